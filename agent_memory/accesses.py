@@ -1,0 +1,109 @@
+"""What searches count, held in this process until it is written.
+
+A search must not wait for a write, so its access counts are noted here and go into the file with
+the next write, half a second later by a thread of its own, or at closing, whichever comes first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+_FLUSH_AFTER_SECONDS: Final = 0.5
+
+
+@dataclass(slots=True)
+class SearchNotes:
+    """Counts: by row number how many accesses and the time of the last; searches; their time."""
+
+    accesses: dict[int, tuple[int, str]] = field(default_factory=dict)
+    queries: int = 0
+    milliseconds: float = 0.0
+
+    def merge(self, other: SearchNotes) -> None:
+        """Add the counts of another."""
+        for seq, (times, moment) in other.accesses.items():
+            counted, latest = self.accesses.get(seq, (0, ""))
+            self.accesses[seq] = (counted + times, max(latest, moment))
+        self.queries += other.queries
+        self.milliseconds += other.milliseconds
+
+
+class NotesKeeper:
+    """The notes of one store; threads may share it."""
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._notes = SearchNotes()
+        self._timer: threading.Timer | None = None
+
+    def _leave_parent(self) -> None:
+        """After ``fork`` the notes are the parent's to write, and its lock may be held forever."""
+        if os.getpid() != self._pid:
+            self._forget()
+
+    def add(self, notes: SearchNotes) -> None:
+        """Note more counts."""
+        self._leave_parent()
+        with self._lock:
+            self._notes.merge(notes)
+
+    def accesses(self) -> dict[int, int]:
+        """Return how many accesses of each row are not written yet."""
+        self._leave_parent()
+        with self._lock:
+            return {seq: times for seq, (times, _) in self._notes.accesses.items()}
+
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to write."""
+        self._leave_parent()
+        return self._notes.queries == 0
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[SearchNotes]:
+        """Take the notes away to write them in the body; they come back if it fails."""
+        self._leave_parent()
+        with self._lock:
+            notes, self._notes = self._notes, SearchNotes()
+        try:
+            yield notes
+        except BaseException:
+            self.add(notes)
+            raise
+
+    def flush_soon(self, flush: Callable[[], None]) -> None:
+        """Call ``flush`` in a while, once for all the notes until then."""
+        self._leave_parent()
+        with self._lock:
+            if self._timer is None:
+                self._timer = threading.Timer(_FLUSH_AFTER_SECONDS, self._fire, [flush])
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _fire(self, flush: Callable[[], None]) -> None:
+        with self._lock:
+            self._timer = None
+        flush()
+
+    def cancel_flush(self) -> None:
+        """Call off a ``flush`` that is to come, and wait for one that is under way."""
+        self._leave_parent()
+        with self._lock:
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            if timer is not threading.current_thread():
+                timer.join()
+
+
+def notes_of(accessed: Sequence[int], *, milliseconds: float, moment: str) -> SearchNotes:
+    """Return the notes of one search."""
+    return SearchNotes(dict.fromkeys(accessed, (1, moment)), 1, milliseconds)

@@ -1,0 +1,98 @@
+"""The table with the one row of the agent: who it is, its settings, its counters."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.connection import Database
+from agent_memory.errors import ConfigurationError
+from agent_memory.models.agent import AgentConfig, AgentMetadata, AgentStats, MigrationInfo
+from agent_memory.times import format_time, read_stored_time
+from agent_memory.validation import to_json
+
+_INSERT: Final = """
+INSERT INTO agent (agent_id, created_at, last_accessed) VALUES (?, ?, ?)
+ON CONFLICT (only_row) DO NOTHING"""
+_SELECT: Final = """
+SELECT agent_id, created_at, last_accessed, storage_backend, migration_date, total_queries,
+  total_query_ms, embeddings_generated, scratchpad_promotions, config, migration FROM agent"""
+_COUNT: Final = """
+UPDATE agent SET total_queries = total_queries + ?, total_query_ms = total_query_ms + ?,
+  last_accessed = max(last_accessed, ?)"""
+
+
+def introduce(database: Database, agent_id: str, *, now: datetime) -> None:
+    """Write down whose file this is, unless it is written already."""
+    moment = format_time(now)
+    database.run(_INSERT, (agent_id, moment, moment))
+
+
+def identity(database: Database) -> str | None:
+    """Return whose file this is."""
+    found = database.value("SELECT agent_id FROM agent")
+    return None if found is None else str(found)
+
+
+def config(database: Database) -> AgentConfig:
+    """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
+    text = database.value("SELECT config FROM agent") or "{}"
+    try:
+        return AgentConfig.model_validate_json(text)
+    except PydanticValidationError as error:
+        raise ConfigurationError(f"the settings in {database.path} are wrong: {error}") from error
+
+
+def set_config(database: Database, settings: AgentConfig) -> None:
+    """Write the settings that differ from the defaults."""
+    database.run(
+        "UPDATE agent SET config = ?", (to_json(settings.model_dump(exclude_defaults=True)),)
+    )
+
+
+def count_queries(database: Database, *, queries: int, total_ms: float, now: datetime) -> None:
+    """Add searches and their time to the counters, and note that the agent was active."""
+    database.run(_COUNT, (queries, total_ms, format_time(now)))
+
+
+def count_promotions(database: Database, promotions: int) -> None:
+    """Add to the number of memories that came into the scratchpad by use or by hand."""
+    if promotions:
+        database.run(
+            "UPDATE agent SET scratchpad_promotions = scratchpad_promotions + ?", (promotions,)
+        )
+
+
+def metadata(database: Database, *, memory_count: int) -> AgentMetadata:
+    """Return the agent's metadata with the figures as they stand."""
+    row = database.row(_SELECT)
+    if row is None:
+        raise ConfigurationError(f"{database.path} does not say whose it is: run `check`")
+    queries, query_ms = row[5], row[6]
+    return AgentMetadata(
+        agent_id=row[0],
+        created_at=read_stored_time(row[1]),
+        memory_count=memory_count,
+        storage_backend=row[3],
+        migration_date=read_stored_time(row[4]) if row[4] else None,
+        last_accessed=read_stored_time(row[2]),
+        stats=AgentStats(
+            total_queries=queries,
+            avg_query_latency_ms=round(query_ms / queries, 3) if queries else 0.0,
+            storage_size_mb=round(database.size() / 1e6, 3),
+            embeddings_generated=row[7],
+            scratchpad_promotions=row[8],
+        ),
+        config=config(database),
+        migration=_read_migration(row[10]),
+    )
+
+
+def _read_migration(text: str | None) -> MigrationInfo | None:
+    if text is None:
+        return None
+    values: dict[str, Any] = json.loads(text)
+    return MigrationInfo.model_validate(values)

@@ -1,0 +1,119 @@
+"""The `agent-memory` command: the group, its options, and the one place where errors end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+import click
+
+from agent_memory.cli import admin, read, write
+from agent_memory.cli.options import Session
+from agent_memory.cli.render import fail
+from agent_memory.errors import (
+    AgentMemoryError,
+    ConfigurationError,
+    MemoryNotFound,
+    MissingAgentIdentity,
+    StorageError,
+    ValidationError,
+)
+
+_DEBUG_HINT: Final = "this is a fault of agent-memory: run it again with --debug and report it"
+
+
+class ExitCode(IntEnum):
+    """What the command's exit codes mean."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    INVALID = 4
+    STORAGE = 5
+    PROBLEMS_FOUND = 6
+    INTERRUPTED = 130
+
+
+_EPILOG = """\b
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 a value was refused,
+5 the file cannot be read or written, 6 `check` found problems, 130 interrupted.
+
+\b
+Examples:
+  agent-memory --agent bob store "Prefer PostgreSQL for new projects" --tag database
+  agent-memory --agent bob search "which database do we use?"
+"""
+
+
+@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--root", metavar="DIR", envvar="AGENT_MEMORY_ROOT", help="Directory of all agents.")
+@click.option("--agent", metavar="ID", envvar="AGENT_MEMORY_AGENT", help="Whose memory.")
+@click.option("--db", metavar="FILE", help="A memory file anywhere, instead of --root and --agent.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="agent-memory")
+@click.pass_context
+def cli(
+    context: click.Context,
+    root: str | None,
+    agent: str | None,
+    db: str | None,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Long-term memory for AI agents, in one SQLite file per agent."""
+    context.obj = Session(root=root, agent=agent, db=db, json=as_json, debug=debug)
+
+
+for command in (*write.COMMANDS, *read.COMMANDS, *admin.COMMANDS):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. Every error ends here."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    try:
+        result = cli.main(args=words, prog_name="agent-memory", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        click.echo("interrupted: nothing was left half done", err=True)
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone, as `head` does: nothing more to say
+        return ExitCode.OK
+    except AgentMemoryError as error:
+        if debug:
+            raise
+        fail(error, as_json="--json" in words)
+        return _exit_code(error)
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(f"Error: {type(error).__name__}: {error} ({_DEBUG_HINT})", err=True)
+        return ExitCode.FAILED
+    return int(result or 0)
+
+
+def _exit_code(error: AgentMemoryError) -> ExitCode:
+    for kind, code in (
+        (MemoryNotFound, ExitCode.NOT_FOUND),
+        (MissingAgentIdentity, ExitCode.USAGE),
+        (ValidationError, ExitCode.INVALID),
+        (ConfigurationError, ExitCode.INVALID),
+        (StorageError, ExitCode.STORAGE),
+    ):
+        if isinstance(error, kind):
+            return code
+    return ExitCode.FAILED

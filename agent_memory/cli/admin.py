@@ -1,0 +1,101 @@
+"""Commands about files: agents, info, check, backup, completion."""
+
+from __future__ import annotations
+
+import click
+
+from agent_memory import AgentMemory
+from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.render import agents_text, details_text, emit
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def agents(session: Session, /) -> None:
+    """List the agents that have memories.
+
+    \b
+    Example:
+      agent-memory agents
+    """
+    found = AgentMemory.agents(session.root)
+    emit({"agents": found}, text=agents_text(found), as_json=session.json)
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def info(session: Session, /) -> None:
+    """Show an agent's figures and settings.
+
+    \b
+    Example:
+      agent-memory --agent bob info --json
+    """
+    with session.open() as memory:
+        found = memory.info()
+    emit(found, text=details_text(found), as_json=session.json)
+
+
+@click.command()
+@click.option("--repair", is_flag=True, help="Mend what can be mended; nothing is thrown away.")
+@json_option
+@click.pass_obj
+@click.pass_context
+def check(context: click.Context, session: Session, /, repair: bool) -> None:
+    """Look for damage, and for indexes that do not match the memories. Exits with 6 if there is.
+
+    \b
+    Example:
+      agent-memory --agent bob check --repair
+    """
+    with session.open() as memory:
+        report = memory.check(repair=repair)
+    lines = [
+        f"{problem.kind}: {problem.detail}{' (repaired)' if problem.repaired else ''}"
+        for problem in report.problems
+    ]
+    lines.append(f"{report.memory_count} memories, {'sound' if report.ok else 'NOT sound'}")
+    emit({**report.model_dump(), "ok": report.ok}, text="\n".join(lines), as_json=session.json)
+    if not report.ok:
+        context.exit(6)
+
+
+@click.command()
+@click.argument("destination", required=False)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@json_option
+@click.pass_obj
+def backup(session: Session, /, destination: str | None, force: bool) -> None:
+    """Copy an agent's file, whole, while it may be in use; into `backups/` unless said otherwise.
+
+    \b
+    Example:
+      agent-memory --agent bob backup /mnt/safe/bob.db
+    """
+    with session.open() as memory:
+        path = memory.backup(destination, overwrite=force)
+    emit({"path": str(path)}, text=str(path), as_json=session.json)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    \b
+    Example:
+      agent-memory completion bash >> ~/.bashrc
+    """
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - 4 ms
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    group = context.find_root().command
+    click.echo(kind(group, {}, "agent-memory", "_AGENT_MEMORY_COMPLETE").source())
+
+
+COMMANDS = (agents, info, check, backup, completion)

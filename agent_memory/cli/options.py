@@ -1,0 +1,168 @@
+"""Options that several commands share, and what they are turned into."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+import click
+
+from agent_memory import (
+    AgentMemory,
+    Importance,
+    MemoryKind,
+    MissingAgentIdentity,
+    StorageUnavailable,
+    database_path,
+)
+from agent_memory.times import now_utc, parse_time, shifted
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
+_UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass
+class Session:
+    """What the options before the command said."""
+
+    root: str | None
+    agent: str | None
+    db: str | None
+    json: bool
+    debug: bool
+
+    def open(self, *, create: bool = False, session_id: str | None = None) -> AgentMemory:
+        """Open the memory that is meant. Only a command that stores makes a new one."""
+        if self.db is not None:
+            return AgentMemory.open(
+                self.db, agent_id=self.agent, create=create, session_id=session_id
+            )
+        if not self.agent:
+            raise MissingAgentIdentity(
+                "which agent? Give `agent-memory --agent ID …` or set AGENT_MEMORY_AGENT;"
+                " `agent-memory agents` lists those that there are"
+            )
+        path = database_path(self.agent, self.root)
+        if not create and not path.exists():
+            raise StorageUnavailable(
+                f"agent {self.agent!r} has no memories yet: there is no {path}."
+                " `agent-memory store` makes it; `agent-memory agents` lists those that there are"
+            )
+        return AgentMemory(self.agent, root=self.root, create=create, session_id=session_id)
+
+
+def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_object(Session).json = True  # type: ignore[union-attr]
+
+
+json_option = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_remember_json, help="Print JSON."
+)
+
+
+class Moment(click.ParamType[datetime]):
+    """A time: ISO 8601, or how long ago (``12h``, ``7d``, ``2w``). A date ends with its day."""
+
+    name = "time"
+
+    def __init__(self, *, ends: bool = False) -> None:
+        self.ends = ends
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Return the time in UTC."""
+        text = str(value)
+        if match := _SPAN.fullmatch(text.strip()):
+            return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
+        try:
+            moment = parse_time(text)
+        except ValueError as error:
+            self.fail(f"{error}, or 7d for seven days ago", param, ctx)
+        is_date = re.fullmatch(r"\d{4}-\d\d-\d\d", text.strip()) is not None
+        if self.ends and is_date:
+            return shifted(moment, timedelta(days=1, microseconds=-1))
+        return moment
+
+
+class JsonObject(click.ParamType[dict[str, Any]]):
+    """A JSON object."""
+
+    name = "json"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, Any]:
+        """Return the mapping."""
+        if isinstance(value, dict):
+            return value
+        try:
+            found = json.loads(str(value))
+        except (ValueError, RecursionError) as error:
+            self.fail(f"{str(value)[:80]!r} is not JSON: {error}", param, ctx)
+        if not isinstance(found, dict):
+            self.fail(f"{str(value)[:80]!r} is not a JSON object such as {{...}}", param, ctx)
+        return found
+
+
+def description_options(command: Command) -> Command:
+    """Add the options that say what a memory is like, for `store` and `update`."""
+    for option in (
+        click.option("--category", "-c", help="preference, decision, note, …"),
+        click.option("--tag", "-t", "tags", multiple=True, help="A tag; may be repeated."),
+        click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
+        click.option("--importance", type=click.Choice([level.value for level in Importance])),
+        click.option("--user", "user_id", help="Whom it is about."),
+        click.option("--run", "run_id", help="The run that it belongs to."),
+        click.option("--timestamp", type=Moment(), help="When it was learned (now)."),
+        click.option("--metadata", type=JsonObject(), help="A JSON object of anything else."),
+    ):
+        command = option(command)
+    return command
+
+
+def filter_options(command: Command) -> Command:
+    """Add the options that narrow a search down, for `search` and `recent`."""
+    for option in (
+        click.option("--since", type=Moment(), help="From this time on: 2026-01-28, 7d."),
+        click.option("--until", type=Moment(ends=True), help="Until this time."),
+        click.option("--category", "-c", "categories", multiple=True, help="May be repeated."),
+        click.option("--tag", "-t", "tags", multiple=True, help="May be repeated: all must be."),
+        click.option("--any-tag", is_flag=True, help="One of the tags is enough."),
+        click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
+        click.option("--importance", type=click.Choice([level.value for level in Importance])),
+        click.option("--session", "session_id", help="Stored by this session."),
+        click.option("--user", "user_id", help="About this user."),
+        click.option("--run", "run_id", help="Of this run."),
+        click.option(
+            "--where",
+            type=JsonObject(),
+            help='Conditions on metadata: {"confidence": {"gte": 0.9}}.',
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def filters_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the filter options out of a command's options, as ``SearchFilters`` has them."""
+    since, until = options.pop("since"), options.pop("until")
+    given = {
+        "date_range": {"start": since, "end": until} if since or until else None,
+        "category": list(options.pop("categories")) or None,
+        "tags": list(options.pop("tags")) or None,
+        "tags_match": "any" if options.pop("any_tag") else None,
+        "custom_filters": options.pop("where"),
+        **{
+            name: options.pop(name)
+            for name in ("kind", "importance", "session_id", "user_id", "run_id")
+        },
+    }
+    return {name: value for name, value in given.items() if value is not None}

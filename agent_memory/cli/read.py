@@ -1,0 +1,144 @@
+"""Commands that find and show: search, show, recent, scratchpad, context, history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agent_memory import MemoryNotFound
+from agent_memory.cli.options import Session, filter_options, filters_of, json_option
+from agent_memory.cli.render import (
+    details_text,
+    emit,
+    history_text,
+    memories_text,
+    search_text,
+    table,
+)
+
+
+@click.command()
+@click.argument("query", nargs=-1)
+@click.option("--limit", "-n", type=click.IntRange(1, 100), help="How many at most (5).")
+@filter_options
+@click.option("--min-similarity", type=click.FloatRange(0, 1), help="Drop weaker hits.")
+@click.option("--no-count", is_flag=True, help="Do not count the hits as accessed.")
+@json_option
+@click.pass_obj
+def search(
+    session: Session, /, query: tuple[str, ...], limit: int | None, no_count: bool, **options: Any
+) -> None:
+    """Find memories that answer QUERY, in plain words. Weaker hits have their score in brackets.
+
+    \b
+    Examples:
+      agent-memory --agent bob search "which database do we use?"
+      agent-memory --agent bob search deployment --since 7d --tag ops --json
+    """
+    with session.open() as memory:
+        results = memory.search(
+            " ".join(query),
+            limit,
+            filters=filters_of(options),
+            similarity_threshold=options["min_similarity"],
+            count_accesses=not no_count,
+        )
+    emit(results, text=search_text(results), as_json=session.json)
+
+
+@click.command()
+@click.argument("memory_id")
+@json_option
+@click.pass_obj
+def show(session: Session, /, memory_id: str) -> None:
+    """Show all that is known of a memory.
+
+    \b
+    Example:
+      agent-memory --agent bob show mem-a3f2c1b4e5d6
+    """
+    with session.open() as memory:
+        found = memory.get(memory_id)
+    if found is None:
+        raise MemoryNotFound(memory_id)
+    emit(found, text=details_text(found), as_json=session.json)
+
+
+@click.command()
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=1), default=10, help="How many at most (10)."
+)
+@filter_options
+@json_option
+@click.pass_obj
+def recent(session: Session, /, limit: int, **options: Any) -> None:
+    """List the newest memories.
+
+    \b
+    Example:
+      agent-memory --agent bob recent --limit 20 --category decision
+    """
+    with session.open() as memory:
+        found = memory.list_recent(limit, filters=filters_of(options))
+    emit({"memories": found}, text=memories_text(found), as_json=session.json)
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def scratchpad(session: Session, /) -> None:
+    """Show the scratchpad: the memories that are put before the agent.
+
+    \b
+    Example:
+      agent-memory --agent bob scratchpad
+    """
+    with session.open() as memory:
+        pad = memory.scratchpad()
+    rows = [
+        (entry.id, f"{entry.timestamp:%Y-%m-%d}", entry.category, str(entry.access_count),
+         entry.content)
+        for entry in pad.memories
+    ]  # fmt: skip
+    headings = ("id", "date", "category", "accesses", "content")
+    text = table(headings, rows) if rows else "the scratchpad is empty"
+    emit(pad, text=text, as_json=session.json)
+
+
+@click.command()
+@click.option("--budget", "-b", type=click.IntRange(min=0), help="Tokens at most (2000).")
+@json_option
+@click.pass_obj
+def context(session: Session, /, budget: int | None) -> None:
+    """Print the scratchpad as Markdown for a model's context, within a token budget.
+
+    \b
+    Example:
+      agent-memory --agent bob context --budget 800
+    """
+    with session.open() as memory:
+        text = memory.context(budget)
+    emit({"context": text}, text=text.rstrip("\n"), as_json=session.json)
+
+
+@click.command()
+@click.argument("memory_id", required=False)
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=1), default=20, help="How many at most (20)."
+)
+@json_option
+@click.pass_obj
+def history(session: Session, /, memory_id: str | None, limit: int) -> None:
+    """Show what was added, changed and deleted, newest first: of one memory, or of all.
+
+    \b
+    Example:
+      agent-memory --agent bob history mem-a3f2c1b4e5d6
+    """
+    with session.open() as memory:
+        entries = memory.history(memory_id, limit=limit)
+    emit({"history": entries}, text=history_text(entries), as_json=session.json)
+
+
+COMMANDS = (search, show, recent, scratchpad, context, history)

@@ -1,0 +1,218 @@
+"""What commands print: tables that fit the terminal, or JSON in document C's envelope."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import click
+from pydantic import BaseModel
+
+from agent_memory import (
+    AgentMemoryError,
+    AgentSummary,
+    HistoryEntry,
+    Memory,
+    SearchResults,
+    ValidationError,
+)
+from agent_memory.times import format_time, now_utc
+
+_STARTED: Final = time.perf_counter()
+_PIPED_WIDTH: Final = 10_000
+
+
+def emit(data: object, *, text: str, as_json: bool) -> None:
+    """Print a command's result on stdout: as text, or as JSON."""
+    if not as_json:
+        if text:
+            click.echo(text)
+        return
+    envelope = {
+        "success": True,
+        "data": plain(data),
+        "metadata": {
+            "timestamp": format_time(now_utc()),
+            "processing_time_ms": round((time.perf_counter() - _STARTED) * 1000),
+        },
+    }
+    click.echo(json.dumps(envelope, ensure_ascii=False, indent=2))
+
+
+def fail(error: AgentMemoryError, *, as_json: bool) -> None:
+    """Print an error on stderr."""
+    if not as_json:
+        click.echo(f"Error: {safe(str(error))}", err=True)
+        return
+    details = {"errors": plain(error.errors())} if isinstance(error, ValidationError) else {}
+    body = {
+        "code": error.code,
+        "message": str(error),
+        "details": details,
+        "timestamp": format_time(now_utc()),
+    }
+    click.echo(json.dumps({"error": body}, ensure_ascii=True, indent=2), err=True)
+
+
+def plain(data: object) -> Any:
+    """Turn models inside lists and mappings into JSON data."""
+    if isinstance(data, BaseModel):
+        return data.model_dump(mode="json")
+    if isinstance(data, dict):
+        return {str(key): plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [plain(item) for item in data]
+    return data if data is None or isinstance(data, str | int | float | bool) else str(data)
+
+
+def search_text(results: SearchResults) -> str:
+    """Show hits, best first; below the gate in brackets; and why there are few."""
+    metadata = results.search_metadata
+    lines = [
+        table(
+            ("score", "id", "date", "category", "content"),
+            [
+                (
+                    f"{hit.relevance_score:.2f}" if hit.passed_gate else f"({hit.similarity:.2f})",
+                    *_of(hit.memory),
+                )
+                for hit in results
+            ],
+        )
+        if results
+        else "nothing found"
+    ]
+    if metadata.explanation and not results:
+        lines[0] += f": {metadata.explanation}"
+    if metadata.near_misses:
+        lines.append("nearly:")
+        lines += [
+            f"  {clip(miss.content, 60)}  [{miss.memory_id}: {miss.reason}]"
+            for miss in metadata.near_misses
+        ]
+    return "\n".join(lines)
+
+
+def memories_text(memories: Sequence[Memory]) -> str:
+    """Show memories, one a line."""
+    if not memories:
+        return "no memories"
+    return table(("id", "date", "category", "content"), [_of(memory) for memory in memories])
+
+
+def _of(memory: Memory) -> tuple[str, str, str, str]:
+    tags = "".join(f" #{tag}" for tag in memory.tags)
+    return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, memory.content + tags
+
+
+def details_text(model: BaseModel) -> str:
+    """Show every field of a model that holds something."""
+    rows = [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in model.model_dump(mode="json").items()
+        if value not in (None, [], {})
+    ]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:{width}}  {safe(value)}" for name, value in rows)
+
+
+def history_text(entries: Sequence[HistoryEntry]) -> str:
+    """Show changes, newest first, one a line."""
+    return table(
+        ("when", "event", "memory", "session", "old", "new"),
+        [
+            (
+                f"{entry.changed_at:%Y-%m-%d %H:%M:%S}",
+                entry.event,
+                entry.memory_id,
+                entry.session_id or "-",
+                clip(_changed(entry.old_values), 40),
+                clip(_changed(entry.new_values), 40),
+            )
+            for entry in entries
+        ],
+    )
+
+
+def _changed(values: dict[str, Any] | None) -> str:
+    if not values:
+        return "-"
+    if "content" in values:
+        return str(values["content"])
+    return json.dumps(values, ensure_ascii=False)
+
+
+def agents_text(agents: Sequence[AgentSummary]) -> str:
+    """Show the agents, one a line."""
+    if not agents:
+        return "no agents"
+    return table(
+        ("agent", "memories", "MB", "last used", "problem"),
+        [
+            (
+                agent.agent_id,
+                "-" if agent.memory_count is None else f"{agent.memory_count:,}",
+                f"{agent.storage_size_mb:.2f}",
+                f"{agent.last_accessed:%Y-%m-%d %H:%M}" if agent.last_accessed else "-",
+                agent.problem or "",
+            )
+            for agent in agents
+        ],
+    )
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Set rows in columns; the last is cut so that a line fits the terminal."""
+    cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
+    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
+    # Where the output goes to a file or another program, nothing is cut.
+    total = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_WIDTH
+    widths[-1] = min(widths[-1], max(20, total - sum(widths[:-1]) - 2 * (len(widths) - 1)))
+    lines = []
+    for row in cells:
+        padded = [cell + " " * (width - display_width(cell))
+                  for cell, width in zip(row[:-1], widths[:-1], strict=True)]  # fmt: skip
+        lines.append("  ".join([*padded, clip(row[-1], widths[-1])]).rstrip())
+    return "\n".join(lines)
+
+
+def clip(text: str, width: int) -> str:
+    """Cut a text to a width in terminal cells, with a sign that it was cut."""
+    text = safe(text, one_line=True)
+    if display_width(text) <= width:
+        return text
+    kept, used = [], 1
+    for letter in text:
+        used += display_width(letter)
+        if used > width:
+            break
+        kept.append(letter)
+    return "".join(kept) + "…"
+
+
+def display_width(text: str) -> int:
+    """Return how many cells of a terminal a text takes: two for a Chinese character."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
+        for letter in text
+    )
+
+
+def safe(text: str, *, one_line: bool = False) -> str:
+    """Make control and direction characters visible: a memory must not steer the terminal."""
+    if text.isprintable():
+        return text
+    kept = " " if one_line else "\n\t "
+    return "".join(
+        letter if letter.isprintable() or (letter in kept and not one_line)
+        else " " if letter in "\n\r\t" or letter.isspace()
+        else f"\\u{ord(letter):04x}"
+        for letter in text
+    )  # fmt: skip

@@ -1,0 +1,168 @@
+"""Commands that store and change: store, update, forget, promote, demote."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, BinaryIO
+
+import click
+
+from agent_memory import AgentMemory, ValidationError
+from agent_memory.cli.options import Session, description_options, json_option
+from agent_memory.cli.render import details_text, emit
+from agent_memory.interchange.jsonl import Line, read_lines
+
+
+@click.command()
+@click.argument("content", required=False)
+@description_options
+@click.option("--id", help="An id of your own: storing it again changes nothing.")
+@click.option("--session", "session_id", help="The session that stores it.")
+@click.option("--jsonl", type=click.File("rb"), help="Store one memory a line of FILE, or of '-'.")
+@click.option("--skip-bad", is_flag=True, help="With --jsonl: leave wrong lines out, naming each.")
+@json_option
+@click.pass_obj
+def store(
+    session: Session, /, content: str | None, jsonl: BinaryIO | None, skip_bad: bool, **options: Any
+) -> None:
+    """Store a memory: CONTENT, or what comes on stdin for '-'.
+
+    \b
+    Examples:
+      agent-memory --agent bob store "Prefer PostgreSQL" --category preference --tag database
+      git log -1 --format=%B | agent-memory --agent bob store -
+      agent-memory --agent bob store --jsonl notes.jsonl
+
+    A line of --jsonl is an object with a "content" and any of: category, tags, kind, importance,
+    session_id, user_id, run_id, memory_type, timestamp, task_metadata, metadata, id. All lines are
+    stored in one transaction, or, if one is wrong, none.
+    """
+    if (content is None) == (jsonl is None):
+        raise click.UsageError("give a CONTENT, '-' for stdin, or --jsonl FILE")
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    with session.open(create=True, session_id=given.pop("session_id", None)) as memory:
+        if jsonl is None:
+            memory_id = memory.store(_content(content), **given)
+            emit({"memory_id": memory_id}, text=memory_id, as_json=session.json)
+        else:
+            _store_lines(session, memory, jsonl, skip_bad=skip_bad)
+
+
+def _content(argument: str | None) -> str:
+    if argument != "-":
+        return argument or ""
+    try:
+        return sys.stdin.buffer.read().decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValidationError.of("content", f"stdin is not UTF-8: {error}", "-") from error
+
+
+def _store_lines(
+    session: Session, /, memory: AgentMemory, file: BinaryIO, *, skip_bad: bool
+) -> None:
+    """Store a JSONL file in one transaction."""
+    items: list[dict[str, Any]] = []
+    skipped: list[dict[str, Any]] = []
+    for line in read_lines(file):
+        reason = line.error or _fault(memory, line)
+        if reason is None:
+            items.append(line.item)
+        elif skip_bad:
+            click.echo(f"line {line.number} was left out: {reason}", err=True)
+            skipped.append({"line": line.number, "reason": reason})
+        else:
+            raise ValidationError.of(
+                f"line {line.number}", f"{reason}. Nothing was stored; --skip-bad leaves it out", ""
+            )
+    with click.progressbar(length=len(items), label="storing", file=sys.stderr) as bar:
+        ids = memory.store_many(items, progress=lambda done, _: bar.update(done - bar.pos))
+    text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
+    emit({"memory_ids": ids, "skipped": skipped}, text=text, as_json=session.json)
+
+
+def _fault(memory: AgentMemory, line: Line) -> str | None:
+    try:
+        memory.validate(line.item)
+    except ValidationError as error:
+        return str(error)
+    return None
+
+
+@click.command()
+@click.argument("memory_id")
+@click.option("--content", help="The new text.")
+@description_options
+@click.option("--if-version", type=int, help="Only if the memory still has this version.")
+@json_option
+@click.pass_obj
+def update(session: Session, /, memory_id: str, **options: Any) -> None:
+    """Change a memory; its old values stay in its history.
+
+    \b
+    Example:
+      agent-memory --agent bob update mem-a3f2c1b4e5d6 --content "Prefer PostgreSQL 17"
+    """
+    changes = {name: value for name, value in options.items() if value not in (None, ())}
+    if not changes.keys() - {"if_version"}:
+        raise click.UsageError("say what to change: --content, --category, --tag, …")
+    with session.open() as memory:
+        changed = memory.update(memory_id, **changes)
+        emit(changed, text=details_text(changed), as_json=session.json)
+
+
+@click.command()
+@click.argument("memory_ids", nargs=-1, required=True, metavar="ID…")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
+    """Delete memories. They stay in the history.
+
+    \b
+    Example:
+      agent-memory --agent bob forget mem-a3f2c1b4e5d6 --yes
+    """
+    with session.open() as memory:
+        if not yes:
+            click.confirm(f"Delete {len(memory_ids)} memories?", abort=True, err=True)
+        deleted = [memory.delete(memory_id) for memory_id in memory_ids]
+        text = "\n".join(f"forgot {gone.id}" for gone in deleted)
+        emit({"deleted": deleted}, text=text, as_json=session.json)
+
+
+@click.command()
+@click.argument("memory_id")
+@json_option
+@click.pass_obj
+def promote(session: Session, /, memory_id: str) -> None:
+    """Put a memory into the scratchpad, where `context` shows it.
+
+    \b
+    Example:
+      agent-memory --agent bob promote mem-a3f2c1b4e5d6
+    """
+    with session.open() as memory:
+        done = memory.promote(memory_id)
+        text = f"promoted {memory_id}" if done.promoted else f"{memory_id} was there already"
+        text += f"; {done.evicted} made room" if done.evicted else ""
+        emit(done, text=text, as_json=session.json)
+
+
+@click.command()
+@click.argument("memory_id")
+@json_option
+@click.pass_obj
+def demote(session: Session, /, memory_id: str) -> None:
+    """Take a memory out of the scratchpad; it stays stored.
+
+    \b
+    Example:
+      agent-memory --agent bob demote mem-a3f2c1b4e5d6
+    """
+    with session.open() as memory:
+        was_in = memory.demote(memory_id)
+        text = f"demoted {memory_id}" if was_in else f"{memory_id} was not in the scratchpad"
+        emit({"memory_id": memory_id, "demoted": was_in}, text=text, as_json=session.json)
+
+
+COMMANDS = (store, update, forget, promote, demote)

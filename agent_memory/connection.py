@@ -1,0 +1,416 @@
+"""The only module that knows APSW: opening a file safely, transactions, errors.
+
+Three rules come from faults that lost data elsewhere:
+
+* The library never uses Python's own ``sqlite3``, and never opens the database, its ``-wal`` or
+  its ``-shm`` with ``open()``: closing such a file drops every lock that this process holds on it,
+  and the next visitor then deletes the log of a live writer.
+* A connection is never used after ``fork``: parent and child would share it unknowingly.
+* A file that was deleted or replaced under a connection is noticed before the next write.
+
+Threads share one connection under one lock: a transaction belongs to the thread that began it, and
+the others wait. (A connection per thread would wait for the same lock inside SQLite, and would
+have to be closed by threads that are gone.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+import apsw
+
+from agent_memory.errors import (
+    AgentMemoryError,
+    ConfigurationError,
+    NotAMemoryFile,
+    StorageClosed,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageLocked,
+    StorageReadOnly,
+    StorageUnavailable,
+    ValidationError,
+)
+
+APPLICATION_ID: Final = 0x41674D65
+"""``AgMe``: marks a file as ours, in its header."""
+PAGE_SIZE: Final = 8192
+BUSY_TIMEOUT_SECONDS: Final = 5.0
+_OLDEST_SQLITE: Final = 3_054_000
+_TOKENIZER: Final = (
+    "porter",
+    ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc"],
+)
+
+Row = tuple[Any, ...]
+
+# Connections of a parent process. They must outlive this process: closing one here would run
+# SQLite's clean-up of a file that the parent is still using.
+_parents_connections: list[apsw.Connection] = []
+
+
+class Database:
+    """One SQLite file, opened; shared by the threads of a process under a lock.
+
+    ``path`` must be absolute. ``create`` makes the file, mode 0600, when there is none.
+    ``synchronous`` is ``FULL`` (an acknowledged write survives a power cut) or ``NORMAL`` (the
+    last ones may be lost then, the file stays sound). Raises ``StorageError`` and its kinds.
+    """
+
+    def __init__(
+        self, path: Path, *, create: bool = True, read_only: bool = False, synchronous: str = "FULL"
+    ) -> None:
+        if synchronous not in ("FULL", "NORMAL"):
+            raise ConfigurationError(f"synchronous is FULL or NORMAL, not {synchronous!r}")
+        if apsw.SQLITE_VERSION_NUMBER < _OLDEST_SQLITE:
+            raise ConfigurationError(
+                f"SQLite {apsw.sqlite_lib_version()} can lose data: run `pip install -U apsw`"
+            )
+        self.path = path
+        self.read_only = read_only
+        self._synchronous = synchronous
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._pid = os.getpid()
+        self._connection: apsw.Connection | None = None
+        with _translated(path):
+            self._connect(create=create and not read_only)
+
+    # Transactions -----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[None]:
+        """Run the body in one transaction that holds the write lock from its start.
+
+        A transaction that first reads and then writes would fail at once when another process
+        wrote in between, whatever the timeout; one that begins with the lock waits its turn.
+        """
+        if self.read_only:
+            raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[None]:
+        """Run the body on one unchanging view of the file."""
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._leave_parent()
+        with self._lock, _translated(self.path):
+            if self._depth:
+                raise AgentMemoryError("transactions do not nest: this is a fault of the library")
+            if begin == "BEGIN IMMEDIATE":
+                self._notice_replaced_file()
+            connection = self._live()
+            connection.execute(begin)
+            self._depth = 1
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                # A full disk has already rolled back by itself.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth = 0
+
+    @contextlib.contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
+        self._leave_parent()
+        with self._lock:
+            connection = self._live()
+            connection.set_busy_timeout(0)
+            try:
+                yield
+            finally:
+                connection.set_busy_timeout(int(BUSY_TIMEOUT_SECONDS * 1000))
+
+    # Statements: named by what comes back -----------------------------------------------------
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Execute a statement and return how many rows it changed itself, without triggers."""
+        with self._statement() as connection:
+            connection.execute(sql, values)
+            return connection.changes()
+
+    def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each of many value lists."""
+        with self._statement() as connection:
+            connection.executemany(sql, values)
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows."""
+        with self._statement() as connection:
+            return list(connection.execute(sql, values))
+
+    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        """Return the first row, or ``None``."""
+        with self._statement() as connection:
+            for row in connection.execute(sql, values):
+                return tuple(row)
+        return None
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - any column
+        """Return the first column of the first row, or ``None``."""
+        row = self.row(sql, values)
+        return row[0] if row else None
+
+    def tokenize(self, texts: Iterable[str]) -> list[list[str]]:
+        """Split each text into the stemmed words that the keyword index holds of it."""
+        with self._statement() as connection:
+            tokenizer = connection.fts5_tokenizer(*_TOKENIZER)
+            split = functools.partial(
+                tokenizer,
+                flags=apsw.FTS5_TOKENIZE_DOCUMENT,
+                locale=None,
+                include_offsets=False,
+                include_colocated=False,
+            )
+            return [cast("list[str]", split(text.encode())) for text in texts]
+
+    @contextlib.contextmanager
+    def _statement(self) -> Iterator[apsw.Connection]:
+        self._leave_parent()
+        with self._lock, _translated(self.path):
+            yield self._live()
+
+    # The file ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the file. Closing twice is fine; using it afterwards is ``StorageClosed``."""
+        if os.getpid() != self._pid:
+            self._leave_parent(reopen=False)
+        with self._lock, _translated(self.path):
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def size(self) -> int:
+        """Return the bytes of the file and its log."""
+        log = self.path.with_name(self.path.name + "-wal")
+        return sum(part.stat().st_size for part in (self.path, log) if part.exists())
+
+    def _live(self) -> apsw.Connection:
+        if self._connection is None:
+            raise StorageClosed(f"{self.path} is closed: open the memory again")
+        return self._connection
+
+    def _connect(self, *, create: bool) -> None:
+        if create:
+            _create_private_file(self.path)
+        _refuse_unfit_file(self.path)
+        access = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
+        # The path is never taken for a URI: "file:x?mode=memory" would store into nothing.
+        connection = apsw.Connection(str(self.path), flags=access | apsw.SQLITE_OPEN_NOFOLLOW)
+        try:
+            _wait_for_locks(connection)
+            _leave_log_on_close(connection, leave=True)
+            _refuse_foreign_file(connection, self.path)
+            _configure(connection, synchronous=self._synchronous, read_only=self.read_only)
+            _leave_log_on_close(connection, leave=False)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        self._identity = self._file_identity()
+
+    def _file_identity(self) -> tuple[int | None, int | None]:
+        """Return the inodes of the file and its shared memory. ``stat`` opens nothing."""
+        inodes: list[int | None] = []
+        for name in (self.path.name, self.path.name + "-shm"):
+            try:
+                inodes.append(os.stat(self.path.with_name(name)).st_ino)  # noqa: PTH116 - 1 µs
+            except FileNotFoundError:
+                inodes.append(None)
+        return inodes[0], inodes[1]
+
+    def _notice_replaced_file(self) -> None:
+        """Reopen when the file or its shared memory is no longer the one that was opened.
+
+        Otherwise the write would go into a file that nobody can reach any more.
+        """
+        identity = self._file_identity()
+        if identity == self._identity:
+            return
+        if identity[0] is None:
+            raise StorageUnavailable(
+                f"{self.path} was deleted or moved while it was open: put it back, or close this"
+                " memory and open it anew"
+            )
+        _leave_log_on_close(self._live(), leave=True)
+        self._live().close()
+        self._connection = None
+        self._connect(create=False)
+
+    def _leave_parent(self, *, reopen: bool = True) -> None:
+        """After ``fork``, put the parent's connection and lock aside and open one of our own."""
+        if os.getpid() == self._pid:
+            return
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._depth = 0
+        if self._connection is not None:
+            _parents_connections.append(self._connection)
+            self._connection = None
+            if reopen:
+                with _translated(self.path):
+                    self._connect(create=False)
+
+
+# Opening a file ---------------------------------------------------------------------------------
+
+
+def _create_private_file(path: Path) -> None:
+    """Make the file with mode 0600 from its first byte, in a directory of mode 0700."""
+    missing = [parent for parent in path.parents if not parent.exists()]
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    # Only the process that makes the file ever opens it here, and nobody has locks on it yet.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, flags, 0o600))
+
+
+def _refuse_unfit_file(path: Path) -> None:
+    """Refuse what is not a plain file, and take away the rights of others on one that is."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        raise StorageUnavailable(f"{path} does not exist") from None
+    if stat.S_ISLNK(mode):
+        raise StorageUnavailable(f"{path} is a symbolic link: give the path of the file itself")
+    if not stat.S_ISREG(mode):
+        raise StorageUnavailable(f"{path} is not a file: give the path of a memories.db")
+    if stat.S_IMODE(mode) & 0o077:
+        with contextlib.suppress(PermissionError):
+            path.chmod(0o600)
+
+
+def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
+    """Refuse another program's database, before anything is written to it.
+
+    SQLite opens anything and looks at it with the first statement.
+    """
+    if connection.pragma("application_id") == APPLICATION_ID:
+        return
+    is_empty = not connection.pragma("schema_version") and not connection.pragma("user_version")
+    if not is_empty or connection.pragma("application_id"):
+        raise NotAMemoryFile(
+            f"{path} is a database of another program: it was not touched. Give another path"
+        )
+
+
+def _configure(connection: apsw.Connection, *, synchronous: str, read_only: bool) -> None:
+    """Set a connection up. Each setting says why it is there."""
+    _distrust_the_schema(connection)
+    connection.create_scalar_function("casefold", _casefold, 1, deterministic=True)
+    connection.pragma("foreign_keys", True)
+    connection.pragma("cache_size", -32_000)  # KiB: the index of 100,000 memories stays in
+    connection.pragma("mmap_size", 0)  # an I/O error of a mapped file kills the process
+    if not read_only:
+        if not connection.pragma("schema_version"):
+            connection.pragma("page_size", PAGE_SIZE)  # vectors of 1,536 bytes fit five to a page
+        _use_write_ahead_log(connection)
+        connection.pragma("synchronous", synchronous)
+        connection.pragma("journal_size_limit", 64_000_000)  # a log once long is cut back
+
+
+def _casefold(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
+    """Fold the case of any script; SQLite's own ``lower`` knows ASCII only."""
+    (value,) = values
+    return value.casefold() if isinstance(value, str) else value
+
+
+def _wait_for_locks(connection: apsw.Connection) -> None:
+    """Wait for other processes rather than fail: a write takes well under a second."""
+    connection.set_busy_timeout(int(BUSY_TIMEOUT_SECONDS * 1000))
+
+
+def _distrust_the_schema(connection: apsw.Connection) -> None:
+    """Keep a crafted file from running functions, and any statement from damaging the index."""
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    connection.pragma("cell_size_check", True)
+
+
+def _leave_log_on_close(connection: apsw.Connection, *, leave: bool) -> None:
+    """Choose whether closing writes the log back into the file and deletes it."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))
+
+
+def _use_write_ahead_log(connection: apsw.Connection) -> None:
+    """Switch to the write-ahead log, with which readers and a writer do not wait for each other.
+
+    The switch ignores the busy timeout: of 36 openings of one new file by 6 processes at once, 3
+    failed. So it is tried again until the timeout is over.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            mode = connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+            continue
+        if mode != "wal":
+            raise StorageError(f"SQLite chose the journal mode {mode!r}, not 'wal'")
+        return
+
+
+def statement_is_complete(sql: str) -> bool:
+    """Tell whether SQL ends with the end of a statement, not inside a trigger or a text."""
+    return bool(apsw.complete(sql))
+
+
+def library_version() -> str:
+    """Return the version of SQLite in use."""
+    return str(apsw.sqlite_lib_version())
+
+
+# Errors -----------------------------------------------------------------------------------------
+
+_KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
+    (apsw.BusyError, StorageLocked, "is held by another process: try again in a moment"),
+    (apsw.LockedError, StorageLocked, "is in use by another statement: try again in a moment"),
+    (apsw.FullError, StorageFull, "does not fit: free space on its disk. Nothing stored was lost"),
+    (apsw.ReadOnlyError, StorageReadOnly, "cannot be written: check its permissions"),
+    (apsw.NotADBError, NotAMemoryFile, "is not a database, or is encrypted: it was not touched"),
+    (apsw.CorruptError, StorageCorrupt, "is damaged: run `check --repair`, or restore a backup"),
+    (apsw.CantOpenError, StorageUnavailable, "cannot be opened: check the path and permissions"),
+    (apsw.PermissionsError, StorageUnavailable, "may not be accessed: check its permissions"),
+)
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's and the system's errors into ours, naming the file."""
+    try:
+        yield
+    except apsw.ConstraintError as error:
+        raise ValidationError(f"{path} refused the values: {error}") from error
+    except apsw.Error as error:
+        for kind, ours, advice in _KINDS:
+            if isinstance(error, kind):
+                raise ours(f"{path} {advice} ({error})") from error
+        raise StorageError(f"{path}: {error}") from error
+    except PermissionError as error:
+        raise StorageUnavailable(f"{path} may not be accessed: {error}") from error
+    except OSError as error:
+        raise StorageError(f"{path}: {error}") from error

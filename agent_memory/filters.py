@@ -1,0 +1,258 @@
+"""Filters as SQL conditions on the table ``memories AS m``.
+
+Every key and value is bound. What is put together into SQL is the text of this module alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.search import SearchFilters
+from agent_memory.times import format_time
+from agent_memory.validation import to_json
+
+_MAX_DEPTH: Final = 10
+_MAX_CONDITIONS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition in SQL on ``m``, and the values for its question marks."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+    @property
+    def is_narrowing(self) -> bool:
+        """Tell whether it can leave out more than archived memories."""
+        return self.sql not in (_EVERYTHING.sql, NOT_ARCHIVED.sql)
+
+
+_EVERYTHING: Final = Condition("1")
+_NOTHING: Final = Condition("0")
+NOT_ARCHIVED: Final = Condition("m.archived = 0")
+
+
+def condition_of(filters: SearchFilters, *, agent_id: str) -> Condition:
+    """Return the condition that all the given filters hold.
+
+    ``agent_id`` is the file's own: a filter for another agent finds nothing. Raises
+    ``ValidationError`` for a custom filter that cannot be understood.
+    """
+    parts = [*_column_conditions(filters), *_tag_conditions(filters)]
+    if filters.archived is not None:
+        parts.append(NOT_ARCHIVED if not filters.archived else Condition("m.archived = 1"))
+    if filters.agent_id is not None and filters.agent_id != agent_id:
+        parts.append(_NOTHING)
+    if filters.date_range and filters.date_range.start:
+        parts.append(Condition("m.timestamp >= ?", (format_time(filters.date_range.start),)))
+    if filters.date_range and filters.date_range.end:
+        parts.append(Condition("m.timestamp <= ?", (format_time(filters.date_range.end),)))
+    if filters.min_access_count:
+        parts.append(Condition("m.access_count >= ?", (filters.min_access_count,)))
+    if filters.custom_filters:
+        parts.append(_CustomFilters().compile(filters.custom_filters, depth=1))
+    return _joined(parts, " AND ", empty=_EVERYTHING)
+
+
+def _column_conditions(filters: SearchFilters) -> list[Condition]:
+    parts = [
+        Condition(f"m.{column} = ?", (str(value),))
+        for column, value in (
+            ("user_id", filters.user_id),
+            ("run_id", filters.run_id),
+            ("memory_type", filters.memory_type),
+            ("kind", filters.kind),
+            ("importance", filters.importance),
+            ("created_by_session", filters.session_id),
+        )
+        if value is not None
+    ]
+    if filters.category is not None:
+        wanted = [filters.category] if isinstance(filters.category, str) else filters.category
+        parts.append(
+            Condition("m.category IN (SELECT value FROM json_each(?))", (to_json(wanted),))
+        )
+    return parts
+
+
+def _tag_conditions(filters: SearchFilters) -> list[Condition]:
+    if not filters.tags:
+        return []
+    has_tag = "EXISTS (SELECT 1 FROM memory_tags AS t WHERE t.seq = m.seq AND t.tag = ?)"
+    each = [Condition(has_tag, (tag,)) for tag in filters.tags]
+    return [_joined(each, " AND " if filters.tags_match == "all" else " OR ", empty=_EVERYTHING)]
+
+
+def _joined(parts: list[Condition], word: str, *, empty: Condition) -> Condition:
+    if not parts:
+        return empty
+    if len(parts) == 1:
+        return parts[0]
+    sql = "(" + word.join(part.sql for part in parts) + ")"
+    return Condition(sql, tuple(value for part in parts for value in part.values))
+
+
+class _CustomFilters:
+    """Compiles C's ``custom_filters`` over the JSON in ``m.metadata``."""
+
+    def __init__(self) -> None:
+        self._conditions = 0
+
+    def compile(self, filters: Mapping[str, Any], *, depth: int) -> Condition:
+        """Return the condition that every entry of the mapping holds."""
+        if depth > _MAX_DEPTH:
+            raise _refused("filters", f"nested over {_MAX_DEPTH} deep: write it flatter", depth)
+        parts: list[Condition] = []
+        for key, value in filters.items():
+            if key in ("AND", "OR"):
+                parts.append(self._group(key, value, depth))
+            elif key == "NOT":
+                inner = self.compile(_mapping(key, value), depth=depth + 1)
+                parts.append(Condition(f"NOT ({inner.sql})", inner.values))
+            else:
+                parts.append(self._key(key, value))
+        return _joined(parts, " AND ", empty=_EVERYTHING)
+
+    def _group(self, word: str, value: object, depth: int) -> Condition:
+        if not isinstance(value, list | tuple):
+            raise _refused(word, "takes a list of filters", value)
+        parts = [self.compile(_mapping(word, item), depth=depth + 1) for item in value]
+        return _joined(parts, f" {word} ", empty=_EVERYTHING if word == "AND" else _NOTHING)
+
+    def _key(self, key: str, value: object) -> Condition:
+        operators = value if isinstance(value, Mapping) else {"eq": value}
+        if not operators:
+            raise _refused(key, "has no operator", value)
+        parts = [self._operation(key, name, operand) for name, operand in operators.items()]
+        return _joined(parts, " AND ", empty=_EVERYTHING)
+
+    def _operation(self, key: str, name: str, operand: object) -> Condition:
+        self._conditions += 1
+        if self._conditions > _MAX_CONDITIONS:
+            raise _refused("filters", f"over {_MAX_CONDITIONS} conditions", key)
+        if name not in _OPERATORS:
+            raise _refused(key, f"unknown operator {name!r}: use {', '.join(_OPERATORS)}", operand)
+        positive = _OPPOSITES.get(name, name)
+        found = _somewhere(key, _OPERATORS[positive](key, operand))
+        return Condition(f"NOT {found.sql}", found.values) if positive != name else found
+
+
+def _somewhere(key: str, test: Condition) -> Condition:
+    """Return the condition that ``test`` holds for the value under a key, dots reaching inside."""
+    paths = [[key]] if "." not in key else [[key], key.split(".")]
+    return _joined([_at(path, test) for path in paths], " OR ", empty=_NOTHING)
+
+
+def _at(path: list[str], test: Condition) -> Condition:
+    # A value that is no object (or metadata that is no JSON) is taken for an empty one: json_each
+    # would fail the whole search for the sake of one row.
+    sources = ["json_each(CASE WHEN json_valid(m.metadata) THEN m.metadata ELSE '{}' END) AS j0"]
+    sources += [
+        f"json_each(CASE j{n}.type WHEN 'object' THEN j{n}.value ELSE '{{}}' END) AS j{n + 1}"
+        for n in range(len(path) - 1)
+    ]
+    keys = " AND ".join(f"j{n}.key = ?" for n in range(len(path)))
+    sql = test.sql.replace("@", f"j{len(path) - 1}")
+    return Condition(
+        f"EXISTS (SELECT 1 FROM {', '.join(sources)} WHERE {keys} AND {sql})",
+        (*path, *test.values),
+    )
+
+
+# What holds of a value, which is written "@" until its place is known.
+
+
+def _equal(key: str, operand: object) -> Condition:
+    if isinstance(operand, list | tuple | Mapping):
+        return Condition(
+            "@.type IN ('array', 'object') AND @.value = json(?)", (_json(key, operand),)
+        )
+    return Condition("@.atom IS ?", (_scalar(key, operand),))
+
+
+def _compared(sign: str) -> Callable[[str, object], Condition]:
+    def compare(key: str, operand: object) -> Condition:
+        value = _scalar(key, operand)
+        if value is None:
+            raise _refused(key, f"{sign} needs a number or a text", operand)
+        # SQLite puts every text after every number: only like is compared with like.
+        like = "('text')" if isinstance(value, str) else "('integer', 'real')"
+        return Condition(f"typeof(@.atom) IN {like} AND @.atom {sign} ?", (value,))
+
+    return compare
+
+
+def _one_of(key: str, operand: object) -> Condition:
+    if not isinstance(operand, list | tuple):
+        raise _refused(key, "in and nin take a list of values", operand)
+    values = [_scalar(key, value) for value in operand]
+    return Condition("@.atom IN (SELECT atom FROM json_each(?))", (to_json(values),))
+
+
+def _contains(key: str, operand: object) -> Condition:
+    return Condition(
+        "CASE @.type WHEN 'text' THEN instr(@.atom, ?) > 0"
+        " WHEN 'array' THEN EXISTS (SELECT 1 FROM json_each(@.value) WHERE atom = ?) ELSE 0 END",
+        (str(operand), _scalar(key, operand)),
+    )
+
+
+def _contains_any_case(key: str, operand: object) -> Condition:
+    folded = str(_scalar(key, operand)).casefold()
+    return Condition(
+        "CASE @.type WHEN 'text' THEN instr(casefold(@.atom), ?) > 0"
+        " WHEN 'array' THEN EXISTS (SELECT 1 FROM json_each(@.value)"
+        " WHERE casefold(atom) = ?) ELSE 0 END",
+        (folded, folded),
+    )
+
+
+_OPERATORS: Final[dict[str, Callable[[str, object], Condition]]] = {
+    "eq": _equal,
+    "ne": _equal,
+    "gt": _compared(">"),
+    "gte": _compared(">="),
+    "lt": _compared("<"),
+    "lte": _compared("<="),
+    "in": _one_of,
+    "nin": _one_of,
+    "contains": _contains,
+    "icontains": _contains_any_case,
+}
+_OPPOSITES: Final = {"ne": "eq", "nin": "in"}
+
+
+def _scalar(key: str, operand: object) -> str | int | float | None:
+    if isinstance(operand, float) and not math.isfinite(operand):
+        raise _refused(key, "is not a finite number", operand)
+    if isinstance(operand, int) and not -(2**63) <= operand < 2**63:
+        raise _refused(key, "is an integer of over 64 bits", operand)
+    if isinstance(operand, str) and not operand.isascii():
+        _json(key, operand)
+    if operand is None or isinstance(operand, str | int | float):
+        return operand
+    raise _refused(key, "needs a text, a number, true, false or null", operand)
+
+
+def _json(key: str, operand: object) -> str:
+    try:
+        text = to_json(operand)
+        text.encode()
+    except (TypeError, ValueError) as error:
+        raise _refused(key, f"cannot be compared: {error}", operand) from error
+    return text
+
+
+def _mapping(word: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _refused(word, "takes filters, each a mapping of key to condition", value)
+    return value
+
+
+def _refused(key: str, message: str, value: object) -> ValidationError:
+    return ValidationError.of(f"custom_filters.{key}", message, value)

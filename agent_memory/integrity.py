@@ -1,0 +1,104 @@
+"""Finding and mending what SQLite's own checks do not see.
+
+``PRAGMA integrity_check`` passes while the keyword index disagrees with the rows: here the index is
+compared with them, and so are the tags and the scratchpad. Nothing is thrown away in mending: text
+that cannot be read as JSON is kept in the memory's metadata.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agent_memory.connection import Database
+from agent_memory.errors import StorageCorrupt
+from agent_memory.models.agent import Problem
+
+_COMPARE_INDEX: Final = (
+    "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
+)
+_REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
+
+_TAGS_OF_ROWS: Final = """
+SELECT DISTINCT m.seq, lower(trim(j.value)) FROM memories AS m,
+  json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) AS j
+WHERE j.type = 'text' AND trim(j.value) <> ''"""
+_COUNT_WRONG_TAGS: Final = f"""
+SELECT count(*) FROM (
+  SELECT * FROM (SELECT seq, tag FROM memory_tags EXCEPT {_TAGS_OF_ROWS})
+  UNION ALL
+  SELECT * FROM ({_TAGS_OF_ROWS} EXCEPT SELECT seq, tag FROM memory_tags))"""
+
+_COUNT_LOST_ENTRIES: Final = """
+SELECT count(*) FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)"""
+
+_IS_BROKEN: Final = {
+    # metadata first: mending the others writes into it
+    "metadata": "CASE WHEN json_valid(metadata) THEN json_type(metadata) END IS NOT 'object'",
+    "tags": "CASE WHEN json_valid(tags) THEN json_type(tags) END IS NOT 'array'",
+    "task_metadata": "task_metadata IS NOT NULL AND"
+    " CASE WHEN json_valid(task_metadata) THEN json_type(task_metadata) END IS NOT 'object'",
+}
+_MEND: Final = {
+    "metadata": "metadata = json_object('unreadable_metadata', CAST(metadata AS TEXT))",
+    "tags": "tags = '[]', metadata = json_set(metadata, '$.unreadable_tags', CAST(tags AS TEXT))",
+    "task_metadata": "task_metadata = NULL,"
+    " metadata = json_set(metadata, '$.unreadable_task_metadata', CAST(task_metadata AS TEXT))",
+}
+
+
+def find_problems(database: Database) -> list[Problem]:
+    """Return everything that is wrong, changing nothing. Must run inside ``database.write()``.
+
+    (FTS5 compares its index only on a connection that may write.)
+    """
+    return [
+        *_damage(database),
+        *_stale_index(database),
+        *_wrong_tags(database),
+        *_broken_json(database),
+        *_orphans(database),
+    ]
+
+
+def repair(database: Database) -> None:
+    """Mend what can be mended. Must run inside ``database.write()``."""
+    database.run(_REBUILD_INDEX)
+    for column, is_broken in _IS_BROKEN.items():
+        database.run(f"UPDATE memories SET {_MEND[column]} WHERE {is_broken}")
+    database.run("DELETE FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)")
+    database.run("DELETE FROM memory_tags")
+    database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
+
+
+def _damage(database: Database) -> list[Problem]:
+    reports = [text for (text,) in database.rows("PRAGMA integrity_check(100)")]
+    return [Problem(kind="damaged_file", detail=text) for text in reports if text != "ok"]
+
+
+def _stale_index(database: Database) -> list[Problem]:
+    try:
+        database.run(_COMPARE_INDEX)
+    except StorageCorrupt:
+        detail = "the keyword index does not match the memories"
+        return [Problem(kind="stale_keyword_index", detail=detail)]
+    return []
+
+
+def _wrong_tags(database: Database) -> list[Problem]:
+    wrong = database.value(_COUNT_WRONG_TAGS)
+    detail = f"{wrong} rows of memory_tags do not match memories.tags"
+    return [Problem(kind="wrong_tags", detail=detail)] if wrong else []
+
+
+def _broken_json(database: Database) -> list[Problem]:
+    return [
+        Problem(kind="broken_json", detail=f"{column} of memory {memory_id} cannot be read")
+        for column, is_broken in _IS_BROKEN.items()
+        for (memory_id,) in database.rows(f"SELECT id FROM memories WHERE {is_broken}")
+    ]
+
+
+def _orphans(database: Database) -> list[Problem]:
+    lost = database.value(_COUNT_LOST_ENTRIES)
+    detail = f"{lost} scratchpad entries have no memory"
+    return [Problem(kind="orphan", detail=detail)] if lost else []

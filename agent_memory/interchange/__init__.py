@@ -1,0 +1,1 @@
+"""Formats that memories come in and leave in."""

@@ -1,0 +1,602 @@
+"""``AgentMemory``: the library's front. It validates what comes in and gives models out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import uuid4
+
+from pydantic import BaseModel
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory import paths
+from agent_memory.context import render_context
+from agent_memory.errors import AgentMemoryError, ConfigurationError, ValidationError
+from agent_memory.models.agent import AgentConfig, AgentInfo, AgentSummary, CheckReport
+from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
+from agent_memory.models.memory import (
+    HistoryEntry,
+    Memory,
+    MemoryChanges,
+    MemoryInput,
+    new_memory_id,
+)
+from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
+from agent_memory.models.search import (
+    MemorySearchResult,
+    SearchFilters,
+    SearchMetadata,
+    SearchResults,
+)
+from agent_memory.ranking import Rates
+from agent_memory.store import Store
+from agent_memory.times import now_utc, parse_time, to_utc
+from agent_memory.validation import clean_label
+from agent_memory.vocabulary import MAX_SEARCH_LIMIT, MatchType
+
+Model = TypeVar("Model", bound=BaseModel)
+Clock = Callable[[], datetime]
+Time = datetime | str
+"""An aware time, a naive one (which means UTC), or ISO 8601 text."""
+
+
+class AgentMemory:
+    """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
+
+    ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
+    ``~/.amplifier/memory``. ``session_id`` names the conversation or run that stores (else
+    ``AGENT_MEMORY_SESSION``, else a new name); memories of one session support each other in
+    searches. ``config`` and ``context_config`` are document A's; ``clock`` returns the time,
+    aware, in UTC. ``create=False`` refuses an agent that has no file yet, ``read_only`` writes
+    nothing at all. ``synchronous="NORMAL"`` stores faster and may lose the last memories in a
+    power cut.
+
+    It may be shared by threads, and used again after ``fork``. Use it as a context manager, or
+    call ``close``.
+
+    >>> with AgentMemory("bob", root=tmp) as memory:
+    ...     _ = memory.store("Prefer PostgreSQL for new projects", category="preference")
+    ...     memory.search("which database? PostgreSQL?")[0].memory.content
+    'Prefer PostgreSQL for new projects'
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        session_id: str | None = None,
+        config: MemoryToolConfig | Mapping[str, Any] | None = None,
+        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
+        clock: Clock = now_utc,
+        create: bool = True,
+        read_only: bool = False,
+        synchronous: str = "FULL",
+    ) -> None:
+        tool_config = _validated(MemoryToolConfig, config)
+        if root is None and "storage_root" in tool_config.model_fields_set:
+            root = tool_config.storage_root
+        self._start(
+            paths.database_path(agent_id, root),
+            agent_id=agent_id,
+            session_id=session_id,
+            config=tool_config,
+            context_config=context_config,
+            clock=clock,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        config: MemoryToolConfig | Mapping[str, Any] | None = None,
+        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
+        clock: Clock = now_utc,
+        create: bool = True,
+        read_only: bool = False,
+        synchronous: str = "FULL",
+    ) -> Self:
+        """Open a file anywhere; it is made if there is none.
+
+        The file says whose it is; ``agent_id`` names the agent of a new one (else ``agent``), and
+        is checked against that of an old one.
+        """
+        memory = cls.__new__(cls)
+        memory._start(
+            paths.resolve_file(path),
+            agent_id=agent_id,
+            session_id=session_id,
+            config=_validated(MemoryToolConfig, config),
+            context_config=context_config,
+            clock=clock,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+        )
+        return memory
+
+    def _start(
+        self,
+        path: Path,
+        *,
+        agent_id: str | None,
+        session_id: str | None,
+        config: MemoryToolConfig,
+        context_config: MemoryContextConfig | Mapping[str, Any] | None,
+        clock: Clock,
+        create: bool,
+        read_only: bool,
+        synchronous: str,
+    ) -> None:
+        self._clock = clock
+        self._config = config
+        self._context_config = _validated(MemoryContextConfig, context_config)
+        self.session_id = _session(session_id)
+        self._store = Store(
+            path,
+            agent_id=agent_id,
+            clock=self._now,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+            promotion_threshold=self._context_config.promotion_access_threshold,
+        )
+        self.agent_id = self._store.agent_id
+        self.path = path
+
+    @staticmethod
+    def agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary]:
+        """List the agents under a root, by name, with what can be said of each.
+
+        A file that cannot be read is listed with its ``problem``. Nothing is written.
+        """
+        return [_summary(name, path) for name, path in paths.agent_files(root)]
+
+    # Storing ----------------------------------------------------------------------------------
+
+    def store(
+        self,
+        content: str,
+        *,
+        category: str | None = None,
+        tags: Sequence[str] | None = None,
+        kind: str | None = None,
+        importance: str | None = None,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        memory_type: str | None = None,
+        timestamp: Time | None = None,
+        task_metadata: Mapping[str, Any] | BaseModel | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        id: str | None = None,  # noqa: A002 - the field's name
+    ) -> str:
+        """Store a memory and return its id. When this returns, it is on the disk.
+
+        ``content`` has 1 to 10,000 characters. ``category`` is ``note`` unless given, ``kind``
+        ``learning``, ``importance`` ``medium``, ``timestamp`` now. With an ``id``, storing the
+        same content again changes nothing and returns the id. Raises ``ValidationError`` for a
+        value that cannot be taken, or an id that has another content; ``StorageError`` when the
+        file cannot be written.
+        """
+        given = {
+            "content": content,
+            "category": category,
+            "tags": tags,
+            "kind": kind,
+            "importance": importance,
+            "session_id": session_id,
+            "user_id": user_id,
+            "run_id": run_id,
+            "memory_type": memory_type,
+            "timestamp": timestamp,
+            "task_metadata": task_metadata,
+            "metadata": metadata,
+            "id": id,
+        }
+        fields = {name: value for name, value in given.items() if value is not None}
+        memory = self._memory({**fields, "content": content}, at=())
+        self._store.add([memory])
+        return memory.id
+
+    def store_many(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[str]:
+        """Store many memories in one transaction, all or none, and return their ids in order.
+
+        Each item is a mapping with the fields of ``store``. Raises ``ValidationError`` that says
+        which items are wrong, by their place (from 0); then nothing is stored. ``progress`` is
+        called now and then with how many are done, of how many.
+        """
+        memories: list[Memory] = []
+        errors: list[ValidationError] = []
+        for index, item in enumerate(items):
+            try:
+                memories.append(self._memory(item, at=(index,)))
+            except ValidationError as error:
+                errors.append(error)
+        if errors:
+            faults = [fault for error in errors for fault in error.errors()]
+            raise ValidationError(
+                f"nothing was stored: {len(errors)} of {len(errors) + len(memories)} memories are"
+                f" wrong; the first: {errors[0]}",
+                faults,
+            )
+        self._store.add(memories, progress=progress)
+        return [memory.id for memory in memories]
+
+    def validate(self, item: Mapping[str, Any]) -> None:
+        """Raise what ``store_many`` would raise for one item, without storing it."""
+        self._memory(item, at=())
+
+    def update(self, memory_id: str, *, if_version: int | None = None, **changes: Any) -> Memory:  # noqa: ANN401
+        """Change some fields of a memory and return it as it is now; the old values stay in
+        its history.
+
+        The fields are those of ``store`` but ``id`` and ``session_id``; lists and mappings replace
+        the old ones. With ``if_version`` the memory must still have that version, or
+        ``ValidationError`` is raised and nothing changed. Raises ``MemoryNotFound``.
+        """  # noqa: D205
+        given = self._validated_fields(MemoryChanges, changes)
+        fields = {name: getattr(given, name) for name in given.model_fields_set}
+        return self._store.update(memory_id, fields, session_id=self.session_id, version=if_version)
+
+    def delete(self, memory_id: str) -> Memory:
+        """Delete a memory and return it as it was; it stays in the history.
+
+        Raises ``MemoryNotFound``.
+        """
+        return self._store.delete(memory_id, session_id=self.session_id)
+
+    # Finding ----------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        limit: int | None = None,
+        *,
+        since: Time | None = None,
+        until: Time | None = None,
+        category: str | Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        tags_match: str = "all",
+        kind: str | None = None,
+        importance: str | None = None,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+        similarity_threshold: float | None = None,
+        count_accesses: bool = True,
+        now: datetime | None = None,
+    ) -> SearchResults:
+        """Find the memories that answer a question in plain words, best first.
+
+        ``limit`` is 1 to 100 (5). ``since`` and ``until`` include their moment. The other
+        arguments and ``filters`` (C's, see ``SearchFilters``) say what a memory must be like; all
+        must hold. ``similarity_threshold`` (0 to 1) drops weaker hits outright; without it they
+        come last, with ``passed_gate`` false. ``now`` is the moment that ages are counted from.
+
+        No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
+        Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false.
+        """
+        started = time.perf_counter()
+        limit = self._limit(limit)
+        moment = to_utc(now) if now is not None else self._now()
+        span = {"start": _time("since", since), "end": _time("until", until)}
+        asked = self._filters(
+            filters,
+            date_range=span if since is not None or until is not None else None,
+            category=category,
+            tags=tags,
+            tags_match=tags_match if tags else None,
+            kind=kind,
+            importance=importance,
+            session_id=session_id,
+            user_id=user_id,
+            run_id=run_id,
+        )
+        findings, memories, reasons, near = self._store.search(
+            query,
+            asked,
+            limit=limit,
+            threshold=self._threshold(similarity_threshold),
+            rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
+            now=moment,
+        )
+        results = [
+            MemorySearchResult.model_construct(
+                memory=memories[hit.seq],
+                relevance_score=hit.relevance,
+                similarity=hit.similarity,
+                passed_gate=hit.passed_gate,
+                match_type=_match_type(reasons.get(hit.seq)),
+            )
+            for hit in findings.hits
+        ]
+        elapsed = (time.perf_counter() - started) * 1000
+        accessed = [hit.seq for hit in findings.hits if hit.passed_gate] if count_accesses else []
+        self._store.note_search(accessed, milliseconds=elapsed, now=moment)
+        return SearchResults.model_construct(
+            results=results,
+            total_count=findings.total_count,
+            search_metadata=SearchMetadata.model_construct(
+                query_time=moment,
+                processing_time_ms=elapsed,
+                keyword_search_time_ms=findings.keyword_ms,
+                filters_applied=asked.model_dump(
+                    mode="json", exclude_defaults=True, exclude_none=True
+                ),
+                reason=findings.reason,
+                explanation=findings.explanation,
+                near_misses=near,
+            ),
+        )
+
+    def get(self, memory_id: str) -> Memory | None:
+        """Return a memory by its id, or ``None``. This does not count as an access."""
+        return self._store.get(memory_id)
+
+    def list_recent(
+        self,
+        limit: int = 10,
+        *,
+        offset: int = 0,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+    ) -> list[Memory]:
+        """Return the newest memories by timestamp, newest first. ``limit`` is at least 1."""
+        if limit < 1 or offset < 0:
+            message = "limit must be at least 1, offset at least 0"
+            raise ValidationError.of("limit", message, (limit, offset))
+        return self._store.recent(self._filters(filters), limit=limit, offset=offset)
+
+    def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
+        """Count the memories that are not archived, or those that the filters describe."""
+        return self._store.count(self._filters(filters))
+
+    def history(self, memory_id: str | None = None, *, limit: int = 100) -> list[HistoryEntry]:
+        """Return the changes of a memory, or of all, newest first.
+
+        Raises ``MemoryNotFound`` for an id that never was.
+        """
+        return self._store.history(memory_id, limit=limit)
+
+    # The scratchpad ---------------------------------------------------------------------------
+
+    def promote(self, memory_id: str) -> Promotion:
+        """Put a memory into the scratchpad by hand. The least recently used one makes room.
+
+        Raises ``MemoryNotFound``.
+        """
+        return self._store.promote(memory_id)
+
+    def demote(self, memory_id: str) -> bool:
+        """Take a memory out of the scratchpad, and tell whether it was in.
+
+        Raises ``MemoryNotFound``.
+        """
+        return self._store.demote(memory_id)
+
+    def scratchpad(self) -> Scratchpad:
+        """Return the hot set (A), most recently used first."""
+        entries = [
+            ScratchpadMemoryEntry.model_construct(
+                **memory.model_dump(include=set(ScratchpadMemoryEntry.model_fields))
+            )
+            for memory in self._store.scratchpad()
+        ]
+        max_size = self._store.config().scratchpad_max_size
+        return Scratchpad.model_construct(
+            agent_id=self.agent_id,
+            last_updated=self._now(),
+            max_size=max(max_size, len(entries)),
+            memories=entries,
+        )
+
+    def context(
+        self,
+        token_budget: int | None = None,
+        *,
+        config: MemoryContextConfig | Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return the scratchpad as Markdown for a model's context, at most ``token_budget`` tokens.
+
+        The memories are ranked as B says, by last access and then by access count; they are marked
+        as recalled data, not instructions. Tokens are estimated as a quarter of the UTF-8 bytes.
+        The text is empty when the scratchpad is, or nothing fits.
+        """
+        chosen = self._context_config if config is None else _validated(MemoryContextConfig, config)
+        budget = chosen.token_budget if token_budget is None else token_budget
+        if budget < 0:
+            raise ValidationError.of("token_budget", "must not be negative", budget)
+        return render_context(self._store.scratchpad(), chosen, budget)
+
+    # Upkeep -----------------------------------------------------------------------------------
+
+    def info(self) -> AgentInfo:
+        """Return the agent's metadata (A) with live figures, and its file's."""
+        return self._store.info()
+
+    def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
+        """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""
+        merged = {**self._store.config().model_dump(exclude_unset=True), **settings}
+        unknown = settings.keys() - AgentConfig.model_fields.keys()
+        if unknown:
+            known = ", ".join(AgentConfig.model_fields)
+            raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {known}")
+        config = _validated(AgentConfig, merged)
+        self._store.set_config(config)
+        return config
+
+    def check(self, *, repair: bool = False) -> CheckReport:
+        """Look for damage and drift; with ``repair``, mend what can be mended, losing nothing."""
+        return self._store.check(mend=repair)
+
+    def backup(
+        self, destination: str | os.PathLike[str] | None = None, *, overwrite: bool = False
+    ) -> Path:
+        """Copy the file as it stands, while others may write, and return the copy's path.
+
+        Without a destination it goes into ``backups/`` beside the file. A file that exists there
+        is refused unless ``overwrite``.
+        """
+        place = None if destination is None else paths.resolve_file(destination)
+        return self._store.backup(place, overwrite=overwrite)
+
+    def close(self) -> None:
+        """Close the file. What ``store`` returned from is safe without it."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"AgentMemory({self.agent_id!r}, path={str(self.path)!r})"
+
+    # Validation -------------------------------------------------------------------------------
+
+    def _now(self) -> datetime:
+        return to_utc(self._clock())
+
+    def _memory(self, item: Mapping[str, Any], *, at: Sequence[int]) -> Memory:
+        """Make the model of what a caller stores."""
+        given = self._validated_fields(MemoryInput, item, at=at)
+        now = self._now()
+        fields = given.model_dump(exclude={"id", "session_id", "timestamp", "task_metadata"})
+        return Memory.model_construct(
+            id=given.id or new_memory_id(),
+            **fields,
+            task_metadata=given.task_metadata,
+            agent_id=self.agent_id,
+            created_by_session=given.session_id or self.session_id,
+            timestamp=given.timestamp or now,
+            updated_at=now,
+        )
+
+    def _validated_fields(
+        self, model: type[Model], fields: Mapping[str, Any], *, at: Sequence[int] = ()
+    ) -> Model:
+        """Validate fields, with the categories that the agent's own settings add."""
+        if not isinstance(fields, Mapping):
+            message = "each item must be a mapping with a content"
+            place = ".".join(map(str, at)) or "item"
+            raise ValidationError.of(place, message, fields)
+        context = None
+        if "category" in fields:
+            context = {"categories": self._store.config().categories}
+        try:
+            return model.model_validate(dict(fields), context=context)
+        except PydanticValidationError as error:
+            raise ValidationError.from_pydantic(error, at=at) from error
+
+    def _filters(
+        self, filters: SearchFilters | Mapping[str, Any] | None, **arguments: object
+    ) -> SearchFilters:
+        """Join the filters with the arguments of a verb: none may widen or undo another."""
+        given = _validated(SearchFilters, filters)
+        named = {name: value for name, value in arguments.items() if value is not None}
+        twice = sorted(named.keys() & given.model_fields_set)
+        if twice:
+            message = "is given as an argument and in filters: give it once"
+            raise ValidationError.of(twice[0], message, named[twice[0]])
+        if not named:
+            return given
+        return _validated(SearchFilters, {**given.model_dump(exclude_unset=True), **named})
+
+    def _limit(self, limit: int | None) -> int:
+        chosen = self._config.default_search_limit if limit is None else limit
+        if (
+            isinstance(chosen, bool)
+            or not isinstance(chosen, int)
+            or not (1 <= chosen <= MAX_SEARCH_LIMIT)
+        ):
+            message = f"must be a whole number from 1 to {MAX_SEARCH_LIMIT}"
+            raise ValidationError.of("limit", message, limit)
+        return chosen
+
+    def _threshold(self, threshold: float | None) -> float | None:
+        """Return the least similarity that the user set, if any: in the call, here, in the file."""
+        if threshold is not None:
+            if not 0.0 <= threshold <= 1.0:
+                raise ValidationError.of("similarity_threshold", "must be 0 to 1", threshold)
+            return threshold
+        for settings in (self._config, self._store.config()):
+            if "similarity_threshold" in settings.model_fields_set:
+                return settings.similarity_threshold
+        return None
+
+
+def _validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
+    """Return the model itself, or the one that a mapping describes."""
+    if isinstance(value, model):
+        return value
+    try:
+        return model.model_validate({} if value is None else dict(value))
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error) from error
+    except (TypeError, ValueError) as error:
+        message = f"must be a {model.__name__} or a mapping"
+        raise ValidationError.of(model.__name__, message, value) from error
+
+
+def _time(name: str, value: Time | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return parse_time(value) if isinstance(value, str) else to_utc(value)
+    except (ValueError, AttributeError) as error:
+        raise ValidationError.of(name, str(error), value) from error
+
+
+def _session(given: str | None) -> str:
+    name = given or os.environ.get(paths.SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
+    try:
+        return clean_label(name)
+    except ValueError as error:
+        raise ValidationError.of("session_id", str(error), name) from error
+
+
+def _match_type(reason: str | None) -> MatchType:
+    if reason is None:
+        return MatchType.KEYWORD
+    return MatchType.SCRATCHPAD if reason == "stored" else MatchType.PROMOTED
+
+
+def _summary(name: str, path: Path) -> AgentSummary:
+    size = path.stat().st_size / 1e6
+    try:
+        with AgentMemory.open(path, create=False, read_only=True) as memory:
+            info = memory.info()
+    except AgentMemoryError as error:
+        return AgentSummary(
+            agent_id=name, path=str(path), storage_size_mb=round(size, 3), problem=str(error)
+        )
+    return AgentSummary(
+        agent_id=name,
+        path=str(path),
+        memory_count=info.memory_count,
+        storage_size_mb=info.stats.storage_size_mb,
+        last_accessed=info.last_accessed,
+    )

@@ -1,0 +1,119 @@
+"""What is known of an agent: its settings and figures, as ``metadata.json`` holds them (A)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from agent_memory.models.record import Record
+from agent_memory.times import UtcDatetime, now_utc
+from agent_memory.validation import AgentId
+from agent_memory.vocabulary import (
+    DEFAULT_MIGRATION_THRESHOLD,
+    DEFAULT_SIMILARITY_THRESHOLD,
+    MAX_SCRATCHPAD_SIZE,
+)
+
+
+class AgentStats(Record):
+    """Figures of an agent. Latency is the mean, in milliseconds; size is in MB of 10**6 bytes."""
+
+    total_queries: int = Field(default=0, ge=0)
+    avg_query_latency_ms: float = Field(default=0.0, ge=0.0)
+    storage_size_mb: float = Field(default=0.0, ge=0.0)
+    embeddings_generated: int = Field(default=0, ge=0)
+    scratchpad_promotions: int = Field(default=0, ge=0)
+
+
+def _clean_category(category: str) -> str:
+    if not category.strip() or len(category) > 50 or not category.isprintable():
+        raise ValueError(f"{category!r:.80} cannot be a category: use 1 to 50 characters")
+    return category
+
+
+class AgentConfig(Record):
+    """Settings that live in the agent's file (A), and the categories that it adds to the nine."""
+
+    scratchpad_max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
+    migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
+    auto_migrate: bool = False
+    embedding_model: str = "text-embedding-3-small"
+    similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
+    categories: list[Annotated[str, AfterValidator(_clean_category)]] = Field(default_factory=list)
+
+
+class MigrationInfo(Record):
+    """How the move to semantic search went (A)."""
+
+    backup_path: str | None = None
+    can_rollback: bool = False
+    migration_duration_seconds: float | None = None
+
+
+class AgentMetadata(Record):
+    """Everything known of an agent (A). ``info`` gives it with live figures."""
+
+    agent_id: AgentId
+    created_at: UtcDatetime = Field(default_factory=now_utc)
+    memory_count: int = Field(default=0, ge=0)
+    storage_backend: Literal["file", "vector"] = "file"
+    migration_date: UtcDatetime | None = None
+    last_accessed: UtcDatetime = Field(default_factory=now_utc)
+    stats: AgentStats = Field(default_factory=AgentStats)
+    config: AgentConfig = Field(default_factory=AgentConfig)
+    migration: MigrationInfo | None = None
+
+    def should_migrate(self) -> bool:
+        """Tell whether there are enough memories to move to semantic search."""
+        return (
+            self.storage_backend == "file" and self.memory_count >= self.config.migration_threshold
+        )
+
+
+class AgentInfo(AgentMetadata):
+    """An agent's metadata, and the file that it lives in."""
+
+    path: str
+    schema_version: int
+    sqlite_version: str
+    scratchpad_size: int = Field(ge=0)
+    archived_count: int = Field(ge=0)
+
+
+class AgentSummary(Record):
+    """One line of the list of agents. ``problem`` says why a file could not be read."""
+
+    model_config = ConfigDict(frozen=True)
+
+    agent_id: str
+    path: str
+    memory_count: int | None = None
+    storage_size_mb: float
+    last_accessed: UtcDatetime | None = None
+    problem: str | None = None
+
+
+class Problem(Record):
+    """One thing that ``check`` found wrong, and whether it was mended."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    detail: str
+    repaired: bool = False
+
+
+class CheckReport(Record):
+    """What ``check`` found. ``ok`` means that nothing is wrong (any more)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    memory_count: int
+    problems: list[Problem]
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether the store is sound now."""
+        return all(problem.repaired for problem in self.problems)

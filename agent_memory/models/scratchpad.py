@@ -1,0 +1,87 @@
+"""The hot set of memories: what ``scratchpad.yaml`` holds (A)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+)
+
+from agent_memory.models.memory import Memory
+from agent_memory.models.record import Record
+from agent_memory.times import UtcDatetime, now_utc
+from agent_memory.validation import AgentId
+from agent_memory.vocabulary import MAX_SCRATCHPAD_SIZE
+
+
+class ScratchpadMemoryEntry(Record):
+    """A memory as the scratchpad shows it: without embedding and metadata."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    timestamp: UtcDatetime
+    category: str
+    content: str
+    tags: list[str] = Field(default_factory=list)
+    access_count: int = Field(default=0, ge=0)
+    last_accessed: UtcDatetime | None = None
+
+
+class Scratchpad(Record):
+    """The scratchpad of an agent: 10 to 100 entries at most, 50 by default."""
+
+    agent_id: AgentId
+    last_updated: UtcDatetime = Field(default_factory=now_utc)
+    max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
+    memories: list[ScratchpadMemoryEntry] = Field(default_factory=list)
+
+    _entered: dict[str, datetime] = PrivateAttr(default_factory=dict)
+
+    @field_validator("memories")
+    @classmethod
+    def validate_size(
+        cls, entries: list[ScratchpadMemoryEntry], info: ValidationInfo
+    ) -> list[ScratchpadMemoryEntry]:
+        """Keep the most recent ones, should there be more than ``max_size``."""
+        max_size = int(info.data.get("max_size", 50))
+        if len(entries) > max_size:
+            return sorted(entries, key=lambda entry: entry.timestamp, reverse=True)[:max_size]
+        return entries
+
+    def add_memory(self, memory: Memory) -> None:
+        """Add a memory, and drop the least recently used one when the scratchpad is full."""
+        self.memories.append(ScratchpadMemoryEntry(**memory.to_scratchpad_entry()))
+        self.last_updated = now_utc()
+        self._entered[memory.id] = self.last_updated
+        if len(self.memories) > self.max_size:
+            self.evict_lru()
+
+    def evict_lru(self) -> None:
+        """Drop the least recently used entries beyond ``max_size``.
+
+        An entry's last use is its last access, or else when it came in. (A took one that was
+        never accessed for the oldest, and so dropped the entry just added.)
+        """
+        newest_first = sorted(self.memories, key=self._last_use, reverse=True)
+        self.memories = newest_first[: self.max_size]
+
+    def _last_use(self, entry: ScratchpadMemoryEntry) -> datetime:
+        entered = self._entered.get(entry.id, entry.timestamp)
+        return entry.last_accessed or entered
+
+
+class Promotion(Record):
+    """What ``promote`` did: whether the memory is new there, and what left to make room."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    promoted: bool
+    evicted: str | None
+    scratchpad_size: int

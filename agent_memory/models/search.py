@@ -1,0 +1,127 @@
+"""What is asked of a search, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, overload
+
+from pydantic import ConfigDict, Field
+
+from agent_memory.models.memory import Memory
+from agent_memory.models.record import Record
+from agent_memory.times import UtcDatetime
+from agent_memory.validation import Tags
+from agent_memory.vocabulary import Importance, MatchType, MemoryKind, MemoryType
+
+
+class DateRange(Record):
+    """From ``start`` to ``end``, both included, either open (C)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    start: UtcDatetime | None = None
+    end: UtcDatetime | None = None
+
+
+class SearchFilters(Record):
+    """What a memory must be like to be found at all (C's ``filters``, and ours).
+
+    Each field that is given must hold. ``custom_filters`` are conditions on ``metadata``: a
+    mapping of key to value, or of key to ``{operator: value}`` with the operators ``eq, ne, gt,
+    gte, lt, lte, in, nin, contains, icontains``; ``AND`` and ``OR`` take a list of such mappings,
+    ``NOT`` one. A key with dots reaches into nested metadata. A key that a memory does not have
+    makes every condition on it false but ``ne`` and ``nin``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    memory_type: MemoryType | None = None
+    category: str | list[str] | None = None
+    tags: Tags = Field(default_factory=list)
+    tags_match: Literal["all", "any"] = "all"
+    date_range: DateRange | None = None
+    custom_filters: dict[str, Any] = Field(default_factory=dict)
+    kind: MemoryKind | None = None
+    importance: Importance | None = None
+    session_id: str | None = None
+    min_access_count: int | None = Field(default=None, ge=0)
+    archived: bool | None = False
+
+
+class MemorySearchResult(Record):
+    """One memory that a search found (A).
+
+    ``similarity`` is 0 to 1; ``relevance_score`` is A's: similarity × freshness × access boost,
+    without an upper bound. ``passed_gate`` tells a good answer from one that only fills up the
+    limit.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    memory: Memory
+    relevance_score: float = Field(ge=0.0)
+    match_type: MatchType
+    similarity: float = Field(default=0.0, ge=0.0, le=1.0)
+    passed_gate: bool = True
+
+
+class NearMiss(Record):
+    """A memory that a search did not return, and why."""
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    content: str
+    similarity: float
+    reason: str
+
+
+class SearchMetadata(Record):
+    """How a search went (C): its time, what it was limited to, and why it found little.
+
+    ``reason`` is ``None`` when it returned something, else one of ``empty_query``,
+    ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor`` and
+    ``below_similarity_threshold``; ``explanation`` says it in words. Times are milliseconds.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    query_time: UtcDatetime
+    processing_time_ms: float
+    keyword_search_time_ms: float = 0.0
+    filters_applied: dict[str, Any] = Field(default_factory=dict)
+    backend: str = "file"
+    degraded: list[str] = Field(default_factory=list)
+    reason: str | None = None
+    explanation: str | None = None
+    near_misses: list[NearMiss] = Field(default_factory=list)
+
+
+class SearchResults(Record, Sequence[MemorySearchResult]):
+    """What a search returns: a sequence of hits, best first, and how it went.
+
+    ``total_count`` is how many memories matched, of which the hits are the first ``limit``; it
+    stops counting at the number of candidates that a search looks at.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    results: list[MemorySearchResult]
+    total_count: int
+    search_metadata: SearchMetadata
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[MemorySearchResult]:  # type: ignore[override]
+        return iter(self.results)
+
+    @overload
+    def __getitem__(self, index: int) -> MemorySearchResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[MemorySearchResult]: ...
+    def __getitem__(self, index: int | slice) -> MemorySearchResult | list[MemorySearchResult]:
+        return self.results[index]

@@ -1,0 +1,218 @@
+"""The table of memories: rows in, models out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from agent_memory.connection import Database, Row
+from agent_memory.filters import Condition
+from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.times import format_time, read_stored_time
+from agent_memory.validation import to_json
+from agent_memory.vocabulary import Importance, MemoryKind, MemoryType
+
+_COLUMNS: Final = (
+    "m.seq, m.id, m.content, m.category, m.tags, m.timestamp, m.last_accessed, m.access_count,"
+    " m.created_by_session, m.metadata, m.kind, m.importance, m.task_metadata, m.archived,"
+    " m.updated_at, m.user_id, m.run_id, m.memory_type, m.version"
+)
+_INSERT: Final = """
+INSERT INTO memories (id, content, category, tags, timestamp, last_accessed, access_count,
+  created_by_session, metadata, kind, importance, task_metadata, archived, updated_at,
+  user_id, run_id, memory_type, version)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = ?"
+_SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
+WHERE m.seq IN (SELECT value FROM json_each(?))"""
+_SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
+WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?"""
+_SELECT_SIGNALS: Final = """
+SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
+FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
+_SELECT_AROUND: Final = """
+SELECT m.seq,
+  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
+     AND (timestamp, seq) < (m.timestamp, m.seq)
+   ORDER BY timestamp DESC, seq DESC LIMIT 1 OFFSET 1),
+  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
+     AND (timestamp, seq) < (m.timestamp, m.seq)
+   ORDER BY timestamp DESC, seq DESC LIMIT 1),
+  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
+     AND (timestamp, seq) > (m.timestamp, m.seq)
+   ORDER BY timestamp, seq LIMIT 1),
+  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
+     AND (timestamp, seq) > (m.timestamp, m.seq)
+   ORDER BY timestamp, seq LIMIT 1 OFFSET 1)
+FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?))"""
+_COUNT_ACCESSES: Final = """
+UPDATE memories SET access_count = access_count + ?,
+  last_accessed = max(coalesce(last_accessed, ''), ?)
+WHERE seq = ?"""
+_UPDATABLE: Final = (
+    "content", "category", "tags", "kind", "importance", "user_id", "run_id", "memory_type",
+    "timestamp", "task_metadata", "metadata",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What ranking needs of a memory beside its words."""
+
+    seq: int
+    session: str
+    timestamp: str
+    access_count: int
+
+
+def insert(database: Database, memory: Memory) -> int:
+    """Add a memory and return its ``seq``. An id that exists already is ``ValidationError``."""
+    database.run(_INSERT, _values(memory))
+    return int(database.value("SELECT last_insert_rowid()"))
+
+
+def exists(database: Database, memory_id: str) -> bool:
+    """Tell whether there is a memory of that id, archived ones included."""
+    return database.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
+
+
+def seq_of(database: Database, memory_id: str) -> int | None:
+    """Return the row number of a memory."""
+    seq = database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
+    return None if seq is None else int(seq)
+
+
+def get(database: Database, memory_id: str, *, agent_id: str) -> Memory | None:
+    """Return a memory, or ``None``."""
+    row = database.row(_SELECT_BY_ID, (memory_id,))
+    return None if row is None else _memory(row, agent_id)
+
+
+def get_many(database: Database, seqs: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
+    """Return the memories of these rows, by row number."""
+    rows = database.rows(_SELECT_BY_SEQ, (to_json(list(seqs)),))
+    return {row[0]: _memory(row, agent_id) for row in rows}
+
+
+def recent(
+    database: Database, condition: Condition, *, limit: int, offset: int, agent_id: str
+) -> list[Memory]:
+    """Return the newest memories that meet the condition, newest first."""
+    sql = _SELECT_RECENT.format(condition=condition.sql)
+    rows = database.rows(sql, (*condition.values, limit, offset))
+    return [_memory(row, agent_id) for row in rows]
+
+
+def count(database: Database, condition: Condition) -> int:
+    """Count the memories that meet the condition."""
+    sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
+    return int(database.value(sql, condition.values))
+
+
+def update(database: Database, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+    """Set some fields of a memory; its version goes up by one."""
+    columns = [name for name in _UPDATABLE if name in changes]
+    settings = "".join(f"{name} = ?, " for name in columns)
+    sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
+    values = [_column_value(changes[name]) for name in columns]
+    database.run(sql, (*values, format_time(now), seq))
+
+
+def delete(database: Database, seq: int) -> None:
+    """Remove a memory; its history stays."""
+    database.run("DELETE FROM memories WHERE seq = ?", (seq,))
+
+
+def count_accesses(database: Database, accesses: Mapping[int, tuple[int, str]]) -> None:
+    """Add to the access counts: by row number, how many, and the time of the last."""
+    database.run_many(
+        _COUNT_ACCESSES, ((times, moment, seq) for seq, (times, moment) in accesses.items())
+    )
+
+
+def signals(database: Database, seqs: Sequence[int], condition: Condition) -> list[Signals]:
+    """Return what ranking needs of these rows, leaving out those that fail the condition."""
+    sql = _SELECT_SIGNALS.format(condition=condition.sql)
+    return [Signals(*row) for row in database.rows(sql, (to_json(list(seqs)), *condition.values))]
+
+
+def neighbours(database: Database, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+    """Return the two rows before and the two after each, in its session, by distance.
+
+    -1 is the one just before. Where a session begins or ends, distances are left out.
+    """
+    return {
+        seq: {
+            distance: other
+            for distance, other in zip((-2, -1, 1, 2), around, strict=True)
+            if other is not None
+        }
+        for seq, *around in database.rows(_SELECT_AROUND, (to_json(list(seqs)),))
+    }
+
+
+def _values(memory: Memory) -> tuple[Any, ...]:
+    return (
+        memory.id, memory.content, memory.category, to_json(memory.tags),
+        format_time(memory.timestamp), _column_value(memory.last_accessed), memory.access_count,
+        memory.created_by_session, to_json(memory.metadata), memory.kind.value,
+        memory.importance.value, _column_value(memory.task_metadata), int(memory.archived),
+        format_time(memory.updated_at), memory.user_id, memory.run_id, memory.memory_type.value,
+        memory.version,
+    )  # fmt: skip
+
+
+def _column_value(value: object) -> object:
+    """Return a field's value as its column holds it."""
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, TaskMetadata):
+        return value.model_dump_json(exclude_none=True, exclude_defaults=True)
+    if isinstance(value, list | dict):
+        return to_json(value)
+    return value
+
+
+def _memory(row: Row, agent_id: str) -> Memory:
+    """Make the model of a row, without validation.
+
+    A row that another program wrote may hold what the library would refuse (a category of its
+    own, a damaged text): it must be readable all the same.
+    """
+    return Memory.model_construct(
+        id=row[1], agent_id=agent_id, content=row[2], category=row[3],
+        tags=_read_list(row[4]), embedding=None, timestamp=read_stored_time(row[5]),
+        last_accessed=read_stored_time(row[6]) if row[6] else None, access_count=row[7],
+        created_by_session=row[8], metadata=_read_object(row[9]), kind=MemoryKind(row[10]),
+        importance=Importance(row[11]), task_metadata=_read_task(row[12]),
+        archived=bool(row[13]), updated_at=read_stored_time(row[14]), user_id=row[15],
+        run_id=row[16], memory_type=MemoryType(row[17]), version=row[18],
+    )  # fmt: skip
+
+
+def _read_list(text: str) -> list[str]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [str(tag) for tag in value] if isinstance(value, list) else []
+
+
+def _read_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _read_task(text: str | None) -> TaskMetadata | None:
+    if text is None:
+        return None
+    try:
+        return TaskMetadata.model_validate_json(text)
+    except ValueError:
+        return None

@@ -1,0 +1,188 @@
+"""The steps of a search over the file: terms, candidates, their surroundings, ranking, reasons."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from agent_memory import keyword, ranking, records
+from agent_memory.connection import Database
+from agent_memory.filters import NOT_ARCHIVED, Condition
+from agent_memory.models.search import NearMiss
+from agent_memory.ranking import Candidate, Ranked, Ranking, Rates
+from agent_memory.records import Signals
+from agent_memory.times import age_in_days, read_stored_time
+
+CANDIDATES: Final = 256
+"""Memories that are ranked: the best by FTS5's measure."""
+SURROUNDED: Final = 100
+"""The best of them, whose neighbours become candidates too."""
+NEAR_MISSES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a search found: the hits in order, how many matched, and, if few, why.
+
+    ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` are the best that did
+    not make it, each with its reason.
+    """
+
+    hits: list[Ranked]
+    total_count: int
+    keyword_ms: float
+    reason: str | None = None
+    explanation: str | None = None
+    near: Sequence[tuple[Ranked, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is searched for, and how.
+
+    ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any; ``uncounted``
+    has accesses that are not in the file yet, by row number.
+    """
+
+    query: str
+    condition: Condition
+    limit: int
+    threshold: float | None
+    rates: Rates
+    now: datetime
+    uncounted: Mapping[int, int]
+
+
+def find(database: Database, request: Request) -> Findings:
+    """Search. Must run inside ``database.read()``."""
+    started = time.perf_counter()
+    terms = keyword.terms_of(database, request.query)
+    if not terms:
+        explanation = "the query has no letter or digit to search for"
+        return Findings([], 0, _ms_since(started), "empty_query", explanation)
+    found = _ranked(database, terms, request)
+    keyword_ms = _ms_since(started)
+    total = sum(hit.matches for hit in found.order)
+    if found.order and found.strength < ranking.STRENGTH_FLOOR:
+        least = f"{ranking.STRENGTH_FLOOR:.0%} of the query's words, weighed by rarity"
+        near = [(hit, f"has less than {least}") for hit in found.order[:NEAR_MISSES]]
+        explanation = f"no memory has even {least}"
+        return Findings([], total, keyword_ms, "below_floor", explanation, near)
+    least_similarity = request.threshold or 0.0
+    hits = [hit for hit in found.order if hit.similarity >= least_similarity]
+    result = Findings(hits[: request.limit], total, keyword_ms)
+    if len(result.hits) >= request.limit:
+        return result
+    if len(found.order) > len(hits):
+        return _below_threshold(result, found, least_similarity)
+    return _explained(database, terms, request, result)
+
+
+def _below_threshold(result: Findings, found: Ranking, threshold: float) -> Findings:
+    """Say that the caller's threshold cut hits off."""
+    cut = [hit for hit in found.order if hit.similarity < threshold]
+    return replace(
+        result,
+        reason="few_matches" if result.hits else "below_similarity_threshold",
+        explanation=f"{len(cut)} more matched, below the similarity threshold {threshold}",
+        near=[
+            (hit, f"similarity {hit.similarity:.2f} is below the threshold {threshold:.2f}")
+            for hit in cut[:NEAR_MISSES]
+        ],
+    )
+
+
+def _explained(
+    database: Database, terms: Sequence[keyword.Term], request: Request, result: Findings
+) -> Findings:
+    """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
+    if request.condition.is_narrowing:
+        anything = _ranked(database, terms, replace(request, condition=NOT_ARCHIVED))
+        kept = {hit.seq for hit in result.hits}
+        left_out = [hit for hit in anything.order if hit.matches and hit.seq not in kept]
+        if left_out:
+            return replace(
+                result,
+                reason="few_matches" if result.hits else "filtered_out",
+                explanation=f"{len(left_out)} more match the query, but not the filters",
+                near=[(hit, "is left out by the filters") for hit in left_out[:NEAR_MISSES]],
+            )
+    if result.hits:
+        words = f"only {len(result.hits)} memories have anything to do with the query"
+        return replace(result, reason="few_matches", explanation=words)
+    if database.row("SELECT 1 FROM memories LIMIT 1") is None:
+        words = "this agent has no memories yet"
+        return replace(result, reason="nothing_stored", explanation=words)
+    sought = ", ".join(term.word for term in terms[:10])
+    words = f"no memory has any of these words or their forms: {sought}"
+    return replace(result, reason="no_match", explanation=words)
+
+
+def near_misses(findings: Findings, contents: Mapping[int, tuple[str, str]]) -> list[NearMiss]:
+    """Make the models of what nearly was found; ``contents`` has id and text by row number."""
+    return [
+        NearMiss(
+            memory_id=contents[hit.seq][0],
+            content=contents[hit.seq][1],
+            similarity=hit.similarity,
+            reason=reason,
+        )
+        for hit, reason in findings.near
+        if hit.seq in contents
+    ]
+
+
+def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request) -> Ranking:
+    """Gather the candidates with all that ranking needs of them, and rank them."""
+    condition = request.condition
+    frequencies = keyword.frequencies(database, terms)
+    best = keyword.candidates(database, terms, frequencies, condition, limit=CANDIDATES)
+    if not best:
+        return Ranking([], 0.0)
+    signals = {found.seq: found for found in records.signals(database, best, condition)}
+    neighbours = records.neighbours(database, best)
+    around = {
+        seq for center in best[:SURROUNDED] for seq in neighbours[center].values()
+    } - signals.keys()
+    signals.update(
+        (found.seq, found) for found in records.signals(database, list(around), condition)
+    )
+    for seq in around & signals.keys():
+        neighbours[seq] = {}
+    _complete(neighbours)
+    words = keyword.words(database, list(signals), terms)
+    candidates = [
+        _candidate(found, words[seq], neighbours.get(seq, {}), request)
+        for seq, found in signals.items()
+    ]
+    size = int(database.value("SELECT max(seq) FROM memories") or 0)
+    return ranking.rank(candidates, frequencies, size, request.rates)
+
+
+def _complete(neighbours: dict[int, dict[int, int]]) -> None:
+    """Make nearness mutual: a memory found only as a neighbour has the finder for a neighbour."""
+    for seq, places in list(neighbours.items()):
+        for distance, other in places.items():
+            if other in neighbours:
+                neighbours[other].setdefault(-distance, seq)
+
+
+def _candidate(
+    found: Signals, words: keyword.Words, neighbours: Mapping[int, int], request: Request
+) -> Candidate:
+    return Candidate(
+        seq=found.seq,
+        session=found.session,
+        counts=words.counts,
+        length=words.length,
+        age_days=age_in_days(read_stored_time(found.timestamp), request.now),
+        access_count=found.access_count + request.uncounted.get(found.seq, 0),
+        neighbours=neighbours,
+    )
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,145 @@
+"""The schema: finding the migrations, applying the pending ones, refusing what does not fit.
+
+All of it is in ``migrations/NNNN_name.sql``. Pending ones are applied in one transaction, each
+with a record of its name and hash, so that a file has all of a version or none of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from agent_memory.connection import APPLICATION_ID, Database, statement_is_complete
+from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
+
+_CREATE_RECORD: Final = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+  number     INTEGER PRIMARY KEY,
+  name       TEXT NOT NULL,  -- of the file under migrations/
+  sha256     TEXT NOT NULL,  -- of its text: a shipped migration never changes
+  applied_at TEXT NOT NULL
+) STRICT"""
+_SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
+_INSERT_RECORD: Final = """
+INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file of ``migrations/``."""
+
+    number: int
+    name: str
+    sql: str
+    sha256: str
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Read the migrations, in order: from the installed package, else from the checkout."""
+    package = Path(__file__).parent
+    folder = next(
+        (place for place in (package / "migrations", package.parent / "migrations")
+         if place.is_dir()),
+        None,
+    )  # fmt: skip
+    if folder is None:
+        raise MigrationError("the migrations are missing: install agent-memory again")
+    found = tuple(_read(path) for path in sorted(folder.glob("[0-9]*.sql")))
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise MigrationError(f"the migrations in {folder} are not numbered 1, 2, 3, …")
+    return found
+
+
+def _read(path: Path) -> Migration:
+    if re.fullmatch(r"\d{4}_[a-z][a-z0-9_]*\.sql", path.name) is None:
+        raise MigrationError(f"{path} is not named like 0001_memories.sql")
+    sql = path.read_text(encoding="utf-8").replace("\r\n", "\n")
+    return Migration(int(path.name[:4]), path.name, sql, hashlib.sha256(sql.encode()).hexdigest())
+
+
+def latest_version() -> int:
+    """Return the number of the newest migration, which a file of this version carries."""
+    return len(migrations())
+
+
+def current_version(database: Database) -> int:
+    """Return the number of the newest migration that the file has."""
+    return int(database.value("PRAGMA user_version"))
+
+
+def is_current(database: Database) -> bool:
+    """Tell whether the file has all migrations, unchanged.
+
+    Raises ``NewerSchema`` for a file of a newer version of the library, ``MigrationError`` when a
+    migration was edited after it was applied.
+    """
+    version = current_version(database)
+    if version > latest_version():
+        raise NewerSchema(
+            f"{database.path} was made by a newer agent-memory (schema {version}, this one knows"
+            f" {latest_version()}): run `pip install -U agent-memory`. The file was not touched"
+        )
+    if version == 0:
+        return False
+    known = {migration.number: migration for migration in migrations()}
+    for number, name, sha256 in database.rows(_SELECT_RECORD):
+        if number in known and known[number].sha256 != sha256:
+            raise MigrationError(
+                f"{database.path} was made with another {name} than this agent-memory has:"
+                " install the version that made it"
+            )
+    return version == latest_version()
+
+
+def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object]) -> None:
+    """Apply the pending migrations, all or none.
+
+    ``now`` is the time for the record; ``before_upgrade`` is called first when the file already
+    holds something (to back it up).
+    """
+    if is_current(database):
+        return
+    if database.read_only:
+        raise MigrationError(
+            f"{database.path} has an older schema and is open read-only: open it once for writing"
+        )
+    if current_version(database):
+        before_upgrade()
+    with database.write():
+        version = current_version(database)  # another process may have been faster
+        if version == 0:
+            database.run(f"PRAGMA application_id = {APPLICATION_ID}")
+            database.run(_CREATE_RECORD)
+        for migration in migrations()[version:]:
+            for statement in statements(migration.sql):
+                database.run(statement)
+            record = (migration.number, migration.name, migration.sha256, now)
+            database.run(_INSERT_RECORD, record)
+        database.run(f"PRAGMA user_version = {latest_version()}")
+
+
+def refuse_incomplete(database: Database) -> None:
+    """Refuse a file that has no schema at all and may not be given one."""
+    if current_version(database) == 0:
+        raise NotAMemoryFile(f"{database.path} holds no memories: it is an empty database")
+
+
+def statements(sql: str) -> Iterator[str]:
+    """Split SQL at the semicolons that end a statement; those inside triggers do not.
+
+    (Running a whole script at once would commit the open transaction first.)
+    """
+    pending = ""
+    for line in sql.splitlines(keepends=True):
+        pending += line
+        if line.rstrip().endswith(";") and statement_is_complete(pending):
+            yield pending.strip()
+            pending = ""
+    if any(line.strip() and not line.startswith("--") for line in pending.splitlines()):
+        raise MigrationError(f"a migration ends inside a statement: {pending.strip()[:80]!r}")

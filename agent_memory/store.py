@@ -1,0 +1,367 @@
+"""One agent's file: each verb one transaction. The only opener of transactions."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from agent_memory import (
+    agent,
+    backups,
+    history,
+    integrity,
+    records,
+    retrieval,
+    schema,
+    scratchpad,
+)
+from agent_memory.accesses import NotesKeeper, SearchNotes, notes_of
+from agent_memory.connection import Database, library_version
+from agent_memory.errors import (
+    ConfigurationError,
+    MemoryNotFound,
+    StorageError,
+    ValidationError,
+)
+from agent_memory.filters import condition_of
+from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
+from agent_memory.models.memory import HistoryEntry, Memory
+from agent_memory.models.scratchpad import Promotion
+from agent_memory.models.search import NearMiss, SearchFilters
+from agent_memory.ranking import Rates
+from agent_memory.retrieval import Findings, Request
+from agent_memory.times import format_time
+
+_LOG: Final = logging.getLogger("agent_memory")
+
+
+class Store:
+    """The memories of one agent in one file. Threads may share it.
+
+    ``agent_id`` is whose the file must be; ``None`` takes whose it is, or ``default_agent_id`` for
+    a new one. ``clock`` returns the time, aware, in UTC.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        agent_id: str | None,
+        default_agent_id: str = "agent",
+        clock: Callable[[], datetime],
+        create: bool = True,
+        read_only: bool = False,
+        synchronous: str = "FULL",
+        promotion_threshold: int = 3,
+    ) -> None:
+        self.path = path
+        self._clock = clock
+        self._promotion_threshold = promotion_threshold
+        self._notes = NotesKeeper()
+        self._database = Database(path, create=create, read_only=read_only, synchronous=synchronous)
+        try:
+            self._prepare(agent_id or default_agent_id)
+            self.agent_id = self._identified(agent_id)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _prepare(self, agent_id: str) -> None:
+        """Bring the schema up to date and write down whose file it is."""
+        if schema.is_current(self._database) and agent.identity(self._database) is not None:
+            return
+        if self._database.read_only:
+            schema.refuse_incomplete(self._database)
+        now = self._clock()
+        schema.upgrade(
+            self._database,
+            now=format_time(now),
+            before_upgrade=lambda: backups.back_up(self.path, None, now=now),
+        )
+        with self._database.write():
+            agent.introduce(self._database, agent_id, now=now)
+
+    def _identified(self, expected: str | None) -> str:
+        found = agent.identity(self._database)
+        if found is None:
+            raise ConfigurationError(f"{self.path} does not say whose it is: open it for writing")
+        if expected is not None and found != expected:
+            raise ConfigurationError(
+                f"{self.path} holds the memories of agent {found!r}, not of {expected!r}:"
+                f" use the agent id {found!r}, or AgentMemory.open(path)"
+            )
+        return found
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def add(
+        self,
+        memories: Sequence[Memory],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Store memories, all or none. One that is there already with the same content is kept.
+
+        Raises ``ValidationError`` when an id is there with another content.
+        """
+        with self._writing() as now:
+            seqs: list[int] = []
+            for done, memory in enumerate(memories, 1):
+                seq = self._insert(memory)
+                if seq is not None:
+                    seqs.append(seq)
+                if progress is not None and (done % 1000 == 0 or done == len(memories)):
+                    progress(done, len(memories))
+            self._enter_scratchpad(seqs, "stored", now)
+
+    def _insert(self, memory: Memory) -> int | None:
+        there = records.get(self._database, memory.id, agent_id=self.agent_id)
+        if there is None:
+            return records.insert(self._database, memory)
+        if there.content != memory.content:
+            raise ValidationError.of(
+                "id", "is taken by a memory with another content: use update, or no id", memory.id
+            )
+        return None
+
+    def update(
+        self, memory_id: str, changes: Mapping[str, Any], *, session_id: str, version: int | None
+    ) -> Memory:
+        """Change some fields of a memory and return it as it is now."""
+        with self._writing() as now:
+            seq = self._seq(memory_id)
+            there = self._get(memory_id)
+            if version is not None and there.version != version:
+                raise ValidationError.of(
+                    "if_version",
+                    f"the memory is at version {there.version}: read it again, then update",
+                    version,
+                )
+            effective = {
+                name: value for name, value in changes.items() if getattr(there, name) != value
+            }
+            if not effective:
+                return there
+            with self._signed(memory_id, session_id, now):
+                records.update(self._database, seq, effective, now=now)
+            return self._get(memory_id)
+
+    def delete(self, memory_id: str, *, session_id: str) -> Memory:
+        """Remove a memory and return it as it was. Its history stays."""
+        with self._writing() as now:
+            there = self._get(memory_id)
+            with self._signed(memory_id, session_id, now):
+                records.delete(self._database, self._seq(memory_id))
+            return there
+
+    def promote(self, memory_id: str) -> Promotion:
+        """Put a memory into the scratchpad by hand, making room if need be."""
+        with self._writing() as now:
+            seq = self._seq(memory_id)
+            is_new = not scratchpad.contains(self._database, seq)
+            evicted = self._enter_scratchpad([seq], "promoted", now)
+            agent.count_promotions(self._database, int(is_new))
+            return Promotion(
+                memory_id=memory_id,
+                promoted=is_new,
+                evicted=evicted[0] if evicted else None,
+                scratchpad_size=scratchpad.size(self._database),
+            )
+
+    def _enter_scratchpad(
+        self, seqs: Sequence[int], reason: scratchpad.Reason, now: datetime
+    ) -> list[str]:
+        """Put memories into the scratchpad, the last ones if they are too many for it."""
+        max_size = agent.config(self._database).scratchpad_max_size
+        entering = seqs[-max_size:]
+        scratchpad.enter(self._database, entering, reason, now=now)
+        return scratchpad.evict(self._database, max_size=max_size, keep=entering)
+
+    def demote(self, memory_id: str) -> bool:
+        """Take a memory out of the scratchpad, and tell whether it was in."""
+        with self._writing():
+            return scratchpad.leave(self._database, self._seq(memory_id))
+
+    def set_config(self, config: AgentConfig) -> None:
+        """Write the agent's settings into the file."""
+        with self._writing():
+            agent.set_config(self._database, config)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[datetime]:
+        """Run a verb in a write transaction, into which earlier searches' counts go too."""
+        now = self._clock()
+        with self._notes.taken() as notes, self._database.write():
+            self._write_notes(notes, now)
+            yield now
+
+    @contextlib.contextmanager
+    def _signed(self, memory_id: str, session_id: str, now: datetime) -> Iterator[None]:
+        """Say in the history that the change made in the body was this session's."""
+        before = history.last_change(self._database)
+        yield
+        history.sign(self._database, memory_id, since=before, session_id=session_id, now=now)
+
+    # Reading ----------------------------------------------------------------------------------
+
+    def get(self, memory_id: str) -> Memory | None:
+        """Return a memory, or ``None``."""
+        return records.get(self._database, memory_id, agent_id=self.agent_id)
+
+    def recent(self, filters: SearchFilters, *, limit: int, offset: int) -> list[Memory]:
+        """Return the newest memories, newest first."""
+        condition = condition_of(filters, agent_id=self.agent_id)
+        return records.recent(
+            self._database, condition, limit=limit, offset=offset, agent_id=self.agent_id
+        )
+
+    def count(self, filters: SearchFilters) -> int:
+        """Count memories."""
+        return records.count(self._database, condition_of(filters, agent_id=self.agent_id))
+
+    def search(
+        self,
+        query: str,
+        filters: SearchFilters,
+        *,
+        limit: int,
+        threshold: float | None,
+        rates: Rates,
+        now: datetime,
+    ) -> tuple[Findings, dict[int, Memory], dict[int, scratchpad.Reason], list[NearMiss]]:
+        """Search: what was found, with the memories and why some are in the scratchpad."""
+        condition = condition_of(filters, agent_id=self.agent_id)
+        with self._database.read():
+            request = Request(
+                query, condition, limit, threshold, rates, now, self._notes.accesses()
+            )
+            findings = retrieval.find(self._database, request)
+            wanted = [hit.seq for hit in findings.hits] + [hit.seq for hit, _ in findings.near]
+            memories = records.get_many(self._database, wanted, agent_id=self.agent_id)
+            reasons = scratchpad.reasons(self._database) if findings.hits else {}
+        contents = {seq: (memory.id, memory.content) for seq, memory in memories.items()}
+        return findings, memories, reasons, retrieval.near_misses(findings, contents)
+
+    def scratchpad(self) -> list[Memory]:
+        """Return the memories in the scratchpad, most recently used first."""
+        self.flush()
+        with self._database.read():
+            seqs = scratchpad.members(self._database)
+            memories = records.get_many(self._database, seqs, agent_id=self.agent_id)
+        return [memories[seq] for seq in seqs]
+
+    def history(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
+        """Return the changes of one memory, or of all, newest first."""
+        entries = history.entries(self._database, memory_id, limit=limit)
+        if memory_id is not None and not entries and self.get(memory_id) is None:
+            raise MemoryNotFound(memory_id)
+        return entries
+
+    def config(self) -> AgentConfig:
+        """Return the agent's settings."""
+        return agent.config(self._database)
+
+    def info(self) -> AgentInfo:
+        """Return the agent's metadata with live figures."""
+        self.flush()
+        with self._database.read():
+            active = self.count(SearchFilters())
+            metadata = agent.metadata(self._database, memory_count=active)
+            return AgentInfo(
+                **metadata.model_dump(),
+                path=str(self.path),
+                schema_version=schema.current_version(self._database),
+                sqlite_version=library_version(),
+                scratchpad_size=scratchpad.size(self._database),
+                archived_count=self.count(SearchFilters(archived=True)),
+            )
+
+    def _get(self, memory_id: str) -> Memory:
+        found = records.get(self._database, memory_id, agent_id=self.agent_id)
+        if found is None:
+            raise MemoryNotFound(memory_id)
+        return found
+
+    def _seq(self, memory_id: str) -> int:
+        seq = records.seq_of(self._database, memory_id)
+        if seq is None:
+            raise MemoryNotFound(memory_id)
+        return seq
+
+    # Upkeep -----------------------------------------------------------------------------------
+
+    def check(self, *, mend: bool) -> CheckReport:
+        """Look for damage and drift, and mend it if asked to."""
+        with self._database.write():
+            before = integrity.find_problems(self._database)
+            problems = before
+            if before and mend:
+                integrity.repair(self._database)
+                left = {problem.detail for problem in integrity.find_problems(self._database)}
+                problems = [
+                    Problem(
+                        kind=problem.kind,
+                        detail=problem.detail,
+                        repaired=problem.detail not in left,
+                    )
+                    for problem in before
+                ]
+            total = records.count(
+                self._database, condition_of(SearchFilters(archived=None), agent_id=self.agent_id)
+            )
+        return CheckReport(path=str(self.path), memory_count=total, problems=problems)
+
+    def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
+        """Write a consistent copy of the file, while others may write."""
+        return backups.back_up(self.path, destination, now=self._clock(), overwrite=overwrite)
+
+    def close(self) -> None:
+        """Write what searches counted, and close the file."""
+        self._notes.cancel_flush()
+        self.flush()
+        self._database.close()
+
+    # What searches count ----------------------------------------------------------------------
+
+    def note_search(self, accessed: Sequence[int], *, milliseconds: float, now: datetime) -> None:
+        """Remember a search and the good answers that it gave; the file hears of it soon.
+
+        A search neither waits for a write nor fails where it cannot write.
+        """
+        if not self._database.read_only:
+            moment = format_time(now)
+            self._notes.add(notes_of(accessed, milliseconds=milliseconds, moment=moment))
+            self._notes.flush_soon(self.flush)
+
+    def flush(self) -> None:
+        """Write the counts of earlier searches now, unless another process is writing."""
+        if self._notes.is_empty():
+            return
+        now = self._clock()
+        try:
+            with (
+                self._notes.taken() as notes,
+                self._database.impatient(),
+                self._database.write(),
+            ):
+                self._write_notes(notes, now)
+        except StorageError as error:
+            _LOG.info("access counts are kept for later: %s", error)
+
+    def _write_notes(self, notes: SearchNotes, now: datetime) -> None:
+        agent.count_queries(
+            self._database, queries=notes.queries, total_ms=notes.milliseconds, now=now
+        )
+        if not notes.accesses:
+            return
+        records.count_accesses(self._database, notes.accesses)
+        worthy = scratchpad.worthy(
+            self._database, list(notes.accesses), threshold=self._promotion_threshold
+        )
+        if worthy:
+            self._enter_scratchpad(worthy, "accessed", now)
+            agent.count_promotions(self._database, len(worthy))

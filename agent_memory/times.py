@@ -1,0 +1,87 @@
+"""Times: always aware and in UTC, written as fixed-width text whose order is their order.
+
+A naive time that is given means UTC.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+_OLDEST = datetime(1, 1, 2, tzinfo=UTC)
+_NEWEST = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+def now_utc() -> datetime:
+    """Return the time, aware, in UTC. The default clock of a store."""
+    return datetime.now(UTC)
+
+
+def to_utc(moment: datetime) -> datetime:
+    """Return the same moment in UTC; a naive time is taken to be UTC already.
+
+    Raises ``ValueError`` for a time whose UTC lies outside the years 1 to 9999
+    (``0001-01-01T00:00+05:30`` parses, and then cannot be converted).
+    """
+    if moment.tzinfo is UTC:
+        return moment
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"the time {moment.isoformat()} has no counterpart in UTC") from error
+
+
+UtcDatetime = Annotated[datetime, AfterValidator(to_utc)]
+"""A field that takes any time and holds it in UTC."""
+
+
+def format_time(moment: datetime) -> str:
+    """Write a time as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, 27 characters."""
+    moment = to_utc(moment)
+    # strftime("%Y") does not pad years below 1000 on Linux.
+    return (
+        f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}T"
+        f"{moment.hour:02d}:{moment.minute:02d}:{moment.second:02d}.{moment.microsecond:06d}Z"
+    )
+
+
+def parse_time(text: str) -> datetime:
+    """Read an ISO 8601 time or date; one without an offset is UTC.
+
+    Digits past the microsecond are dropped. Raises ``ValueError`` that names the text.
+    """
+    try:
+        return to_utc(datetime.fromisoformat(text.strip()))
+    except ValueError as error:
+        raise ValueError(
+            f"{text!r} is not a time: write it like 2026-01-28 or 2026-01-28T12:00:00Z"
+        ) from error
+
+
+def read_stored_time(text: str) -> datetime:
+    """Read a time as ``format_time`` wrote it.
+
+    A time that a foreign program damaged past reading comes back as the oldest one rather than
+    as an error: the memory beside it must stay readable. ``check`` reports it.
+    """
+    try:
+        return to_utc(datetime.fromisoformat(text))
+    except ValueError:
+        return _OLDEST
+
+
+def age_in_days(moment: datetime, now: datetime) -> int:
+    """Count whole days from ``moment`` to ``now``, never below 0 (A)."""
+    return max(0, (to_utc(now) - to_utc(moment)).days)
+
+
+def shifted(moment: datetime, span: timedelta) -> datetime:
+    """Add a span, staying within the years that a time can have."""
+    try:
+        return min(max(moment + span, _OLDEST), _NEWEST)
+    except OverflowError:
+        return _NEWEST if span > timedelta(0) else _OLDEST

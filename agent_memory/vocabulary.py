@@ -1,0 +1,147 @@
+"""The words that memories are described with, and the limits that documents A to E set."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, TypedDict
+
+
+class MemoryCategory(StrEnum):
+    """What a memory is about (A). An agent's configuration may add its own words."""
+
+    PREFERENCE = "preference"
+    DECISION = "decision"
+    DISCOVERY = "discovery"
+    PATTERN = "pattern"
+    TASK = "task"
+    BUGFIX = "bugfix"
+    NOTE = "note"
+    QUESTION = "question"
+    INSIGHT = "insight"
+
+    @classmethod
+    def all_values(cls) -> set[str]:
+        """Return the nine words."""
+        return {category.value for category in cls}
+
+
+class ObservationType(StrEnum):
+    """What an observation captured by a hook is about (A): the words of ``MemoryCategory``."""
+
+    PREFERENCE = "preference"
+    DECISION = "decision"
+    DISCOVERY = "discovery"
+    PATTERN = "pattern"
+    TASK = "task"
+    BUGFIX = "bugfix"
+    NOTE = "note"
+    QUESTION = "question"
+    INSIGHT = "insight"
+
+
+class MemoryKind(StrEnum):
+    """How long a memory is meant to live (E)."""
+
+    CORE = "core"
+    LEARNING = "learning"
+    TASK = "task"
+
+
+class Importance(StrEnum):
+    """How much a memory matters (E)."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class TaskStatus(StrEnum):
+    """How far a task is (E)."""
+
+    COMPLETED = "completed"
+    IN_PROGRESS = "in-progress"
+    BLOCKED = "blocked"
+
+
+class MemoryType(StrEnum):
+    """What sort of record a memory is (C)."""
+
+    STANDARD = "STANDARD"
+    PROCEDURAL = "PROCEDURAL"
+    GRAPH = "GRAPH"
+
+
+class StorageBackend(StrEnum):
+    """How an agent's memories are searched (A): by keyword, or by meaning too."""
+
+    FILE = "file"
+    VECTOR = "vector"
+
+
+class MatchType(StrEnum):
+    """How a search found a memory (A)."""
+
+    SCRATCHPAD = "scratchpad"
+    VECTOR = "vector"
+    KEYWORD = "keyword"
+    PROMOTED = "promoted"
+
+
+class HistoryEvent(StrEnum):
+    """What happened to a memory."""
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
+class EmbeddingModelSpec(TypedDict):
+    """What is known of an embedding model: numbers a vector, dollars, tokens a text."""
+
+    dimensions: int
+    cost_per_1k_tokens: float
+    max_tokens: int
+
+
+EMBEDDING_MODELS: Final[dict[str, EmbeddingModelSpec]] = {
+    "text-embedding-3-small": {
+        "dimensions": 1536,
+        "cost_per_1k_tokens": 0.00002,
+        "max_tokens": 8191,
+    },
+    "text-embedding-3-large": {
+        "dimensions": 3072,
+        "cost_per_1k_tokens": 0.00013,
+        "max_tokens": 8191,
+    },
+}
+
+QDRANT_CONFIG: Final = {
+    "collection_name": "memories",
+    "vectors_config": {"size": 1536, "distance": "Cosine"},
+}
+"""A's vector collection, as the JSON that Qdrant takes. Nothing here needs it."""
+
+DEFAULT_MEMORY_ROOT: Final = "~/.amplifier/memory"
+SCRATCHPAD_FILENAME: Final = "scratchpad.yaml"
+VECTOR_DB_FILENAME: Final = "memories.db"
+METADATA_FILENAME: Final = "metadata.json"
+BACKUP_SUFFIX: Final = ".backup"
+
+MAX_MEMORY_CONTENT_LENGTH: Final = 10_000
+"""Characters (code points) in a memory's content."""
+MAX_SCRATCHPAD_SIZE: Final = 100
+"""Entries."""
+MAX_TAGS_PER_MEMORY: Final = 20
+MAX_TAG_LENGTH: Final = 50
+"""Characters."""
+
+DEFAULT_SEARCH_LIMIT: Final = 5
+MAX_SEARCH_LIMIT: Final = 100
+DEFAULT_SIMILARITY_THRESHOLD: Final = 0.75
+"""Of the gate: the share of the best similarity of a query that a good answer has."""
+
+DEFAULT_MIGRATION_THRESHOLD: Final = 5_000
+"""Memories from which on a move to semantic search is suggested."""
+MIGRATION_BATCH_SIZE: Final = 100
+"""Texts embedded at a time."""

@@ -1,0 +1,1 @@
+"""Benchmarks: recall and speed. Run them from the checkout."""

@@ -1,0 +1,180 @@
+"""Recall of the evidence on LoCoMo conversations, which stay where they are: give their path.
+
+    python bench/locomo.py PATH/dev.json
+
+Every turn (or every observation) of a conversation is stored as a memory of one agent; then each
+question is searched for, in order, and recall@k is the share of its evidence among the first k
+hits, averaged over all questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from agent_memory import AgentMemory
+from bench.machine import describe_machine
+
+CUTOFFS = (5, 10, 25)
+DIALOGUE_ID = re.compile(r"D\d+:\d+")
+
+
+@dataclass
+class Document:
+    """What is stored, and the turns that finding it finds."""
+
+    item: dict[str, Any]
+    evidence: set[str]
+
+
+@dataclass
+class Conversation:
+    """One conversation: its turns, its observations, its questions with their evidence."""
+
+    turns: list[Document] = field(default_factory=list)
+    observations: list[Document] = field(default_factory=list)
+    questions: list[tuple[str, set[str]]] = field(default_factory=list)
+    now: datetime = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Tally:
+    """Sums over questions."""
+
+    recall: dict[int, float] = field(default_factory=lambda: dict.fromkeys(CUTOFFS, 0.0))
+    questions: int = 0
+    empty: int = 0
+    milliseconds: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        share = [f"{100 * self.recall[k] / self.questions:5.1f}" for k in CUTOFFS]
+        middle = sorted(self.milliseconds)[len(self.milliseconds) // 2]
+        return f"{' / '.join(share)}   {self.questions} questions, p50 {middle:.1f} ms"
+
+
+def read(path: Path) -> list[Conversation]:
+    """Read the conversations of a LoCoMo file."""
+    return [_conversation(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def _conversation(entry: dict[str, Any]) -> Conversation:
+    found = Conversation()
+    talk = entry["conversation"]
+    numbers = sorted(
+        int(match[1]) for key in talk if (match := re.fullmatch(r"session_(\d+)", key))
+    )
+    for number in numbers:
+        start = _read_time(talk[f"session_{number}_date_time"])
+        session = f"session_{number}"
+        for place, turn in enumerate(talk[session]):
+            said = f'{turn["speaker"]} said, "{turn["text"]}"'
+            if caption := turn.get("blip_caption"):
+                said += f" [shares {caption}]"
+            moment = start + timedelta(seconds=place)
+            item = {"content": said, "timestamp": moment, "session_id": session}
+            found.turns.append(Document(item, {turn["dia_id"]}))
+            found.now = max(found.now, moment)
+        facts = _facts(entry["observation"].get(f"{session}_observation", {}))
+        for place, (fact, evidence) in enumerate(facts):
+            moment = start + timedelta(seconds=place)
+            item = {"content": fact, "timestamp": moment, "session_id": session}
+            found.observations.append(Document(item, evidence))
+    known = {identity for turn in found.turns for identity in turn.evidence}
+    for question in entry["qa"]:
+        evidence = set(DIALOGUE_ID.findall(" ".join(question["evidence"]))) & known
+        if evidence:
+            found.questions.append((question["question"], evidence))
+    return found
+
+
+def _facts(by_speaker: dict[str, list[list[Any]]]) -> Iterator[tuple[str, set[str]]]:
+    for facts in by_speaker.values():
+        for fact, cited in facts:
+            yield (
+                fact,
+                set(DIALOGUE_ID.findall(" ".join([cited] if isinstance(cited, str) else cited))),
+            )
+
+
+def _read_time(text: str) -> datetime:
+    """Read ``1:56 pm on 8 May, 2023``."""
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+
+
+def measure(
+    conversations: list[Conversation], corpus: str, config: dict[str, float], *, count: bool
+) -> Tally:
+    """Store each conversation in an agent of its own and ask its questions."""
+    tally = Tally()
+    for conversation in conversations:
+        documents: list[Document] = getattr(conversation, corpus)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            AgentMemory("bench", root=folder, config=config) as memory,
+        ):
+            ids = memory.store_many([document.item for document in documents])
+            finds = dict(zip(ids, (document.evidence for document in documents), strict=True))
+            for question, evidence in conversation.questions:
+                started = time.perf_counter()
+                hits = memory.search(
+                    question, limit=max(CUTOFFS), now=conversation.now, count_accesses=count
+                )
+                tally.milliseconds.append((time.perf_counter() - started) * 1000)
+                tally.questions += 1
+                tally.empty += not hits
+                for cutoff in CUTOFFS:
+                    found = set().union(*(finds[hit.memory.id] for hit in hits[:cutoff]))
+                    tally.recall[cutoff] += len(found & evidence) / len(evidence)
+    return tally
+
+
+def measure_unrelated(conversations: list[Conversation], corpus: str) -> tuple[int, int]:
+    """Ask each store the questions of the next conversation: how many find nothing, of how many."""
+    nothing = asked = 0
+    for number, conversation in enumerate(conversations):
+        foreign = conversations[(number + 1) % len(conversations)].questions
+        documents: list[Document] = getattr(conversation, corpus)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            AgentMemory("bench", root=folder) as memory,
+        ):
+            memory.store_many([document.item for document in documents])
+            for question, _ in foreign:
+                hits = memory.search(question, now=conversation.now, count_accesses=False)
+                nothing += not hits
+                asked += 1
+    return nothing, asked
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path, help="a LoCoMo file, such as locomo10.json")
+    parser.add_argument("--corpus", choices=["turns", "observations"], action="append")
+    arguments = parser.parse_args()
+    conversations = read(arguments.path)
+    print(describe_machine())
+    print(f"{len(conversations)} conversations; keyword search; recall@5 / @10 / @25, percent")
+    no_decay = {"freshness_decay_rate": 0.0, "access_boost_rate": 0.0}
+    for corpus in arguments.corpus or ["turns", "observations"]:
+        default = measure(conversations, corpus, {}, count=True)
+        still = measure(conversations, corpus, no_decay, count=False)
+        print(f"{corpus:13} defaults             {default}")
+        print(f"{corpus:13} no decay, no boost   {still}")
+        nothing, asked = measure_unrelated(conversations, corpus)
+        print(
+            f"{corpus:13} found nothing: {default.empty} of {default.questions} of its own"
+            f" questions, {nothing} of {asked} of another conversation's"
+        )
+
+
+if __name__ == "__main__":
+    main()
