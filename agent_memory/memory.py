@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
-from uuid import uuid4
+from typing import Any, Self
 
 from pydantic import BaseModel
-from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory import paths
+from agent_memory import inputs, paths
 from agent_memory.context import render_context
-from agent_memory.errors import AgentMemoryError, ConfigurationError, ValidationError
-from agent_memory.models.agent import AgentConfig, AgentInfo, AgentSummary, CheckReport
+from agent_memory.directory import list_agents
+from agent_memory.errors import ConfigurationError, ValidationError
+from agent_memory.inputs import Clock, Time, joined_filters, validated
+from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.models.memory import (
     HistoryEntry,
@@ -35,14 +35,8 @@ from agent_memory.models.search import (
 )
 from agent_memory.ranking import Rates
 from agent_memory.store import Store
-from agent_memory.times import now_utc, parse_time, to_utc
-from agent_memory.validation import clean_label
-from agent_memory.vocabulary import MAX_SEARCH_LIMIT, MatchType
-
-Model = TypeVar("Model", bound=BaseModel)
-Clock = Callable[[], datetime]
-Time = datetime | str
-"""An aware time, a naive one (which means UTC), or ISO 8601 text."""
+from agent_memory.times import now_utc, to_utc
+from agent_memory.vocabulary import MatchType
 
 
 class AgentMemory:
@@ -78,7 +72,7 @@ class AgentMemory:
         read_only: bool = False,
         synchronous: str = "FULL",
     ) -> None:
-        tool_config = _validated(MemoryToolConfig, config)
+        tool_config = validated(MemoryToolConfig, config)
         if root is None and "storage_root" in tool_config.model_fields_set:
             root = tool_config.storage_root
         self._start(
@@ -117,7 +111,7 @@ class AgentMemory:
             paths.resolve_file(path),
             agent_id=agent_id,
             session_id=session_id,
-            config=_validated(MemoryToolConfig, config),
+            config=validated(MemoryToolConfig, config),
             context_config=context_config,
             clock=clock,
             create=create,
@@ -141,8 +135,8 @@ class AgentMemory:
     ) -> None:
         self._clock = clock
         self._config = config
-        self._context_config = _validated(MemoryContextConfig, context_config)
-        self.session_id = _session(session_id)
+        self._context_config = validated(MemoryContextConfig, context_config)
+        self.session_id = inputs.session_name(session_id)
         self._store = Store(
             path,
             agent_id=agent_id,
@@ -155,13 +149,7 @@ class AgentMemory:
         self.agent_id = self._store.agent_id
         self.path = path
 
-    @staticmethod
-    def agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary]:
-        """List the agents under a root, by name, with what can be said of each.
-
-        A file that cannot be read is listed with its ``problem``. Nothing is written.
-        """
-        return [_summary(name, path) for name, path in paths.agent_files(root)]
+    agents = staticmethod(list_agents)
 
     # Storing ----------------------------------------------------------------------------------
 
@@ -206,7 +194,7 @@ class AgentMemory:
             "id": id,
         }
         fields = {name: value for name, value in given.items() if value is not None}
-        memory = self._memory({**fields, "content": content}, at=())
+        memory = self._memory({**fields, "content": content})
         self._store.add([memory])
         return memory.id
 
@@ -241,17 +229,17 @@ class AgentMemory:
 
     def validate(self, item: Mapping[str, Any]) -> None:
         """Raise what ``store_many`` would raise for one item, without storing it."""
-        self._memory(item, at=())
+        self._memory(item)
 
     def update(self, memory_id: str, *, if_version: int | None = None, **changes: Any) -> Memory:  # noqa: ANN401
-        """Change some fields of a memory and return it as it is now; the old values stay in
-        its history.
+        """Change some fields of a memory and return it as it is now.
 
-        The fields are those of ``store`` but ``id`` and ``session_id``; lists and mappings replace
-        the old ones. With ``if_version`` the memory must still have that version, or
-        ``ValidationError`` is raised and nothing changed. Raises ``MemoryNotFound``.
-        """  # noqa: D205
-        given = self._validated_fields(MemoryChanges, changes)
+        The old values stay in its history. The fields are those of ``store`` but ``id`` and
+        ``session_id``; lists and mappings replace the old ones. With ``if_version`` the memory
+        must still have that version, or ``ValidationError`` is raised and nothing changed. Raises
+        ``MemoryNotFound``.
+        """
+        given = inputs.validated_fields(MemoryChanges, changes, categories=self._categories)
         fields = {name: getattr(given, name) for name in given.model_fields_set}
         return self._store.update(memory_id, fields, session_id=self.session_id, version=if_version)
 
@@ -295,12 +283,11 @@ class AgentMemory:
         Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false.
         """
         started = time.perf_counter()
-        limit = self._limit(limit)
+        limit = inputs.search_limit(self._config.default_search_limit if limit is None else limit)
         moment = to_utc(now) if now is not None else self._now()
-        span = {"start": _time("since", since), "end": _time("until", until)}
-        asked = self._filters(
+        asked = joined_filters(
             filters,
-            date_range=span if since is not None or until is not None else None,
+            date_range=inputs.date_range(since, until),
             category=category,
             tags=tags,
             tags_match=tags_match if tags else None,
@@ -362,11 +349,11 @@ class AgentMemory:
         if limit < 1 or offset < 0:
             message = "limit must be at least 1, offset at least 0"
             raise ValidationError.of("limit", message, (limit, offset))
-        return self._store.recent(self._filters(filters), limit=limit, offset=offset)
+        return self._store.recent(joined_filters(filters), limit=limit, offset=offset)
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
         """Count the memories that are not archived, or those that the filters describe."""
-        return self._store.count(self._filters(filters))
+        return self._store.count(joined_filters(filters))
 
     def history(self, memory_id: str | None = None, *, limit: int = 100) -> list[HistoryEntry]:
         """Return the changes of a memory, or of all, newest first.
@@ -419,7 +406,7 @@ class AgentMemory:
         as recalled data, not instructions. Tokens are estimated as a quarter of the UTF-8 bytes.
         The text is empty when the scratchpad is, or nothing fits.
         """
-        chosen = self._context_config if config is None else _validated(MemoryContextConfig, config)
+        chosen = self._context_config if config is None else validated(MemoryContextConfig, config)
         budget = chosen.token_budget if token_budget is None else token_budget
         if budget < 0:
             raise ValidationError.of("token_budget", "must not be negative", budget)
@@ -438,7 +425,7 @@ class AgentMemory:
         if unknown:
             known = ", ".join(AgentConfig.model_fields)
             raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {known}")
-        config = _validated(AgentConfig, merged)
+        config = validated(AgentConfig, merged)
         self._store.set_config(config)
         return config
 
@@ -475,14 +462,17 @@ class AgentMemory:
     def __repr__(self) -> str:
         return f"AgentMemory({self.agent_id!r}, path={str(self.path)!r})"
 
-    # Validation -------------------------------------------------------------------------------
+    # Inside -----------------------------------------------------------------------------------
 
     def _now(self) -> datetime:
         return to_utc(self._clock())
 
-    def _memory(self, item: Mapping[str, Any], *, at: Sequence[int]) -> Memory:
+    def _categories(self) -> list[str]:
+        return self._store.config().categories
+
+    def _memory(self, item: Mapping[str, Any], *, at: Sequence[int] = ()) -> Memory:
         """Make the model of what a caller stores."""
-        given = self._validated_fields(MemoryInput, item, at=at)
+        given = inputs.validated_fields(MemoryInput, item, categories=self._categories, at=at)
         now = self._now()
         fields = given.model_dump(exclude={"id", "session_id", "timestamp", "task_metadata"})
         return Memory.model_construct(
@@ -495,108 +485,17 @@ class AgentMemory:
             updated_at=now,
         )
 
-    def _validated_fields(
-        self, model: type[Model], fields: Mapping[str, Any], *, at: Sequence[int] = ()
-    ) -> Model:
-        """Validate fields, with the categories that the agent's own settings add."""
-        if not isinstance(fields, Mapping):
-            message = "each item must be a mapping with a content"
-            place = ".".join(map(str, at)) or "item"
-            raise ValidationError.of(place, message, fields)
-        context = None
-        if "category" in fields:
-            context = {"categories": self._store.config().categories}
-        try:
-            return model.model_validate(dict(fields), context=context)
-        except PydanticValidationError as error:
-            raise ValidationError.from_pydantic(error, at=at) from error
-
-    def _filters(
-        self, filters: SearchFilters | Mapping[str, Any] | None, **arguments: object
-    ) -> SearchFilters:
-        """Join the filters with the arguments of a verb: none may widen or undo another."""
-        given = _validated(SearchFilters, filters)
-        named = {name: value for name, value in arguments.items() if value is not None}
-        twice = sorted(named.keys() & given.model_fields_set)
-        if twice:
-            message = "is given as an argument and in filters: give it once"
-            raise ValidationError.of(twice[0], message, named[twice[0]])
-        if not named:
-            return given
-        return _validated(SearchFilters, {**given.model_dump(exclude_unset=True), **named})
-
-    def _limit(self, limit: int | None) -> int:
-        chosen = self._config.default_search_limit if limit is None else limit
-        if (
-            isinstance(chosen, bool)
-            or not isinstance(chosen, int)
-            or not (1 <= chosen <= MAX_SEARCH_LIMIT)
-        ):
-            message = f"must be a whole number from 1 to {MAX_SEARCH_LIMIT}"
-            raise ValidationError.of("limit", message, limit)
-        return chosen
-
     def _threshold(self, threshold: float | None) -> float | None:
         """Return the least similarity that the user set, if any: in the call, here, in the file."""
         if threshold is not None:
-            if not 0.0 <= threshold <= 1.0:
-                raise ValidationError.of("similarity_threshold", "must be 0 to 1", threshold)
-            return threshold
+            return inputs.similarity(threshold)
         for settings in (self._config, self._store.config()):
             if "similarity_threshold" in settings.model_fields_set:
                 return settings.similarity_threshold
         return None
 
 
-def _validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
-    """Return the model itself, or the one that a mapping describes."""
-    if isinstance(value, model):
-        return value
-    try:
-        return model.model_validate({} if value is None else dict(value))
-    except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error) from error
-    except (TypeError, ValueError) as error:
-        message = f"must be a {model.__name__} or a mapping"
-        raise ValidationError.of(model.__name__, message, value) from error
-
-
-def _time(name: str, value: Time | None) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        return parse_time(value) if isinstance(value, str) else to_utc(value)
-    except (ValueError, AttributeError) as error:
-        raise ValidationError.of(name, str(error), value) from error
-
-
-def _session(given: str | None) -> str:
-    name = given or os.environ.get(paths.SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
-    try:
-        return clean_label(name)
-    except ValueError as error:
-        raise ValidationError.of("session_id", str(error), name) from error
-
-
 def _match_type(reason: str | None) -> MatchType:
     if reason is None:
         return MatchType.KEYWORD
     return MatchType.SCRATCHPAD if reason == "stored" else MatchType.PROMOTED
-
-
-def _summary(name: str, path: Path) -> AgentSummary:
-    size = path.stat().st_size / 1e6
-    try:
-        with AgentMemory.open(path, create=False, read_only=True) as memory:
-            info = memory.info()
-    except AgentMemoryError as error:
-        return AgentSummary(
-            agent_id=name, path=str(path), storage_size_mb=round(size, 3), problem=str(error)
-        )
-    return AgentSummary(
-        agent_id=name,
-        path=str(path),
-        memory_count=info.memory_count,
-        storage_size_mb=info.stats.storage_size_mb,
-        last_accessed=info.last_accessed,
-    )

@@ -1,0 +1,113 @@
+"""What callers give the facade, made into models, or refused with our errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pydantic import BaseModel
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.search import SearchFilters
+from agent_memory.paths import SESSION_VARIABLE
+from agent_memory.times import parse_time, to_utc
+from agent_memory.validation import clean_label
+from agent_memory.vocabulary import MAX_SEARCH_LIMIT
+
+Model = TypeVar("Model", bound=BaseModel)
+Clock = Callable[[], datetime]
+Time = datetime | str
+"""An aware time, a naive one (which means UTC), or ISO 8601 text."""
+
+
+def validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
+    """Return the model itself, or the one that a mapping describes; ``None`` is an empty one."""
+    if isinstance(value, model):
+        return value
+    if value is not None and not isinstance(value, Mapping):
+        message = f"must be a {model.__name__} or a mapping"
+        raise ValidationError.of(model.__name__, message, value)
+    try:
+        return model.model_validate({} if value is None else dict(value))
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error) from error
+
+
+def validated_fields(
+    model: type[Model],
+    fields: Mapping[str, Any],
+    *,
+    categories: Callable[[], Sequence[str]],
+    at: Sequence[int] = (),
+) -> Model:
+    """Validate what a caller says of a memory; ``at`` is its place in a list.
+
+    ``categories`` returns those that the agent's own settings add to the nine.
+    """
+    if not isinstance(fields, Mapping):
+        place = ".".join(map(str, at)) or "item"
+        raise ValidationError.of(place, "must be a mapping with a content", fields)
+    context = {"categories": categories()} if "category" in fields else None
+    try:
+        return model.model_validate(dict(fields), context=context)
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error, at=at) from error
+
+
+def joined_filters(
+    filters: SearchFilters | Mapping[str, Any] | None, **arguments: object
+) -> SearchFilters:
+    """Join filters with the arguments of a verb, so that neither can widen or undo the other."""
+    given = validated(SearchFilters, filters)
+    named = {name: value for name, value in arguments.items() if value is not None}
+    twice = sorted(named.keys() & given.model_fields_set)
+    if twice:
+        message = "is given as an argument and in filters: give it once"
+        raise ValidationError.of(twice[0], message, named[twice[0]])
+    if not named:
+        return given
+    return validated(SearchFilters, {**given.model_dump(exclude_unset=True), **named})
+
+
+def date_range(since: Time | None, until: Time | None) -> dict[str, datetime | None] | None:
+    """Return the two ends of a span, or ``None`` for no span."""
+    if since is None and until is None:
+        return None
+    return {"start": _moment("since", since), "end": _moment("until", until)}
+
+
+def _moment(name: str, value: Time | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return parse_time(value) if isinstance(value, str) else to_utc(value)
+    except (ValueError, AttributeError) as error:
+        raise ValidationError.of(name, str(error), value) from error
+
+
+def search_limit(limit: int) -> int:
+    """Return a limit of 1 to 100, or raise ``ValidationError``."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_SEARCH_LIMIT:
+        message = f"must be a whole number from 1 to {MAX_SEARCH_LIMIT}"
+        raise ValidationError.of("limit", message, limit)
+    return limit
+
+
+def similarity(threshold: float) -> float:
+    """Return a similarity of 0 to 1, or raise ``ValidationError``."""
+    if not 0.0 <= threshold <= 1.0:
+        raise ValidationError.of("similarity_threshold", "must be 0 to 1", threshold)
+    return threshold
+
+
+def session_name(given: str | None) -> str:
+    """Return the session's name: given, else from the environment, else a new one."""
+    name = given or os.environ.get(SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
+    try:
+        return clean_label(name)
+    except ValueError as error:
+        raise ValidationError.of("session_id", str(error), name) from error

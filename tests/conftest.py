@@ -1,0 +1,138 @@
+"""Fixtures: a real file in a temporary directory, a clock that tests set, the real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import AgentMemory
+
+NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the tester's own memories and settings out of the tests, and the tests out of them."""
+    for name in [name for name in os.environ if name.startswith("AGENT_MEMORY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    now: datetime = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def memory(root: Path, clock: Clock) -> Iterator[AgentMemory]:
+    """An open memory of agent bob; when the test is over, it must still be sound."""
+    with AgentMemory("bob", root=root, clock=clock, session_id="session-1") as opened:
+        yield opened
+        opened.info()  # writes what searches counted
+        assert opened.check().problems == []
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The data of the JSON envelope."""
+        envelope = json.loads(self.out)
+        assert envelope["success"] is True
+        return envelope["data"]
+
+
+@pytest.fixture
+def cli(root: Path) -> Callable[..., Ran]:
+    """Run the installed `agent-memory` as a process of its own, on the test's root."""
+    program = Path(sys.executable).with_name("agent-memory")
+
+    def run(*words: str, input: str | bytes = b"", env: dict[str, str] | None = None) -> Ran:
+        done = subprocess.run(
+            [str(program), "--root", str(root), *words],
+            input=input.encode() if isinstance(input, str) else input,
+            capture_output=True,
+            timeout=60,
+            env={**os.environ, **(env or {})},
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+def _python_visitor(path: Path, sql: str) -> str:
+    """Run SQL with Python's own sqlite3, in a process of its own: never beside APSW in one."""
+    code = (
+        "import sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], timeout=5)\n"
+        "c.isolation_level = None\n"
+        "for statement in sys.argv[2].split(';;'):\n"
+        "    for row in c.execute(statement):\n"
+        "        print('|'.join('' if v is None else str(v) for v in row))\n"
+        "c.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), sql], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def _shell_visitor(path: Path, sql: str) -> str:
+    """Run SQL with the sqlite3 shell, as a user would."""
+    done = subprocess.run(
+        ["sqlite3", "-bail", str(path), *sql.split(";;")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(params=["sqlite3 shell", "Python's sqlite3"])
+def visitor(request: pytest.FixtureRequest) -> Callable[[Path, str], str]:
+    """Another program that runs SQL on a file; statements are parted by ``;;``."""
+    if request.param == "sqlite3 shell":
+        if shutil.which("sqlite3") is None:
+            pytest.skip("the sqlite3 shell is not installed")
+        return _shell_visitor
+    if sqlite3.sqlite_version_info < (3, 37):
+        pytest.skip("this Python's SQLite is older than STRICT tables")
+    return _python_visitor
