@@ -54,7 +54,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def memory(root: Path, clock: Clock) -> Iterator[AgentMemory]:
-    """An open memory of agent bob; when the test is over, it must still be sound."""
+    """Open a memory of agent bob; when the test is over, it must still be sound."""
     with AgentMemory("bob", root=root, clock=clock, session_id="session-1") as opened:
         yield opened
         opened.info()  # writes what searches counted
