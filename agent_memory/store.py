@@ -322,7 +322,7 @@ class Store:
     def close(self) -> None:
         """Write what searches counted, and close the file."""
         self._notes.cancel_flush()
-        self.flush()
+        self.flush(patiently=True)
         self._database.close()
 
     # What searches count ----------------------------------------------------------------------
@@ -337,15 +337,18 @@ class Store:
             self._notes.add(notes_of(accessed, milliseconds=milliseconds, moment=moment))
             self._notes.flush_soon(self.flush)
 
-    def flush(self) -> None:
-        """Write the counts of earlier searches now, unless another process is writing."""
+    def flush(self, *, patiently: bool = False) -> None:
+        """Write the counts of earlier searches now.
+
+        While another process is writing they are kept for later, unless ``patiently``.
+        """
         if self._notes.is_empty():
             return
         now = self._clock()
         try:
             with (
                 self._notes.taken() as notes,
-                self._database.impatient(),
+                contextlib.nullcontext() if patiently else self._database.impatient(),
                 self._database.write(),
             ):
                 self._write_notes(notes, now)

@@ -74,7 +74,9 @@ def _store_lines(
             raise ValidationError.of(
                 f"line {line.number}", f"{reason}. Nothing was stored; --skip-bad leaves it out", ""
             )
-    with click.progressbar(length=len(items), label="storing", file=sys.stderr) as bar:
+    with click.progressbar(
+        length=len(items), label="storing", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
         ids = memory.store_many(items, progress=lambda done, _: bar.update(done - bar.pos))
     text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
     emit({"memory_ids": ids, "skipped": skipped}, text=text, as_json=session.json)

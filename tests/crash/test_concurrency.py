@@ -1,0 +1,222 @@
+"""Many processes, threads and forks on one file: nothing lost, nobody told that it is locked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory
+
+_STORES = """
+import sys
+from agent_memory import AgentMemory
+root, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with AgentMemory("bob", root=root, session_id=name) as memory:
+    for number in range(count):
+        memory.store(f"{name} learned fact number {number}", id=f"{name}-{number}")
+        print(f"{name}-{number}", flush=True)
+"""
+
+_READS_TWICE = """
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.execute('BEGIN')
+print(c.execute('SELECT count(*) FROM memories').fetchone()[0], flush=True)
+sys.stdin.readline()
+print(c.execute('SELECT count(*) FROM memories').fetchone()[0], flush=True)
+"""
+
+
+def _start(root: Path, name: str, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _STORES, str(root), name, str(count)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_eight_processes_store_500_each_into_one_new_file(root: Path) -> None:
+    children = [_start(root, f"process-{number}", 500) for number in range(8)]
+    for child in children:
+        out, err = child.communicate(timeout=300)
+        assert child.returncode == 0, err
+        assert len(out.splitlines()) == 500
+    with AgentMemory("bob", root=root, create=False) as memory:
+        assert memory.count() == 4000
+        assert memory.check().problems == []
+        assert len(memory.history(limit=10_000)) == 4000
+
+
+def test_what_was_acknowledged_survives_kill_9(root: Path) -> None:
+    chance = random.Random(20)
+    acknowledged: set[str] = set()
+    for number in range(12):
+        child = _start(root, f"child-{number}", 10_000)
+        assert child.stdout is not None
+        acknowledged.add(child.stdout.readline().strip())
+        time.sleep(chance.random() * 0.15)
+        child.send_signal(signal.SIGKILL)
+        out, _ = child.communicate(timeout=60)
+        # The last line may be cut in the middle: then nobody was told of that memory.
+        acknowledged.update(out.splitlines()[:-1])
+    with AgentMemory("bob", root=root, create=False) as memory:
+        assert len(acknowledged) > 100
+        assert [gone for gone in acknowledged if memory.get(gone) is None] == []
+        assert memory.check().problems == []
+
+
+def test_searches_by_several_processes_lose_no_access(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory_id = memory.store("The deployment key is in the vault")
+
+    def search() -> None:
+        with AgentMemory("bob", root=root) as own:
+            for _ in range(25):
+                assert own.search("deployment key")[0].memory.id == memory_id
+
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=search) for _ in range(4)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+    with AgentMemory("bob", root=root) as memory:
+        found = memory.get(memory_id)
+        assert found is not None
+        assert found.access_count == 100
+
+
+def test_threads_share_one_memory_and_wait_for_each_other(memory: AgentMemory) -> None:
+    def work(name: int) -> None:
+        for number in range(40):
+            memory_id = memory.store(f"thread {name} saw event {number}")
+            memory.search(f"event {number}")
+            memory.update(memory_id, importance="high")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert memory.count() == 320
+    assert memory.count(filters={"importance": "high"}) == 320
+
+
+def test_a_transaction_belongs_to_the_thread_that_began_it(memory: AgentMemory) -> None:
+    """The threads share one connection under a lock: nobody writes into another's transaction."""
+    inside, order = threading.Event(), []
+
+    def slow_items() -> None:
+        def progress(_done: int, _total: int) -> None:
+            inside.set()
+            time.sleep(0.3)
+            order.append("many")
+
+        memory.store_many([{"content": f"fact {n}"} for n in range(10)], progress=progress)
+
+    def other() -> None:
+        inside.wait(10)
+        memory.store("from another thread")
+        order.append("one")
+
+    threads = [threading.Thread(target=slow_items), threading.Thread(target=other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert order == ["many", "one"]
+    assert memory.count() == 11
+
+
+def test_two_memories_on_one_file_in_one_process(root: Path) -> None:
+    with AgentMemory("bob", root=root) as one, AgentMemory("bob", root=root) as two:
+        for number in range(50):
+            one.store(f"one {number}")
+            two.store(f"two {number}")
+        assert one.count() == two.count() == 100
+        one.close()
+        two.store("after the other was closed")
+        assert two.check().problems == []
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("in_transaction_thread", [False, True])
+def test_after_fork_parent_and_child_both_go_on(root: Path, *, in_transaction_thread: bool) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("before the fork")
+        memory.search("fork")
+        stop = threading.Event()
+
+        def keep_busy() -> None:
+            number = 0
+            while not stop.is_set():
+                memory.store(f"busy thread {number}")
+                number += 1
+
+        thread = threading.Thread(target=keep_busy)
+        if in_transaction_thread:
+            thread.start()
+            time.sleep(0.05)
+        children = [_fork(lambda: _child_stores(memory)) for _ in range(5)]
+        for number in range(20):
+            memory.store(f"parent {number}")
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        stop.set()
+        if in_transaction_thread:
+            thread.join(30)
+        assert codes == [0] * 5
+        assert memory.count(filters={"category": "insight"}) == 100
+        assert memory.check().problems == []
+
+
+def _fork(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def _child_stores(memory: AgentMemory) -> None:
+    for number in range(20):
+        memory.store(f"child {os.getpid()} number {number}", category="insight")
+    assert memory.search("before the fork")
+    memory.close()
+
+
+def test_a_reader_with_an_old_view_does_not_hold_up_a_writer(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("old fact")
+        reader = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                _READS_TWICE,
+                str(memory.path),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "1\n"
+        for number in range(200):
+            memory.store(f"new fact {number}")
+        out, _ = reader.communicate("\n", timeout=30)
+        assert out == "1\n"
+        assert memory.count() == 201
+        assert memory.check().problems == []

@@ -1,0 +1,25 @@
+"""A smoke test of the installed wheel, run outside the checkout by `.ci/run`."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import agent_memory
+from agent_memory import AgentMemory
+
+package = Path(agent_memory.__file__).parent
+assert "site-packages" in package.parts, f"not the installed package: {package}"
+assert (package / "py.typed").is_file()
+assert {path.suffix for path in (package / "migrations").iterdir()} == {".sql"}
+
+with tempfile.TemporaryDirectory() as root:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("Prefer PostgreSQL for new projects", category="preference", tags=["database"])
+    program = Path(sys.executable).with_name("agent-memory")
+    words = ["--root", root, "--agent", "bob", "search", "which database do we use?", "--json"]
+    found = subprocess.run([str(program), *words], check=True, capture_output=True)
+    hit = json.loads(found.stdout)["data"]["results"][0]
+    assert hit["memory"]["content"] == "Prefer PostgreSQL for new projects"
+print("the wheel works")
