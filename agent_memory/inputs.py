@@ -89,6 +89,13 @@ def _moment(name: str, value: Time | None) -> datetime | None:
         raise ValidationError.of(name, str(error), value) from error
 
 
+def query_text(query: str) -> str:
+    """Return a query: any text is one. What is no text is ``ValidationError``."""
+    if not isinstance(query, str):
+        raise ValidationError.of("query", "must be a text", query)
+    return query
+
+
 def search_limit(limit: int) -> int:
     """Return a limit of 1 to 100, or raise ``ValidationError``."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_SEARCH_LIMIT:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -27,16 +26,10 @@ from agent_memory.models.memory import (
     new_memory_id,
 )
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
-from agent_memory.models.search import (
-    MemorySearchResult,
-    SearchFilters,
-    SearchMetadata,
-    SearchResults,
-)
+from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
 from agent_memory.store import Store
 from agent_memory.times import now_utc, to_utc
-from agent_memory.vocabulary import MatchType
 
 
 class AgentMemory:
@@ -282,9 +275,6 @@ class AgentMemory:
         No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
         Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false.
         """
-        started = time.perf_counter()
-        limit = inputs.search_limit(self._config.default_search_limit if limit is None else limit)
-        moment = to_utc(now) if now is not None else self._now()
         asked = joined_filters(
             filters,
             date_range=inputs.date_range(since, until),
@@ -297,41 +287,16 @@ class AgentMemory:
             user_id=user_id,
             run_id=run_id,
         )
-        findings, memories, reasons, near = self._store.search(
-            query,
+        return self._store.search(
+            inputs.query_text(query),
             asked,
-            limit=limit,
+            limit=self._config.default_search_limit
+            if limit is None
+            else inputs.search_limit(limit),
             threshold=self._threshold(similarity_threshold),
             rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
-            now=moment,
-        )
-        results = [
-            MemorySearchResult.model_construct(
-                memory=memories[hit.seq],
-                relevance_score=hit.relevance,
-                similarity=hit.similarity,
-                passed_gate=hit.passed_gate,
-                match_type=_match_type(reasons.get(hit.seq)),
-            )
-            for hit in findings.hits
-        ]
-        elapsed = (time.perf_counter() - started) * 1000
-        accessed = [hit.seq for hit in findings.hits if hit.passed_gate] if count_accesses else []
-        self._store.note_search(accessed, milliseconds=elapsed, now=moment)
-        return SearchResults.model_construct(
-            results=results,
-            total_count=findings.total_count,
-            search_metadata=SearchMetadata.model_construct(
-                query_time=moment,
-                processing_time_ms=elapsed,
-                keyword_search_time_ms=findings.keyword_ms,
-                filters_applied=asked.model_dump(
-                    mode="json", exclude_defaults=True, exclude_none=True
-                ),
-                reason=findings.reason,
-                explanation=findings.explanation,
-                near_misses=near,
-            ),
+            now=to_utc(now) if now is not None else self._now(),
+            count_accesses=count_accesses,
         )
 
     def get(self, memory_id: str) -> Memory | None:
@@ -493,9 +458,3 @@ class AgentMemory:
             if "similarity_threshold" in settings.model_fields_set:
                 return settings.similarity_threshold
         return None
-
-
-def _match_type(reason: str | None) -> MatchType:
-    if reason is None:
-        return MatchType.KEYWORD
-    return MatchType.SCRATCHPAD if reason == "stored" else MatchType.PROMOTED

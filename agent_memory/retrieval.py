@@ -11,10 +11,18 @@ from typing import Final
 from agent_memory import keyword, ranking, records
 from agent_memory.connection import Database
 from agent_memory.filters import NOT_ARCHIVED, Condition
-from agent_memory.models.search import NearMiss
+from agent_memory.models.memory import Memory
+from agent_memory.models.search import (
+    MemorySearchResult,
+    NearMiss,
+    SearchFilters,
+    SearchMetadata,
+    SearchResults,
+)
 from agent_memory.ranking import Candidate, Ranked, Ranking, Rates
 from agent_memory.records import Signals
 from agent_memory.times import age_in_days, read_stored_time
+from agent_memory.vocabulary import MatchType
 
 CANDIDATES: Final = 256
 """Memories that are ranked: the best by FTS5's measure."""
@@ -37,6 +45,10 @@ class Findings:
     reason: str | None = None
     explanation: str | None = None
     near: Sequence[tuple[Ranked, str]] = ()
+
+    def seqs(self) -> list[int]:
+        """Return the rows of all hits and near misses."""
+        return [hit.seq for hit in self.hits] + [hit.seq for hit, _ in self.near]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +133,55 @@ def _explained(
     return replace(result, reason="no_match", explanation=words)
 
 
-def near_misses(findings: Findings, contents: Mapping[int, tuple[str, str]]) -> list[NearMiss]:
-    """Make the models of what nearly was found; ``contents`` has id and text by row number."""
-    return [
-        NearMiss(
-            memory_id=contents[hit.seq][0],
-            content=contents[hit.seq][1],
-            similarity=hit.similarity,
-            reason=reason,
-        )
-        for hit, reason in findings.near
-        if hit.seq in contents
-    ]
+def results_of(
+    findings: Findings,
+    memories: Mapping[int, Memory],
+    scratchpad_reasons: Mapping[int, str],
+    *,
+    filters: SearchFilters,
+    now: datetime,
+    milliseconds: float,
+) -> SearchResults:
+    """Make the models of what was found; ``memories`` has those of ``findings.seqs()``."""
+    return SearchResults.model_construct(
+        results=[
+            MemorySearchResult.model_construct(
+                memory=memories[hit.seq],
+                relevance_score=hit.relevance,
+                similarity=hit.similarity,
+                passed_gate=hit.passed_gate,
+                match_type=_match_type(scratchpad_reasons.get(hit.seq)),
+            )
+            for hit in findings.hits
+        ],
+        total_count=findings.total_count,
+        search_metadata=SearchMetadata.model_construct(
+            query_time=now,
+            processing_time_ms=milliseconds,
+            keyword_search_time_ms=findings.keyword_ms,
+            filters_applied=filters.model_dump(
+                mode="json", exclude_defaults=True, exclude_none=True
+            ),
+            reason=findings.reason,
+            explanation=findings.explanation,
+            near_misses=[
+                NearMiss(
+                    memory_id=memories[hit.seq].id,
+                    content=memories[hit.seq].content,
+                    similarity=hit.similarity,
+                    reason=reason,
+                )
+                for hit, reason in findings.near
+            ],
+        ),
+    )
+
+
+def _match_type(scratchpad_reason: str | None) -> MatchType:
+    """Label a hit: in the scratchpad because it is new, promoted there, or neither."""
+    if scratchpad_reason is None:
+        return MatchType.KEYWORD
+    return MatchType.SCRATCHPAD if scratchpad_reason == "stored" else MatchType.PROMOTED
 
 
 def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request) -> Ranking:

@@ -19,9 +19,10 @@ from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
 
 _CREATE_RECORD: Final = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
-  number     INTEGER PRIMARY KEY,
-  name       TEXT NOT NULL,  -- of the file under migrations/
-  sha256     TEXT NOT NULL,  -- of its text: a shipped migration never changes
+  -- Which versions of this schema were applied, and from what.
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,    -- of the file under migrations/
+  sha256 TEXT NOT NULL,  -- of its text: a shipped migration never changes
   applied_at TEXT NOT NULL
 ) STRICT"""
 _SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"

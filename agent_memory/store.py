@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -31,9 +32,9 @@ from agent_memory.filters import condition_of
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
-from agent_memory.models.search import NearMiss, SearchFilters
+from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
-from agent_memory.retrieval import Findings, Request
+from agent_memory.retrieval import Request
 from agent_memory.times import format_time
 
 _LOG: Final = logging.getLogger("agent_memory")
@@ -232,19 +233,25 @@ class Store:
         threshold: float | None,
         rates: Rates,
         now: datetime,
-    ) -> tuple[Findings, dict[int, Memory], dict[int, scratchpad.Reason], list[NearMiss]]:
-        """Search: what was found, with the memories and why some are in the scratchpad."""
+        count_accesses: bool,
+    ) -> SearchResults:
+        """Find the memories that answer a query, best first, and say how it went."""
+        started = time.perf_counter()
         condition = condition_of(filters, agent_id=self.agent_id)
         with self._database.read():
             request = Request(
                 query, condition, limit, threshold, rates, now, self._notes.accesses()
             )
             findings = retrieval.find(self._database, request)
-            wanted = [hit.seq for hit in findings.hits] + [hit.seq for hit, _ in findings.near]
-            memories = records.get_many(self._database, wanted, agent_id=self.agent_id)
+            memories = records.get_many(self._database, findings.seqs(), agent_id=self.agent_id)
             reasons = scratchpad.reasons(self._database) if findings.hits else {}
-        contents = {seq: (memory.id, memory.content) for seq, memory in memories.items()}
-        return findings, memories, reasons, retrieval.near_misses(findings, contents)
+        milliseconds = (time.perf_counter() - started) * 1000
+        results = retrieval.results_of(
+            findings, memories, reasons, filters=filters, now=now, milliseconds=milliseconds
+        )
+        accessed = [hit.seq for hit in findings.hits if hit.passed_gate] if count_accesses else []
+        self._note_search(accessed, milliseconds=milliseconds, now=now)
+        return results
 
     def scratchpad(self) -> list[Memory]:
         """Return the memories in the scratchpad, most recently used first."""
@@ -327,7 +334,7 @@ class Store:
 
     # What searches count ----------------------------------------------------------------------
 
-    def note_search(self, accessed: Sequence[int], *, milliseconds: float, now: datetime) -> None:
+    def _note_search(self, accessed: Sequence[int], *, milliseconds: float, now: datetime) -> None:
         """Remember a search and the good answers that it gave; the file hears of it soon.
 
         A search neither waits for a write nor fails where it cannot write.

@@ -1,14 +1,17 @@
--- Every memory that was added, updated or deleted, by whatever program. Accesses are not changes.
 CREATE TABLE history (
-  change_id  INTEGER PRIMARY KEY AUTOINCREMENT,
-  memory_id  TEXT NOT NULL,  -- memories.id, which may be gone
-  event      TEXT NOT NULL CONSTRAINT event_is_known CHECK (event IN ('ADD', 'UPDATE', 'DELETE')),
-  changed_at TEXT NOT NULL,  -- when, as memories.timestamp is written
-  session_id TEXT,           -- which session did it; NULL for a program other than this library
-  old_values TEXT CONSTRAINT old_values_is_a_json_object CHECK (old_values IS NULL OR json_valid(old_values)),  -- of an UPDATE the changed columns, of a DELETE all; NULL for an ADD
-  new_values TEXT CONSTRAINT new_values_is_a_json_object CHECK (new_values IS NULL OR json_valid(new_values))   -- of an UPDATE the changed columns, of an ADD all; NULL for a DELETE
+  -- Every memory that was added, updated or deleted, by whatever program. Accesses are not changes.
+  -- Old and new values are JSON objects: of an UPDATE the changed columns, of an ADD or a DELETE all.
+  -- A column that was NULL is left out; tags, metadata and task_metadata are their JSON as text.
+  change_id INTEGER PRIMARY KEY AUTOINCREMENT,
+  memory_id TEXT NOT NULL,   -- memories.id, which may be gone
+  event TEXT NOT NULL CONSTRAINT event_is_known CHECK (event IN ('ADD', 'UPDATE', 'DELETE')),
+  changed_at TEXT NOT NULL,  -- when, written like memories.timestamp
+  session_id TEXT,           -- which session did it; NULL for a change by another program
+  old_values TEXT            -- NULL for an ADD
+    CONSTRAINT old_values_is_json CHECK (old_values IS NULL OR json_valid(old_values)),
+  new_values TEXT            -- NULL for a DELETE
+    CONSTRAINT new_values_is_json CHECK (new_values IS NULL OR json_valid(new_values))
 ) STRICT;
--- In both, a column that was NULL is left out, and tags, metadata and task_metadata are the JSON text itself.
 
 CREATE INDEX history_by_memory ON history (memory_id, change_id);
 
