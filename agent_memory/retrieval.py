@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from agent_memory import keyword, ranking, records
 from agent_memory.connection import Database
@@ -159,13 +159,11 @@ def results_of(
             query_time=now,
             processing_time_ms=milliseconds,
             keyword_search_time_ms=findings.keyword_ms,
-            filters_applied=filters.model_dump(
-                mode="json", exclude_defaults=True, exclude_none=True
-            ),
+            filters_applied=_applied(filters),
             reason=findings.reason,
             explanation=findings.explanation,
             near_misses=[
-                NearMiss(
+                NearMiss.model_construct(
                     memory_id=memories[hit.seq].id,
                     content=memories[hit.seq].content,
                     similarity=hit.similarity,
@@ -175,6 +173,13 @@ def results_of(
             ],
         ),
     )
+
+
+def _applied(filters: SearchFilters) -> dict[str, Any]:
+    """Return the filters that were given, as JSON data."""
+    if not filters.model_fields_set:
+        return {}
+    return filters.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
 
 
 def _match_type(scratchpad_reason: str | None) -> MatchType:

@@ -32,17 +32,17 @@ CREATE TABLE memories (
   -- When it happened or was learned: 2026-01-28T12:00:00.000000Z.
   timestamp TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'))
     CONSTRAINT timestamp_is_like_2026_01_28T12_00_00_000000Z
-    CHECK (strftime('%Y-%m-%dT%H:%M:%S', timestamp, '+0 days') IS substr(timestamp, 1, 19)
+    CHECK (strftime('%Y-%m-%dT%H:%M:%S', substr(timestamp, 1, 19), '+0 days') IS substr(timestamp, 1, 19)
       AND substr(timestamp, 20) GLOB '.[0-9][0-9][0-9][0-9][0-9][0-9]Z'),
   -- When this row last changed. Accesses are not changes.
   updated_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'))
     CONSTRAINT updated_at_is_like_2026_01_28T12_00_00_000000Z
-    CHECK (strftime('%Y-%m-%dT%H:%M:%S', updated_at, '+0 days') IS substr(updated_at, 1, 19)
+    CHECK (strftime('%Y-%m-%dT%H:%M:%S', substr(updated_at, 1, 19), '+0 days') IS substr(updated_at, 1, 19)
       AND substr(updated_at, 20) GLOB '.[0-9][0-9][0-9][0-9][0-9][0-9]Z'),
   -- When a search last gave it as a good answer; NULL for never.
   last_accessed TEXT
     CONSTRAINT last_accessed_is_like_2026_01_28T12_00_00_000000Z
-    CHECK (last_accessed IS NULL OR (strftime('%Y-%m-%dT%H:%M:%S', last_accessed, '+0 days') IS substr(last_accessed, 1, 19)
+    CHECK (last_accessed IS NULL OR (strftime('%Y-%m-%dT%H:%M:%S', substr(last_accessed, 1, 19), '+0 days') IS substr(last_accessed, 1, 19)
       AND substr(last_accessed, 20) GLOB '.[0-9][0-9][0-9][0-9][0-9][0-9]Z')),
   -- How often a search gave it as a good answer.
   access_count INTEGER NOT NULL DEFAULT 0

@@ -8,6 +8,8 @@ import sys
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from enum import Enum
 from typing import Any, Final
 
 import click
@@ -60,13 +62,20 @@ def fail(error: AgentMemoryError, *, as_json: bool) -> None:
 
 
 def plain(data: object) -> Any:
-    """Turn models inside lists and mappings into JSON data."""
+    """Turn models, at any depth, into the JSON data that Pydantic makes of them.
+
+    (Pydantic's own serializer costs a new process 20 ms to build.)
+    """
     if isinstance(data, BaseModel):
-        return data.model_dump(mode="json")
+        return {name: plain(value) for name, value in data}
     if isinstance(data, dict):
         return {str(key): plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [plain(item) for item in data]
+    if isinstance(data, datetime):
+        return data.isoformat().replace("+00:00", "Z")
+    if isinstance(data, Enum):
+        return data.value
     return data if data is None or isinstance(data, str | int | float | bool) else str(data)
 
 
@@ -114,7 +123,7 @@ def details_text(model: BaseModel) -> str:
     """Show every field of a model that holds something."""
     rows = [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in model.model_dump(mode="json").items()
+        for name, value in plain(model).items()
         if value not in (None, [], {})
     ]
     width = max(len(name) for name, _ in rows)
