@@ -28,7 +28,7 @@ def validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Mo
     """Return the model itself, or the one that a mapping describes; ``None`` is an empty one."""
     if isinstance(value, model):
         return value
-    if value is None:
+    if value is None or value == {}:
         # Nothing to validate. Building the first validator costs a new process 20 ms.
         return model.model_construct()
     if not isinstance(value, Mapping):
