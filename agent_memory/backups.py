@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agent_memory.connection import Database
+from agent_memory.connection import Database, sync_to_disk
 from agent_memory.errors import StorageUnavailable, ValidationError
 
 _FOLDER: Final = "backups"
@@ -34,7 +34,7 @@ def back_up(
     try:
         _copy(source, unfinished)
         unfinished.replace(destination)
-        _sync(destination.parent)
+        sync_to_disk(destination.parent)
     except OSError as error:
         raise StorageUnavailable(f"{destination} cannot be written: {error}") from error
     finally:
@@ -65,13 +65,4 @@ def _copy(source: Path, target: Path) -> None:
         reader.run("VACUUM INTO ?", (str(target),))
     finally:
         reader.close()
-    _sync(target)
-
-
-def _sync(path: Path) -> None:
-    """Bring a file or directory to the disk: VACUUM INTO does not."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_to_disk(target)  # VACUUM INTO does not

@@ -279,10 +279,23 @@ def _create_private_file(path: Path) -> None:
     missing = [parent for parent in path.parents if not parent.exists()]
     for directory in reversed(missing):
         directory.mkdir(mode=0o700, exist_ok=True)
+        sync_to_disk(directory.parent)
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     # Only the process that makes the file ever opens it here, and nobody has locks on it yet.
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, flags, 0o600))
+        sync_to_disk(path.parent)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Bring a directory's entries, or a closed file, to the disk: a name can be lost as well."""
+    if os.name != "posix":
+        return  # Windows opens no directory, and has no need to
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _refuse_unfit_file(path: Path) -> None:
