@@ -15,7 +15,7 @@ from agent_memory.times import format_time, read_stored_time
 from agent_memory.validation import to_json
 
 _INSERT: Final = """
-INSERT INTO agent (agent_id, created_at, last_accessed) VALUES (?, ?, ?)
+INSERT INTO agent (only_row, agent_id, created_at, last_accessed) VALUES (1, ?, ?, ?)
 ON CONFLICT (only_row) DO NOTHING"""
 _SELECT: Final = """
 SELECT agent_id, created_at, last_accessed, storage_backend, migration_date, total_queries,

@@ -27,6 +27,7 @@ from typing import Any, Final, cast
 
 import apsw
 
+from agent_memory import forking
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
@@ -53,9 +54,9 @@ _TOKENIZER: Final = (
 
 Row = tuple[Any, ...]
 
-# Connections of a parent process. They must outlive this process: closing one here would run
-# SQLite's clean-up of a file that the parent is still using.
-_parents_connections: list[apsw.Connection] = []
+# Connections of a parent process. They must outlive this one: closing one here would run SQLite's
+# clean-up of a file that the parent is still using.
+_parents_connections: Final[list[apsw.Connection]] = []
 
 
 class Database:
@@ -81,9 +82,10 @@ class Database:
         self._lock = threading.RLock()
         self._depth = 0
         self._pid = os.getpid()
-        self._connection: apsw.Connection | None = None
-        with _translated(path):
-            self._connect(create=create and not read_only)
+        self._is_closed = False
+        forking.join(self)
+        with self._lock, _translated(path):
+            self._connection: apsw.Connection | None = self._connect(create=create)
 
     # Transactions -----------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ class Database:
 
     @contextlib.contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
-        self._leave_parent()
+        self._notice_fork()
         with self._lock, _translated(self.path):
             if self._depth:
                 raise AgentMemoryError("transactions do not nest: this is a fault of the library")
@@ -130,7 +132,7 @@ class Database:
     @contextlib.contextmanager
     def impatient(self) -> Iterator[None]:
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
-        self._leave_parent()
+        self._notice_fork()
         with self._lock:
             connection = self._live()
             connection.set_busy_timeout(0)
@@ -184,7 +186,7 @@ class Database:
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[apsw.Connection]:
-        self._leave_parent()
+        self._notice_fork()
         with self._lock, _translated(self.path):
             yield self._live()
 
@@ -192,9 +194,9 @@ class Database:
 
     def close(self) -> None:
         """Close the file. Closing twice is fine; using it afterwards is ``StorageClosed``."""
-        if os.getpid() != self._pid:
-            self._leave_parent(reopen=False)
+        self._notice_fork()
         with self._lock, _translated(self.path):
+            self._is_closed = True
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -205,12 +207,14 @@ class Database:
         return sum(part.stat().st_size for part in (self.path, log) if part.exists())
 
     def _live(self) -> apsw.Connection:
-        if self._connection is None:
+        if self._is_closed:
             raise StorageClosed(f"{self.path} is closed: open the memory again")
+        if self._connection is None:
+            self._connection = self._connect(create=False)
         return self._connection
 
-    def _connect(self, *, create: bool) -> None:
-        if create:
+    def _connect(self, *, create: bool) -> apsw.Connection:
+        if create and not self.read_only:
             _create_private_file(self.path)
         _refuse_unfit_file(self.path)
         access = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
@@ -225,8 +229,8 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
         self._identity = self._file_identity()
+        return connection
 
     def _file_identity(self) -> tuple[int | None, int | None]:
         """Return the inodes of the file and its shared memory. ``stat`` opens nothing."""
@@ -251,24 +255,33 @@ class Database:
                 f"{self.path} was deleted or moved while it was open: put it back, or close this"
                 " memory and open it anew"
             )
-        _leave_log_on_close(self._live(), leave=True)
-        self._live().close()
-        self._connection = None
-        self._connect(create=False)
+        connection, self._connection = self._live(), None
+        _leave_log_on_close(connection, leave=True)
+        connection.close()
 
-    def _leave_parent(self, *, reopen: bool = True) -> None:
-        """After ``fork``, put the parent's connection and lock aside and open one of our own."""
-        if os.getpid() == self._pid:
-            return
-        self._lock = threading.RLock()
+    # Forking ----------------------------------------------------------------------------------
+
+    def _notice_fork(self) -> None:
+        """Start anew in a child that was forked without Python's hooks being run."""
+        if os.getpid() != self._pid:
+            self.leave_parent()
+
+    def hold(self) -> None:
+        """Wait until no other thread is inside SQLite, and keep them out."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Let other threads in again."""
+        self._lock.release()
+
+    def leave_parent(self) -> None:
+        """In a forked child: put the parent's connection aside; the next use opens another."""
         self._pid = os.getpid()
+        self._lock = threading.RLock()
         self._depth = 0
         if self._connection is not None:
             _parents_connections.append(self._connection)
             self._connection = None
-            if reopen:
-                with _translated(self.path):
-                    self._connect(create=False)
 
 
 # Opening a file ---------------------------------------------------------------------------------

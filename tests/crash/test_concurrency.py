@@ -65,14 +65,15 @@ def test_what_was_acknowledged_survives_kill_9(root: Path) -> None:
     for number in range(12):
         child = _start(root, f"child-{number}", 10_000)
         assert child.stdout is not None
-        acknowledged.add(child.stdout.readline().strip())
-        time.sleep(chance.random() * 0.15)
+        for _ in range(chance.randint(1, 40)):
+            acknowledged.add(child.stdout.readline().strip())
+        time.sleep(chance.random() * 0.005)  # anywhere in a transaction
         child.send_signal(signal.SIGKILL)
         out, _ = child.communicate(timeout=60)
         # The last line may be cut in the middle: then nobody was told of that memory.
         acknowledged.update(out.splitlines()[:-1])
     with AgentMemory("bob", root=root, create=False) as memory:
-        assert len(acknowledged) > 100
+        assert len(acknowledged) >= 100
         assert [gone for gone in acknowledged if memory.get(gone) is None] == []
         assert memory.check().problems == []
 
