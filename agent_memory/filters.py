@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory.errors import ValidationError
 from agent_memory.models.search import SearchFilters
 from agent_memory.times import format_time
-from agent_memory.validation import to_json
+from agent_memory.validation import clean_key, to_json
 
 _MAX_DEPTH: Final = 10
 _MAX_CONDITIONS: Final = 100
@@ -125,6 +125,10 @@ class _CustomFilters:
         return _joined(parts, f" {word} ", empty=_EVERYTHING if word == "AND" else _NOTHING)
 
     def _key(self, key: str, value: object) -> Condition:
+        try:
+            clean_key(key)
+        except ValueError as error:
+            raise _refused(ascii(key), str(error), value) from error
         operators = value if isinstance(value, Mapping) else {"eq": value}
         if not operators:
             raise _refused(key, "has no operator", value)

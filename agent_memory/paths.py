@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import MissingAgentIdentity, StorageUnavailable, ValidationError
-from agent_memory.validation import clean_agent_id, validate_agent_id
+from agent_memory.validation import clean_agent_id, clean_text, validate_agent_id
 from agent_memory.vocabulary import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
 
 ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
@@ -47,7 +47,7 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
 def resolve_file(path: str | os.PathLike[str]) -> Path:
     """Return a file's absolute path. Directories on the way may be links; the file may not."""
     text = os.fspath(path)
-    if not text or text == ":memory:" or "\x00" in text:
+    if not text or text == ":memory:":
         raise ValidationError.of("path", "give the path of a file: memories live in one", text)
     place = _absolute(text)
     return place.parent.resolve() / place.name
@@ -70,6 +70,7 @@ def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, P
 def _absolute(text: str) -> Path:
     """Return an absolute path: SQLite never sees a relative one, ``:memory:``, or a URI."""
     try:
+        clean_text(text)
         return Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - keeps links
     except (ValueError, RuntimeError) as error:
         raise ValidationError.of("path", f"cannot be a path: {error}", text) from error

@@ -101,6 +101,8 @@ def rank(
 
     ``frequencies`` has in how many of the ``corpus_size`` memories each term of the query stands.
     """
+    if not candidates:
+        return Ranking([], 0.0)
     weights = [_rarity(frequency, corpus_size) for frequency in frequencies]
     own = _relative(_bm25(candidates, weights))
     if not any(own.values()):

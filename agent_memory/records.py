@@ -12,7 +12,7 @@ from agent_memory.connection import Database, Row
 from agent_memory.filters import Condition
 from agent_memory.models.memory import Memory, TaskMetadata
 from agent_memory.times import format_time, read_stored_time
-from agent_memory.validation import to_json
+from agent_memory.validation import is_memory_id, to_json
 from agent_memory.vocabulary import Importance, MemoryKind, MemoryType
 
 _COLUMNS: Final = (
@@ -80,13 +80,17 @@ def exists(database: Database, memory_id: str) -> bool:
 
 
 def seq_of(database: Database, memory_id: str) -> int | None:
-    """Return the row number of a memory."""
+    """Return the row number of a memory, or ``None``."""
+    if not is_memory_id(memory_id):
+        return None
     seq = database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
     return None if seq is None else int(seq)
 
 
 def get(database: Database, memory_id: str, *, agent_id: str) -> Memory | None:
     """Return a memory, or ``None``."""
+    if not is_memory_id(memory_id):
+        return None
     row = database.row(_SELECT_BY_ID, (memory_id,))
     return None if row is None else _memory(row, agent_id)
 

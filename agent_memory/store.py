@@ -36,6 +36,7 @@ from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
 from agent_memory.retrieval import Request
 from agent_memory.times import format_time
+from agent_memory.validation import is_memory_id
 
 _LOG: Final = logging.getLogger("agent_memory")
 
@@ -263,6 +264,8 @@ class Store:
 
     def history(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
         """Return the changes of one memory, or of all, newest first."""
+        if memory_id is not None and not is_memory_id(memory_id):
+            raise MemoryNotFound(memory_id)
         entries = history.entries(self._database, memory_id, limit=limit)
         if memory_id is not None and not entries and self.get(memory_id) is None:
             raise MemoryNotFound(memory_id)

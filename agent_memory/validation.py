@@ -65,9 +65,14 @@ def clean_agent_id(agent_id: str) -> str:
     return agent_id
 
 
+def is_memory_id(memory_id: object) -> bool:
+    """Tell whether a memory can have this id at all."""
+    return isinstance(memory_id, str) and _MEMORY_ID.fullmatch(memory_id) is not None
+
+
 def clean_memory_id(memory_id: str) -> str:
     """Return the memory id, or raise ``ValueError``."""
-    if _MEMORY_ID.fullmatch(memory_id) is None:
+    if not is_memory_id(memory_id):
         raise ValueError(
             f"{memory_id!r:.160} is not a memory id:"
             " use 1 to 128 letters, digits, '-', '_', '.' and ':'"
@@ -146,13 +151,18 @@ def clean_tags(tags: list[str]) -> list[str]:
     return normalized
 
 
+def clean_text(text: str) -> str:
+    """Return a text that the file can hold, or raise ``ValueError``."""
+    if fault := _fault_of_text(text):
+        raise ValueError(f"{text!r:.100} {fault}")
+    return text
+
+
 def clean_label(label: str) -> str:
     """Return the name of a session, user or run, or raise ``ValueError``."""
     if not label.strip() or len(label) > 200:
         raise ValueError(f"a name of 1 to 200 characters is needed, not {label!r:.100}")
-    if fault := _fault_of_text(label):
-        raise ValueError(f"{label!r} {fault}")
-    return label
+    return clean_text(label)
 
 
 def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,5 +220,6 @@ AgentId = Annotated[str, AfterValidator(clean_agent_id)]
 MemoryId = Annotated[str, AfterValidator(clean_memory_id)]
 Content = Annotated[str, AfterValidator(clean_content)]
 Tags = Annotated[list[str], BeforeValidator(_refuse_scalar_text), AfterValidator(clean_tags)]
+Text = Annotated[str, AfterValidator(clean_text)]
 Label = Annotated[str, AfterValidator(clean_label)]
 Metadata = Annotated[dict[str, Any], AfterValidator(clean_metadata)]

@@ -29,9 +29,9 @@ def read_lines(file: BinaryIO) -> Iterator[Line]:
     a JSON string.
     """
     number = 0
-    while raw := file.readline(MAX_LINE_BYTES + 1):
+    while raw := file.readline(MAX_LINE_BYTES + 2):
         number += 1
-        if len(raw) > MAX_LINE_BYTES:
+        if len(raw.rstrip(b"\r\n")) > MAX_LINE_BYTES:
             while raw and not raw.endswith(b"\n"):
                 raw = file.readline(MAX_LINE_BYTES)
             yield Line(number, {}, f"is longer than {MAX_LINE_BYTES:,} bytes")

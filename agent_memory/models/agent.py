@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from agent_memory.models.record import Record
 from agent_memory.times import UtcDatetime, now_utc
-from agent_memory.validation import AgentId
+from agent_memory.validation import AgentId, Text
 from agent_memory.vocabulary import (
     DEFAULT_MIGRATION_THRESHOLD,
     DEFAULT_SIMILARITY_THRESHOLD,
@@ -38,7 +38,7 @@ class AgentConfig(Record):
     scratchpad_max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
     migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
     auto_migrate: bool = False
-    embedding_model: str = "text-embedding-3-small"
+    embedding_model: Text = "text-embedding-3-small"
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
     categories: list[Annotated[str, AfterValidator(_clean_category)]] = Field(default_factory=list)
 
@@ -46,7 +46,7 @@ class AgentConfig(Record):
 class MigrationInfo(Record):
     """How the move to semantic search went (A)."""
 
-    backup_path: str | None = None
+    backup_path: Text | None = None
     can_rollback: bool = False
     migration_duration_seconds: float | None = None
 

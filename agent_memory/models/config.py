@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, field_validator
 
 from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
 from agent_memory.models.record import Record
+from agent_memory.validation import Text
 from agent_memory.vocabulary import (
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
@@ -36,10 +37,10 @@ class MemoryToolConfig(Record):
 
     model_config = ConfigDict(extra="forbid")
 
-    storage_root: str = DEFAULT_MEMORY_ROOT
+    storage_root: Text = DEFAULT_MEMORY_ROOT
     default_search_limit: int = Field(default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT)
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
-    embedding_model: str = "text-embedding-3-small"
+    embedding_model: Text = "text-embedding-3-small"
     embedding_dimensions: int = Field(default=1536, ge=512)
     migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
     auto_migrate: bool = False

@@ -16,7 +16,7 @@ from pydantic import (
 
 from agent_memory.models.record import Record
 from agent_memory.times import UtcDatetime, age_in_days, now_utc
-from agent_memory.validation import AgentId, Content, Label, MemoryId, Metadata, Tags
+from agent_memory.validation import AgentId, Content, Label, MemoryId, Metadata, Tags, Text
 from agent_memory.vocabulary import (
     HistoryEvent,
     Importance,
@@ -64,8 +64,8 @@ class TaskMetadata(Record):
 
     status: TaskStatus
     completed_at: UtcDatetime | None = None
-    blockers: list[str] = Field(default_factory=list)
-    outcome: str | None = None
+    blockers: list[Text] = Field(default_factory=list)
+    outcome: Text | None = None
 
 
 class MemoryInput(Record):

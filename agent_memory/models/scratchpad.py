@@ -65,15 +65,15 @@ class Scratchpad(Record):
     def evict_lru(self) -> None:
         """Drop the least recently used entries beyond ``max_size``.
 
-        An entry's last use is its last access, or else when it came in. (A took one that was
-        never accessed for the oldest, and so dropped the entry just added.)
+        An entry's last use is its last access, or when it came in if that is later. (A took one
+        that was never accessed for the oldest, and so dropped the entry just added.)
         """
         newest_first = sorted(self.memories, key=self._last_use, reverse=True)
         self.memories = newest_first[: self.max_size]
 
     def _last_use(self, entry: ScratchpadMemoryEntry) -> datetime:
-        entered = self._entered.get(entry.id, entry.timestamp)
-        return entry.last_accessed or entered
+        uses = [entry.last_accessed, self._entered.get(entry.id)]
+        return max((use for use in uses if use is not None), default=entry.timestamp)
 
 
 class Promotion(Record):

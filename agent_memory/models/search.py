@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.times import UtcDatetime
-from agent_memory.validation import Tags
+from agent_memory.validation import Tags, Text
 from agent_memory.vocabulary import Importance, MatchType, MemoryKind, MemoryType
 
 
@@ -35,18 +35,18 @@ class SearchFilters(Record):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    user_id: str | None = None
-    agent_id: str | None = None
-    run_id: str | None = None
+    user_id: Text | None = None
+    agent_id: Text | None = None
+    run_id: Text | None = None
     memory_type: MemoryType | None = None
-    category: str | list[str] | None = None
+    category: Text | list[Text] | None = None
     tags: Tags = Field(default_factory=list)
     tags_match: Literal["all", "any"] = "all"
     date_range: DateRange | None = None
     custom_filters: dict[str, Any] = Field(default_factory=dict)
     kind: MemoryKind | None = None
     importance: Importance | None = None
-    session_id: str | None = None
+    session_id: Text | None = None
     min_access_count: int | None = Field(default=None, ge=0)
     archived: bool | None = False
 
