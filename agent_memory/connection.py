@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import stat
 import threading
@@ -54,6 +55,13 @@ _TOKENIZER: Final = (
 
 Row = tuple[Any, ...]
 
+SELECT_OBJECTS: Final = """
+SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL
+AND name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN
+  ('memory_index_config', 'memory_index_data', 'memory_index_docsize', 'memory_index_idx')
+ORDER BY rowid"""
+"""All objects of a schema but SQLite's own and the tables that FTS5 keeps for its index."""
+
 # Connections of a parent process. They must outlive this one: closing one here would run SQLite's
 # clean-up of a file that the parent is still using.
 _parents_connections: Final[list[apsw.Connection]] = []
@@ -83,6 +91,7 @@ class Database:
         self._depth = 0
         self._pid = os.getpid()
         self._is_closed = False
+        self._parts = (path, _beside(path, "-wal"), _beside(path, "-shm"))
         forking.join(self)
         with self._lock, _translated(path):
             self._connection: apsw.Connection | None = self._connect(create=create)
@@ -171,8 +180,20 @@ class Database:
         row = self.row(sql, values)
         return row[0] if row else None
 
+    def words(self, text: str) -> list[tuple[str, str]]:
+        """Return the words of a text: each as the keyword index holds it, and as it is written."""
+        encoded = text.encode()
+        with self._statement() as connection:
+            tokenizer = connection.fts5_tokenizer(*_TOKENIZER)
+            flags = apsw.FTS5_TOKENIZE_DOCUMENT
+            places = cast(
+                "list[tuple[int, int, str]]",
+                tokenizer(encoded, flags, None, include_colocated=False),
+            )
+        return [(word, encoded[start:end].decode()) for start, end, word in places]
+
     def tokenize(self, texts: Iterable[str]) -> list[list[str]]:
-        """Split each text into the stemmed words that the keyword index holds of it."""
+        """Return the words of each text as the keyword index holds them."""
         with self._statement() as connection:
             tokenizer = connection.fts5_tokenizer(*_TOKENIZER)
             split = functools.partial(
@@ -203,8 +224,8 @@ class Database:
 
     def size(self) -> int:
         """Return the bytes of the file and its log."""
-        log = self.path.with_name(self.path.name + "-wal")
-        return sum(part.stat().st_size for part in (self.path, log) if part.exists())
+        parts = (self.path, _beside(self.path, "-wal"))
+        return sum(part.stat().st_size for part in parts if part.exists())
 
     def _live(self) -> apsw.Connection:
         if self._is_closed:
@@ -217,6 +238,8 @@ class Database:
         if create and not self.read_only:
             _create_private_file(self.path)
         _refuse_unfit_file(self.path)
+        _look_before_opening(self.path)
+        _tighten_rights(self.path)
         access = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         # The path is never taken for a URI: "file:x?mode=memory" would store into nothing.
         connection = apsw.Connection(str(self.path), flags=access | apsw.SQLITE_OPEN_NOFOLLOW)
@@ -232,18 +255,18 @@ class Database:
         self._identity = self._file_identity()
         return connection
 
-    def _file_identity(self) -> tuple[int | None, int | None]:
-        """Return the inodes of the file and its shared memory. ``stat`` opens nothing."""
+    def _file_identity(self) -> list[int | None]:
+        """Return the inodes of the file, its log and its shared memory. ``stat`` opens nothing."""
         inodes: list[int | None] = []
-        for name in (self.path.name, self.path.name + "-shm"):
+        for part in self._parts:
             try:
-                inodes.append(os.stat(self.path.with_name(name)).st_ino)  # noqa: PTH116 - 1 µs
+                inodes.append(os.stat(part).st_ino)  # noqa: PTH116 - 1 µs
             except FileNotFoundError:
                 inodes.append(None)
-        return inodes[0], inodes[1]
+        return inodes
 
     def _notice_replaced_file(self) -> None:
-        """Reopen when the file or its shared memory is no longer the one that was opened.
+        """Reopen when the file, its log or its shared memory is not the one that was opened.
 
         Otherwise the write would go into a file that nobody can reach any more.
         """
@@ -256,8 +279,12 @@ class Database:
                 " memory and open it anew"
             )
         connection, self._connection = self._live(), None
+        # The log that a replaced file leaves behind would be played into the new one, whose
+        # content it would overwrite. Any other log is somebody else's: let it be.
         _leave_log_on_close(connection, leave=True)
         connection.close()
+        if identity[0] != self._identity[0] and identity[1] == self._identity[1]:
+            _beside(self.path, "-wal").unlink()
 
     # Forking ----------------------------------------------------------------------------------
 
@@ -312,7 +339,7 @@ def sync_to_disk(path: Path) -> None:
 
 
 def _refuse_unfit_file(path: Path) -> None:
-    """Refuse what is not a plain file, and take away the rights of others on one that is."""
+    """Refuse what is not a plain file."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -321,9 +348,39 @@ def _refuse_unfit_file(path: Path) -> None:
         raise StorageUnavailable(f"{path} is a symbolic link: give the path of the file itself")
     if not stat.S_ISREG(mode):
         raise StorageUnavailable(f"{path} is not a file: give the path of a memories.db")
-    if stat.S_IMODE(mode) & 0o077:
-        with contextlib.suppress(PermissionError):
-            path.chmod(0o600)
+
+
+def _tighten_rights(path: Path) -> None:
+    """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing."""
+    for part in (path, _beside(path, "-wal"), _beside(path, "-shm")):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            if stat.S_IMODE(part.stat().st_mode) & 0o077:
+                part.chmod(0o600)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """Return the file that SQLite keeps beside a database."""
+    return path.with_name(path.name + suffix)
+
+
+def _look_before_opening(path: Path) -> None:
+    """Refuse another program's file, or a damaged one, without leaving a trace of having looked.
+
+    Opening a file in earnest makes a log beside it, and may write an old log into it. A file that
+    is in use can look damaged while its log is being written back: that is not judged here.
+    """
+    if path.stat().st_size == 0:
+        return
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
+    connection = apsw.Connection(f"{path.as_uri()}?immutable=1", flags=flags)
+    try:
+        _refuse_foreign_file(connection, path)
+    except (apsw.CorruptError, apsw.NotADBError):
+        log = _beside(path, "-wal")
+        if not log.exists() or log.stat().st_size == 0:
+            raise
+    finally:
+        connection.close()
 
 
 def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
@@ -344,6 +401,7 @@ def _configure(connection: apsw.Connection, *, synchronous: str, read_only: bool
     """Set a connection up. Each setting says why it is there."""
     _distrust_the_schema(connection)
     connection.create_scalar_function("casefold", _casefold, 1, deterministic=True)
+    connection.create_scalar_function("sorted_json", _sorted_json, 1, deterministic=True)
     connection.pragma("foreign_keys", True)
     connection.pragma("cache_size", -32_000)  # KiB: the index of 100,000 memories stays in
     connection.pragma("mmap_size", 0)  # an I/O error of a mapped file kills the process
@@ -359,6 +417,12 @@ def _casefold(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
     """Fold the case of any script; SQLite's own ``lower`` knows ASCII only."""
     (value,) = values
     return value.casefold() if isinstance(value, str) else value
+
+
+def _sorted_json(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
+    """Write JSON with its keys in order, so that equal objects are equal texts."""
+    (value,) = values
+    return json.dumps(json.loads(value), sort_keys=True) if isinstance(value, str) else value
 
 
 def _wait_for_locks(connection: apsw.Connection) -> None:
@@ -403,6 +467,17 @@ def _use_write_ahead_log(connection: apsw.Connection) -> None:
 def statement_is_complete(sql: str) -> bool:
     """Tell whether SQL ends with the end of a statement, not inside a trigger or a text."""
     return bool(apsw.complete(sql))
+
+
+def objects_made_by(sql: Iterable[str]) -> list[Row]:
+    """Return what SQL statements make in an empty database: type, name and SQL of each object."""
+    connection = apsw.Connection(":memory:")
+    try:
+        for statement in sql:
+            connection.execute(statement)
+        return list(connection.execute(SELECT_OBJECTS))
+    finally:
+        connection.close()
 
 
 def library_version() -> str:

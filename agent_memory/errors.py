@@ -32,10 +32,14 @@ class ValidationError(AgentMemoryError, ValueError):
         self._errors = [dict(error) for error in errors]
 
     @classmethod
-    def of(cls, field: str, message: str, value: object) -> ValidationError:
-        """Make the error for one field."""
-        fault = {"loc": (field,), "msg": message, "type": "value_error", "input": value}
-        return cls(f"{field}: {message}", [fault])
+    def of(
+        cls, field: str, message: str, value: object, *, at: Sequence[str | int] = ()
+    ) -> ValidationError:
+        """Make the error for one field; ``at`` goes before its name."""
+        fault = {"loc": (*at, field), "msg": message, "type": "value_error", "input": value}
+        # A lone surrogate in a field's name must not keep the message from being printed.
+        printable = f"{field}: {message}".encode(errors="backslashreplace").decode()
+        return cls(printable, [fault])
 
     @classmethod
     def from_pydantic(

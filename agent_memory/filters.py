@@ -128,7 +128,7 @@ class _CustomFilters:
         try:
             clean_key(key)
         except ValueError as error:
-            raise _refused(ascii(key), str(error), value) from error
+            raise _refused(key, str(error), value) from error
         operators = value if isinstance(value, Mapping) else {"eq": value}
         if not operators:
             raise _refused(key, "has no operator", value)
@@ -168,25 +168,33 @@ def _at(path: list[str], test: Condition) -> Condition:
     )
 
 
-# What holds of a value, which is written "@" until its place is known.
+# What holds of a value, which is written "@" until its place is known. JSON's types are kept apart:
+# true is not 1, and a list is not null.
+
+_TYPES: Final[dict[type, str]] = {
+    bool: "('true', 'false')",
+    int: "('integer', 'real')",
+    float: "('integer', 'real')",
+    str: "('text')",
+    type(None): "('null')",
+}
 
 
 def _equal(key: str, operand: object) -> Condition:
     if isinstance(operand, list | tuple | Mapping):
-        return Condition(
-            "@.type IN ('array', 'object') AND @.value = json(?)", (_json(key, operand),)
-        )
-    return Condition("@.atom IS ?", (_scalar(key, operand),))
+        sql = "@.type IN ('array', 'object') AND sorted_json(@.value) = sorted_json(?)"
+        return Condition(sql, (_json(key, operand),))
+    value = _scalar(key, operand)
+    return Condition(f"@.type IN {_TYPES[type(value)]} AND @.atom IS ?", (value,))
 
 
 def _compared(sign: str) -> Callable[[str, object], Condition]:
     def compare(key: str, operand: object) -> Condition:
         value = _scalar(key, operand)
-        if value is None:
+        if value is None or isinstance(value, bool):
             raise _refused(key, f"{sign} needs a number or a text", operand)
         # SQLite puts every text after every number: only like is compared with like.
-        like = "('text')" if isinstance(value, str) else "('integer', 'real')"
-        return Condition(f"typeof(@.atom) IN {like} AND @.atom {sign} ?", (value,))
+        return Condition(f"@.type IN {_TYPES[type(value)]} AND @.atom {sign} ?", (value,))
 
     return compare
 
@@ -195,23 +203,31 @@ def _one_of(key: str, operand: object) -> Condition:
     if not isinstance(operand, list | tuple):
         raise _refused(key, "in and nin take a list of values", operand)
     values = [_scalar(key, value) for value in operand]
-    return Condition("@.atom IN (SELECT atom FROM json_each(?))", (to_json(values),))
+    return Condition(
+        "EXISTS (SELECT 1 FROM json_each(?) AS wanted WHERE wanted.atom IS @.atom"
+        " AND replace(wanted.type, 'real', 'integer') = replace(@.type, 'real', 'integer'))",
+        (to_json(values),),
+    )
 
 
 def _contains(key: str, operand: object) -> Condition:
+    element = _equal(key, _scalar(key, operand))
+    in_list = element.sql.replace("@", "element")
     return Condition(
-        "CASE @.type WHEN 'text' THEN instr(@.atom, ?) > 0"
-        " WHEN 'array' THEN EXISTS (SELECT 1 FROM json_each(@.value) WHERE atom = ?) ELSE 0 END",
-        (str(operand), _scalar(key, operand)),
+        "CASE @.type WHEN 'text' THEN instr(@.atom, ?) > 0 WHEN 'array' THEN"
+        f" EXISTS (SELECT 1 FROM json_each(@.value) AS element WHERE {in_list}) ELSE 0 END",
+        (str(operand), *element.values),
     )
 
 
 def _contains_any_case(key: str, operand: object) -> Condition:
+    if not isinstance(operand, str):
+        return _contains(key, operand)
     folded = str(_scalar(key, operand)).casefold()
     return Condition(
-        "CASE @.type WHEN 'text' THEN instr(casefold(@.atom), ?) > 0"
-        " WHEN 'array' THEN EXISTS (SELECT 1 FROM json_each(@.value)"
-        " WHERE casefold(atom) = ?) ELSE 0 END",
+        "CASE @.type WHEN 'text' THEN instr(casefold(@.atom), ?) > 0 WHEN 'array' THEN"
+        " EXISTS (SELECT 1 FROM json_each(@.value) AS element"
+        " WHERE element.type = 'text' AND casefold(element.atom) = ?) ELSE 0 END",
         (folded, folded),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import datetime
 from typing import Any, Final
@@ -54,8 +55,9 @@ def _read(text: str | None) -> dict[str, Any] | None:
         return None
     values: dict[str, Any] = json.loads(text)
     for field in _JSON_FIELDS:
-        if field in values:
-            values[field] = json.loads(values[field])
+        if isinstance(values.get(field), str):
+            with contextlib.suppress(ValueError, RecursionError):  # then the text itself is told
+                values[field] = json.loads(values[field])
     if "archived" in values:
         values["archived"] = bool(values["archived"])
     return values

@@ -16,7 +16,6 @@ from agent_memory.models.search import SearchFilters
 from agent_memory.paths import SESSION_VARIABLE
 from agent_memory.times import parse_time, to_utc
 from agent_memory.validation import clean_label
-from agent_memory.vocabulary import MAX_SEARCH_LIMIT
 
 Model = TypeVar("Model", bound=BaseModel)
 Clock = Callable[[], datetime]
@@ -52,8 +51,8 @@ def validated_fields(
     ``categories`` returns those that the agent's own settings add to the nine.
     """
     if not isinstance(fields, Mapping):
-        place = ".".join(map(str, at)) or "item"
-        raise ValidationError.of(place, "must be a mapping with a content", fields)
+        message = "must be a mapping with a content"
+        raise ValidationError.of("item", message, fields, at=at)
     context = {"categories": categories()} if "category" in fields else None
     try:
         return model.model_validate(dict(fields), context=context)
@@ -99,17 +98,17 @@ def query_text(query: str) -> str:
     return query
 
 
-def search_limit(limit: int) -> int:
-    """Return a limit of 1 to 100, or raise ``ValidationError``."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_SEARCH_LIMIT:
-        message = f"must be a whole number from 1 to {MAX_SEARCH_LIMIT}"
-        raise ValidationError.of("limit", message, limit)
-    return limit
+def whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:
+    """Return a whole number within its limits, or raise ``ValidationError``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        limits = f"from {lowest} to {highest}" if highest < 2**63 - 1 else f"of at least {lowest}"
+        raise ValidationError.of(name, f"must be a whole number {limits}", value)
+    return value
 
 
 def similarity(threshold: float) -> float:
     """Return a similarity of 0 to 1, or raise ``ValidationError``."""
-    if not 0.0 <= threshold <= 1.0:
+    if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
         raise ValidationError.of("similarity_threshold", "must be 0 to 1", threshold)
     return threshold
 

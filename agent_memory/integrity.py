@@ -7,10 +7,11 @@ that cannot be read as JSON is kept in the memory's metadata.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Literal
 
-from agent_memory.connection import Database
-from agent_memory.errors import StorageCorrupt
+from agent_memory.connection import SELECT_OBJECTS, Database, Row
+from agent_memory.errors import StorageCorrupt, StorageError
 from agent_memory.models.agent import Problem
 
 _COMPARE_INDEX: Final = (
@@ -46,28 +47,57 @@ _MEND: Final = {
 }
 
 
-def find_problems(database: Database) -> list[Problem]:
+def find_problems(database: Database, schema: Sequence[Row]) -> list[Problem]:
     """Return everything that is wrong, changing nothing. Must run inside ``database.write()``.
 
-    (FTS5 compares its index only on a connection that may write.)
+    (FTS5 compares its index only on a connection that may write.) ``schema`` has the type, name
+    and SQL of each object that the file must have.
     """
-    return [
-        *_damage(database),
-        *_stale_index(database),
-        *_wrong_tags(database),
-        *_broken_json(database),
-        *_orphans(database),
+    problems = [
+        Problem(kind="wrong_schema", detail=f"the {kind} {name} is {fault}")
+        for kind, name, _, fault in _wrong_objects(database, schema)
     ]
+    for look in (_damage, _stale_index, _wrong_tags, _broken_json, _orphans):
+        try:
+            problems += look(database)
+        except StorageError as error:  # damaged, or a table is missing
+            problems.append(Problem(kind="damaged_file", detail=str(error)))
+    return list(dict.fromkeys(problems))
 
 
-def repair(database: Database) -> None:
+def count_memories(database: Database) -> int | None:
+    """Count all memories; ``None`` where the damage does not let them be counted."""
+    try:
+        return int(database.value("SELECT count(*) FROM memories"))
+    except StorageCorrupt:
+        return None
+
+
+def repair(database: Database, schema: Sequence[Row]) -> None:
     """Mend what can be mended. Must run inside ``database.write()``."""
+    for kind, name, sql, fault in _wrong_objects(database, schema):
+        if fault == "changed" and kind != "table":
+            database.run(f"DROP {kind} {name}")
+        if fault == "missing" or kind != "table":
+            database.run(sql)
     database.run(_REBUILD_INDEX)
     for column, is_broken in _IS_BROKEN.items():
         database.run(f"UPDATE memories SET {_MEND[column]} WHERE {is_broken}")
     database.run("DELETE FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)")
     database.run("DELETE FROM memory_tags")
     database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
+
+
+def _wrong_objects(
+    database: Database, schema: Sequence[Row]
+) -> list[tuple[str, str, str, Literal["missing", "changed"]]]:
+    """Return the objects that are not as they must be: type, name, right SQL, what is wrong."""
+    there = {(kind, name): sql for kind, name, sql in database.rows(SELECT_OBJECTS)}
+    return [
+        (kind, name, sql, "changed" if (kind, name) in there else "missing")
+        for kind, name, sql in schema
+        if there.get((kind, name)) != sql
+    ]
 
 
 def _damage(database: Database) -> list[Problem]:

@@ -16,7 +16,6 @@ from agent_memory.validation import to_json
 MAX_TERMS: Final = 64
 """Terms of a query: 100,000 joined by OR took FTS5 20 s, 1,000 took 2 ms."""
 MAX_QUERY_CHARACTERS: Final = 10_000
-_MAX_WORD_CHARACTERS: Final = 200
 
 SCAN_BUDGET: Final = 5_000
 """Memories that FTS5 scores for one search, where the rarest words leave a choice.
@@ -31,7 +30,7 @@ FILTERED_SCAN_BUDGET: Final = 25_000
 STOP_WORDS: Final = frozenset(
     """
     a about an and any are as at be been being but by can could did do does doing done for from
-    had has have having he her hers him his how i if in into is it its itself just may me might my
+    had has have having he her hers him his how i if in into is it its itself just me might my
     of on or our ours out s shall she should so some such t than that the their theirs them then
     there these they this those to too up us was we were what when where which while who whom
     whose why will with would you your yours
@@ -42,7 +41,6 @@ STOP_WORDS: Final = frozenset(
 _DENSE: Final = (
     "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
 )
-_WORDS: Final = re.compile(r"[^\W_]+")
 
 _SELECT_FREQUENCY: Final = "SELECT doc FROM memory_words WHERE term = ?"
 _SELECT_FREQUENCY_OF_PREFIX: Final = """
@@ -90,19 +88,19 @@ def terms_of(database: Database, query: str) -> list[Term]:
     A query of nothing but stop words keeps them. Any text is a query.
     """
     text = query[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode(errors="replace").decode()
-    terms: dict[Term, None] = {}
-    stop_words: dict[Term, None] = {}
+    terms: dict[str, Term] = {}
+    stop_words: dict[str, Term] = {}
     for piece, is_dense in _pieces(text):
         if is_dense:
-            terms.update(dict.fromkeys(_dense_terms(database, piece)))
+            for term in _dense_terms(database, piece):
+                terms.setdefault(term.match, term)
             continue
-        words = [word[:_MAX_WORD_CHARACTERS] for word in _WORDS.findall(piece)]
-        for word, tokens in zip(words, database.tokenize(words), strict=True):
-            kept = stop_words if word.lower() in STOP_WORDS else terms
-            kept.update(dict.fromkeys(Term(token, word) for token in tokens))
+        for word, written in database.words(piece):
+            kept = stop_words if written.lower() in STOP_WORDS else terms
+            kept.setdefault(word, Term(word, written))
         if len(terms) >= MAX_TERMS:
             break
-    return list(terms or stop_words)[:MAX_TERMS]
+    return list((terms or stop_words).values())[:MAX_TERMS]
 
 
 def _pieces(text: str) -> Iterable[tuple[str, bool]]:

@@ -30,6 +30,7 @@ from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
 from agent_memory.store import Store
 from agent_memory.times import now_utc, to_utc
+from agent_memory.vocabulary import MAX_SEARCH_LIMIT
 
 
 class AgentMemory:
@@ -188,7 +189,7 @@ class AgentMemory:
         }
         fields = {name: value for name, value in given.items() if value is not None}
         memory = self._memory({**fields, "content": content})
-        self._store.add([memory])
+        self._store.add([memory], is_list=False)
         return memory.id
 
     def store_many(
@@ -221,8 +222,10 @@ class AgentMemory:
         return [memory.id for memory in memories]
 
     def validate(self, item: Mapping[str, Any]) -> None:
-        """Raise what ``store_many`` would raise for one item, without storing it."""
-        self._memory(item)
+        """Raise what ``store`` would raise for one item, without storing it."""
+        memory = self._memory(item)
+        if "id" in item:
+            self._store.holds(memory)
 
     def update(self, memory_id: str, *, if_version: int | None = None, **changes: Any) -> Memory:  # noqa: ANN401
         """Change some fields of a memory and return it as it is now.
@@ -292,7 +295,7 @@ class AgentMemory:
             asked,
             limit=self._config.default_search_limit
             if limit is None
-            else inputs.search_limit(limit),
+            else inputs.whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
             threshold=self._threshold(similarity_threshold),
             rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
             now=to_utc(now) if now is not None else self._now(),
@@ -311,10 +314,11 @@ class AgentMemory:
         filters: SearchFilters | Mapping[str, Any] | None = None,
     ) -> list[Memory]:
         """Return the newest memories by timestamp, newest first. ``limit`` is at least 1."""
-        if limit < 1 or offset < 0:
-            message = "limit must be at least 1, offset at least 0"
-            raise ValidationError.of("limit", message, (limit, offset))
-        return self._store.recent(joined_filters(filters), limit=limit, offset=offset)
+        return self._store.recent(
+            joined_filters(filters),
+            limit=inputs.whole_number("limit", limit, lowest=1),
+            offset=inputs.whole_number("offset", offset, lowest=0),
+        )
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
         """Count the memories that are not archived, or those that the filters describe."""
@@ -325,7 +329,7 @@ class AgentMemory:
 
         Raises ``MemoryNotFound`` for an id that never was.
         """
-        return self._store.history(memory_id, limit=limit)
+        return self._store.history(memory_id, limit=inputs.whole_number("limit", limit, lowest=1))
 
     # The scratchpad ---------------------------------------------------------------------------
 
@@ -373,8 +377,7 @@ class AgentMemory:
         """
         chosen = self._context_config if config is None else validated(MemoryContextConfig, config)
         budget = chosen.token_budget if token_budget is None else token_budget
-        if budget < 0:
-            raise ValidationError.of("token_budget", "must not be negative", budget)
+        inputs.whole_number("token_budget", budget, lowest=0)
         return render_context(self._store.scratchpad(), chosen, budget)
 
     # Upkeep -----------------------------------------------------------------------------------

@@ -16,12 +16,12 @@ SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
 
 
 def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """Return the directory of all agents, absolute.
+    """Return the directory of all agents, absolute, with links on the way to it followed.
 
     It is the argument, else ``AGENT_MEMORY_ROOT``, else ``~/.amplifier/memory``.
     """
     chosen = os.fspath(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
-    return _absolute(chosen or DEFAULT_MEMORY_ROOT)
+    return _absolute(chosen or DEFAULT_MEMORY_ROOT).resolve()
 
 
 def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> Path:

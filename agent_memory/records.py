@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from agent_memory.connection import Database, Row
 from agent_memory.filters import Condition
@@ -49,13 +50,16 @@ SELECT m.seq,
    ORDER BY timestamp, seq LIMIT 1 OFFSET 1)
 FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?))"""
 _COUNT_ACCESSES: Final = """
-UPDATE memories SET access_count = access_count + ?,
+UPDATE OR IGNORE memories SET access_count = access_count + ?,
   last_accessed = max(coalesce(last_accessed, ''), ?)
 WHERE seq = ?"""
 _UPDATABLE: Final = (
     "content", "category", "tags", "kind", "importance", "user_id", "run_id", "memory_type",
     "timestamp", "task_metadata", "metadata",
 )  # fmt: skip
+
+
+Word = TypeVar("Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,10 @@ def delete(database: Database, seq: int) -> None:
 
 
 def count_accesses(database: Database, accesses: Mapping[int, tuple[int, str]]) -> None:
-    """Add to the access counts: by row number, how many, and the time of the last."""
+    """Add to the access counts: by row number, how many, and the time of the last.
+
+    A damaged row that cannot be changed is passed over: it must not keep others from being stored.
+    """
     database.run_many(
         _COUNT_ACCESSES, ((times, moment, seq) for seq, (times, moment) in accesses.items())
     )
@@ -169,6 +176,11 @@ def _values(memory: Memory) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def is_same(one: object, other: object) -> bool:
+    """Tell whether two values of a field are the same in the file: ``True`` is not 1 there."""
+    return one == other and _column_value(one) == _column_value(other)
+
+
 def _column_value(value: object) -> object:
     """Return a field's value as its column holds it."""
     if isinstance(value, datetime):
@@ -187,14 +199,34 @@ def _memory(row: Row, agent_id: str) -> Memory:
     own, a damaged text): it must be readable all the same.
     """
     return Memory.model_construct(
-        id=row[1], agent_id=agent_id, content=row[2], category=row[3],
-        tags=_read_list(row[4]), embedding=None, timestamp=read_stored_time(row[5]),
-        last_accessed=read_stored_time(row[6]) if row[6] else None, access_count=row[7],
-        created_by_session=row[8], metadata=_read_object(row[9]), kind=MemoryKind(row[10]),
-        importance=Importance(row[11]), task_metadata=_read_task(row[12]),
-        archived=bool(row[13]), updated_at=read_stored_time(row[14]), user_id=row[15],
-        run_id=row[16], memory_type=MemoryType(row[17]), version=row[18],
-    )  # fmt: skip
+        id=row[1],
+        agent_id=agent_id,
+        content=row[2],
+        category=row[3],
+        tags=_read_list(row[4]),
+        embedding=None,
+        timestamp=read_stored_time(row[5]),
+        last_accessed=read_stored_time(row[6]) if row[6] else None,
+        access_count=row[7],
+        created_by_session=row[8],
+        metadata=_read_object(row[9]),
+        kind=_known(MemoryKind, row[10], MemoryKind.LEARNING),
+        importance=_known(Importance, row[11], Importance.MEDIUM),
+        task_metadata=_read_task(row[12]),
+        archived=bool(row[13]),
+        updated_at=read_stored_time(row[14]),
+        user_id=row[15],
+        run_id=row[16],
+        memory_type=_known(MemoryType, row[17], MemoryType.STANDARD),
+        version=row[18],
+    )
+
+
+def _known(kind: type[Word], value: str, otherwise: Word) -> Word:
+    try:
+        return kind(value)
+    except ValueError:
+        return otherwise
 
 
 def _read_list(text: str) -> list[str]:

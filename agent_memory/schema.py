@@ -14,7 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from agent_memory.connection import APPLICATION_ID, Database, statement_is_complete
+from agent_memory.connection import (
+    APPLICATION_ID,
+    Database,
+    Row,
+    objects_made_by,
+    statement_is_complete,
+)
 from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
 
 _CREATE_RECORD: Final = """
@@ -125,6 +131,15 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
         database.run(f"PRAGMA user_version = {latest_version()}")
 
 
+@cache
+def objects() -> tuple[Row, ...]:
+    """Return the tables, indexes, views and triggers of the newest schema: type, name, SQL."""
+    made = [_CREATE_RECORD]
+    for migration in migrations():
+        made += statements(migration.sql)
+    return tuple(objects_made_by(made))
+
+
 def refuse_incomplete(database: Database) -> None:
     """Refuse a file that has no schema at all and may not be given one."""
     if current_version(database) == 0:
@@ -142,5 +157,6 @@ def statements(sql: str) -> Iterator[str]:
         if line.rstrip().endswith(";") and statement_is_complete(pending):
             yield pending.strip()
             pending = ""
-    if any(line.strip() and not line.startswith("--") for line in pending.splitlines()):
+    rest = [line.strip() for line in pending.splitlines()]
+    if any(line and not line.startswith("--") for line in rest):
         raise MigrationError(f"a migration ends inside a statement: {pending.strip()[:80]!r}")

@@ -104,31 +104,36 @@ class Store:
         self,
         memories: Sequence[Memory],
         *,
+        is_list: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Store memories, all or none. One that is there already with the same content is kept.
 
-        Raises ``ValidationError`` when an id is there with another content.
+        Raises ``ValidationError`` when an id is there with another content; it has the memory's
+        place, from 0, if ``is_list``.
         """
         with self._writing() as now:
             seqs: list[int] = []
             for done, memory in enumerate(memories, 1):
-                seq = self._insert(memory)
+                seq = self._insert(memory, at=(done - 1,) if is_list else ())
                 if seq is not None:
                     seqs.append(seq)
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             self._enter_scratchpad(seqs, "stored", now)
 
-    def _insert(self, memory: Memory) -> int | None:
-        there = records.get(self._database, memory.id, agent_id=self.agent_id)
-        if there is None:
+    def _insert(self, memory: Memory, *, at: tuple[int, ...]) -> int | None:
+        if not self.holds(memory, at=at):
             return records.insert(self._database, memory)
-        if there.content != memory.content:
-            raise ValidationError.of(
-                "id", "is taken by a memory with another content: use update, or no id", memory.id
-            )
         return None
+
+    def holds(self, memory: Memory, *, at: tuple[int, ...] = ()) -> bool:
+        """Tell whether a memory is there already; with another content is ``ValidationError``."""
+        there = records.get(self._database, memory.id, agent_id=self.agent_id)
+        if there is not None and there.content != memory.content:
+            message = "is taken by a memory with another content: use update, or no id"
+            raise ValidationError.of("id", message, memory.id, at=at)
+        return there is not None
 
     def update(
         self, memory_id: str, changes: Mapping[str, Any], *, session_id: str, version: int | None
@@ -144,7 +149,9 @@ class Store:
                     version,
                 )
             effective = {
-                name: value for name, value in changes.items() if getattr(there, name) != value
+                name: value
+                for name, value in changes.items()
+                if not records.is_same(getattr(there, name), value)
             }
             if not effective:
                 return there
@@ -192,6 +199,7 @@ class Store:
         """Write the agent's settings into the file."""
         with self._writing():
             agent.set_config(self._database, config)
+            scratchpad.evict(self._database, max_size=config.scratchpad_max_size)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[datetime]:
@@ -307,11 +315,12 @@ class Store:
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
         with self._database.write():
-            before = integrity.find_problems(self._database)
+            before = integrity.find_problems(self._database, schema.objects())
             problems = before
             if before and mend:
-                integrity.repair(self._database)
-                left = {problem.detail for problem in integrity.find_problems(self._database)}
+                integrity.repair(self._database, schema.objects())
+                after = integrity.find_problems(self._database, schema.objects())
+                left = {problem.detail for problem in after}
                 problems = [
                     Problem(
                         kind=problem.kind,
@@ -320,9 +329,7 @@ class Store:
                     )
                     for problem in before
                 ]
-            total = records.count(
-                self._database, condition_of(SearchFilters(archived=None), agent_id=self.agent_id)
-            )
+            total = integrity.count_memories(self._database)
         return CheckReport(path=str(self.path), memory_count=total, problems=problems)
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 
 _OLDEST = datetime(1, 1, 2, tzinfo=UTC)
 _NEWEST = datetime(9999, 12, 30, tzinfo=UTC)
@@ -35,10 +35,6 @@ def to_utc(moment: datetime) -> datetime:
         raise ValueError(f"the time {moment.isoformat()} has no counterpart in UTC") from error
 
 
-UtcDatetime = Annotated[datetime, AfterValidator(to_utc)]
-"""A field that takes any time and holds it in UTC."""
-
-
 def format_time(moment: datetime) -> str:
     """Write a time as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, 27 characters."""
     moment = to_utc(moment)
@@ -60,6 +56,19 @@ def parse_time(text: str) -> datetime:
         raise ValueError(
             f"{text!r} is not a time: write it like 2026-01-28 or 2026-01-28T12:00:00Z"
         ) from error
+
+
+def _read_time(value: object) -> object:
+    """Refuse numbers, which would be taken for seconds since 1970."""
+    if isinstance(value, str):
+        return parse_time(value)
+    if isinstance(value, int | float):
+        raise ValueError("write a time like 2026-01-28T12:00:00Z")  # noqa: TRY004 - pydantic
+    return value
+
+
+UtcDatetime = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(to_utc)]
+"""A field that takes a time, or ISO 8601 text, and holds it in UTC."""
 
 
 def read_stored_time(text: str) -> datetime:

@@ -56,7 +56,8 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
         f"{problem.kind}: {problem.detail}{' (repaired)' if problem.repaired else ''}"
         for problem in report.problems
     ]
-    lines.append(f"{report.memory_count} memories, {'sound' if report.ok else 'NOT sound'}")
+    count = "unknown" if report.memory_count is None else f"{report.memory_count:,}"
+    lines.append(f"{count} memories, {'sound' if report.ok else 'NOT sound'}")
     emit({**report.model_dump(), "ok": report.ok}, text="\n".join(lines), as_json=session.json)
     if not report.ok:
         context.exit(6)

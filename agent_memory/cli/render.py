@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -27,6 +28,8 @@ from agent_memory.times import format_time, now_utc
 
 _STARTED: Final = time.perf_counter()
 _PIPED_WIDTH: Final = 10_000
+# What JSON leaves as it is, and a terminal obeys: controls, and marks that change the direction.
+_UNSAFE: Final = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 def emit(data: object, *, text: str, as_json: bool) -> None:
@@ -43,7 +46,7 @@ def emit(data: object, *, text: str, as_json: bool) -> None:
             "processing_time_ms": round((time.perf_counter() - _STARTED) * 1000),
         },
     }
-    click.echo(json.dumps(envelope, ensure_ascii=False, indent=2))
+    click.echo(_UNSAFE.sub(_escaped, json.dumps(envelope, ensure_ascii=False, indent=2)))
 
 
 def fail(error: AgentMemoryError, *, as_json: bool) -> None:
@@ -59,6 +62,10 @@ def fail(error: AgentMemoryError, *, as_json: bool) -> None:
         "timestamp": format_time(now_utc()),
     }
     click.echo(json.dumps({"error": body}, ensure_ascii=True, indent=2), err=True)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def plain(data: object) -> Any:
@@ -133,24 +140,23 @@ def details_text(model: BaseModel) -> str:
 def history_text(entries: Sequence[HistoryEntry]) -> str:
     """Show changes, newest first, one a line."""
     return table(
-        ("when", "event", "memory", "session", "old", "new"),
+        ("when", "event", "memory", "session", "change"),
         [
             (
                 f"{entry.changed_at:%Y-%m-%d %H:%M:%S}",
                 entry.event,
                 entry.memory_id,
                 entry.session_id or "-",
-                clip(_changed(entry.old_values), 40),
-                clip(_changed(entry.new_values), 40),
+                " → ".join(
+                    _changed(values) for values in (entry.old_values, entry.new_values) if values
+                ),
             )
             for entry in entries
         ],
     )
 
 
-def _changed(values: dict[str, Any] | None) -> str:
-    if not values:
-        return "-"
+def _changed(values: dict[str, Any]) -> str:
     if "content" in values:
         return str(values["content"])
     return json.dumps(values, ensure_ascii=False)

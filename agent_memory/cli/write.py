@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from agent_memory import AgentMemory, ValidationError
+from agent_memory import AgentMemory, MemoryNotFound, ValidationError
 from agent_memory.cli.options import Session, description_options, json_option
 from agent_memory.cli.render import details_text, emit
 from agent_memory.interchange.jsonl import Line, read_lines
@@ -63,8 +63,9 @@ def _store_lines(
     """Store a JSONL file in one transaction."""
     items: list[dict[str, Any]] = []
     skipped: list[dict[str, Any]] = []
+    taken: dict[str, str] = {}
     for line in read_lines(file):
-        reason = line.error or _fault(memory, line)
+        reason = line.error or _fault(memory, line, taken)
         if reason is None:
             items.append(line.item)
         elif skip_bad:
@@ -82,11 +83,15 @@ def _store_lines(
     emit({"memory_ids": ids, "skipped": skipped}, text=text, as_json=session.json)
 
 
-def _fault(memory: AgentMemory, line: Line) -> str | None:
+def _fault(memory: AgentMemory, line: Line, taken: dict[str, str]) -> str | None:
+    """Say what is wrong with a line; ``taken`` has the content of each id seen so far."""
     try:
         memory.validate(line.item)
     except ValidationError as error:
         return str(error)
+    content = line.item["content"]
+    if "id" in line.item and taken.setdefault(line.item["id"], content) != content:
+        return f"id: {line.item['id']!r} has another content in an earlier line"
     return None
 
 
@@ -127,7 +132,10 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
     with session.open() as memory:
         if not yes:
             click.confirm(f"Delete {len(memory_ids)} memories?", abort=True, err=True)
-        deleted = [memory.delete(memory_id) for memory_id in memory_ids]
+        for memory_id in memory_ids:
+            if memory.get(memory_id) is None:
+                raise MemoryNotFound(memory_id)
+        deleted = [memory.delete(memory_id) for memory_id in dict.fromkeys(memory_ids)]
         text = "\n".join(f"forgot {gone.id}" for gone in deleted)
         emit({"deleted": deleted}, text=text, as_json=session.json)
 

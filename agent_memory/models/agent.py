@@ -105,12 +105,15 @@ class Problem(Record):
 
 
 class CheckReport(Record):
-    """What ``check`` found. ``ok`` means that nothing is wrong (any more)."""
+    """What ``check`` found. ``ok`` means that nothing is wrong (any more).
+
+    ``memory_count`` includes archived memories; it is ``None`` where they cannot be counted.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     path: str
-    memory_count: int
+    memory_count: int | None
     problems: list[Problem]
 
     @property

@@ -1,0 +1,368 @@
+"""The program as a whole: help, JSON, exit codes, whose memory; and the commands about files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from agent_memory import AgentMemory
+from agent_memory.cli import cli as group
+from agent_memory.cli import run
+
+PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
+Cli = Callable[..., Any]
+COMMANDS = sorted(group.commands)
+
+
+def store(root: Path, *contents: str, agent: str = "bob") -> list[str]:
+    with AgentMemory(agent, root=root) as memory:
+        return memory.store_many([{"content": content} for content in contents])
+
+
+def ruin_the_index(root: Path) -> None:
+    """Delete part of the keyword index, as no program should, in a process of its own."""
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()"
+    )
+    sql = "DELETE FROM memory_index_data WHERE id > 10"
+    path = root / "bob" / "memories.db"
+    subprocess.run([sys.executable, "-c", code, str(path), sql], check=True)
+
+
+# Help, output, errors ---------------------------------------------------------------------------
+
+
+def test_all_the_commands_of_the_design_are_there() -> None:
+    wanted = "store search show update forget recent promote demote scratchpad context agents info"
+    assert {*wanted.split(), "history", "backup", "check", "completion"} <= group.commands.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_an_example(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert run([name, "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "Example" in out
+    assert f" {name}" in out.partition("Example")[2]
+    assert "agent-memory" in out.partition("Example")[2]
+    assert max(map(len, out.splitlines())) <= 100
+    options = [one for one in group.commands[name].params if isinstance(one, click.Option)]
+    for option in options:
+        assert option.opts[0] in out
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_the_programs_own_help_lists_commands_and_exit_codes(cli: Cli, word: str) -> None:
+    done = cli(word)
+    assert (done.code, done.err) == (0, "")
+    assert [name for name in COMMANDS if f"  {name}" not in done.out] == []
+    assert "Exit codes: 0 done" in done.out
+
+
+def test_version_names_the_program_and_its_version(cli: Cli) -> None:
+    assert cli("--version").out == "agent-memory, version 0.1.0\n"
+    module = subprocess.run(
+        [sys.executable, "-m", "agent_memory", "--version"], capture_output=True, text=True
+    )
+    assert module.stdout == "agent-memory, version 0.1.0\n"
+
+
+KEYS = {
+    "store": {"memory_id"},
+    "search": {"results", "total_count", "search_metadata"},
+    "show": {"id", "agent_id", "content", "category", "tags", "timestamp", "metadata", "version"},
+    "recent": {"memories"},
+    "update": {"id", "content", "version", "updated_at"},
+    "promote": {"memory_id", "promoted", "evicted", "scratchpad_size"},
+    "demote": {"memory_id", "demoted"},
+    "scratchpad": {"agent_id", "last_updated", "max_size", "memories"},
+    "context": {"context"},
+    "history": {"history"},
+    "agents": {"agents"},
+    "info": {"agent_id", "memory_count", "path", "schema_version", "stats", "config"},
+    "check": {"ok", "path", "memory_count", "problems"},
+    "backup": {"path"},
+    "forget": {"deleted"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "completion"])
+def test_json_is_the_same_envelope_wherever_the_option_stands(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    seen = []
+    for turn, one in enumerate(store(root, "a walnut", "another walnut")):
+        words = {
+            "store": ["a chestnut"], "search": ["walnut"], "show": [one], "promote": [one],
+            "update": [one, "--content", "an almond"], "demote": [one], "forget": [one, "--yes"],
+            "backup": [str(tmp_path / f"{turn}.db")],
+        }.get(name, [])  # fmt: skip
+        before, after = (["--json"], []) if turn else ([], ["--json"])
+        assert run(["--root", str(root), "--agent", "bob", *before, name, *words, *after]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        seen.append(json.loads(out))
+    for envelope in seen:
+        assert envelope.keys() == {"success", "data", "metadata"}
+        assert envelope["success"] is True
+        assert envelope["metadata"].keys() == {"timestamp", "processing_time_ms"}
+        assert KEYS[name] <= envelope["data"].keys()
+    assert seen[0]["data"].keys() == seen[1]["data"].keys()
+
+
+def test_every_command_that_prints_data_is_in_the_table_above() -> None:
+    assert {*KEYS, "completion"} == set(COMMANDS)
+
+
+ERRORS = [
+    pytest.param(["nonsense"], 2, "No such command", id="unknown command"),
+    pytest.param(["recent", "--nonsense"], 2, "No such option", id="unknown option"),
+    pytest.param(["show"], 2, "Missing argument", id="missing argument"),
+    pytest.param(["show", "mem-unknown"], 3, "mem-unknown", id="show"),
+    pytest.param(["update", "mem-unknown", "--content", "x"], 3, "mem-unknown", id="update"),
+    pytest.param(["forget", "mem-unknown", "--yes"], 3, "mem-unknown", id="forget"),
+    pytest.param(["promote", "mem-unknown"], 3, "mem-unknown", id="promote"),
+    pytest.param(["demote", "mem-unknown"], 3, "mem-unknown", id="demote"),
+    pytest.param(["history", "mem-unknown"], 3, "mem-unknown", id="history"),
+    pytest.param(["store", " "], 4, "empty", id="blank content"),
+    pytest.param(["--agent", "a/b", "recent"], 4, "a/b", id="bad agent id"),
+    pytest.param(["--db", ":memory:", "recent"], 4, "give the path", id="no file"),
+    pytest.param(["backup", "/missing/place/x.db"], 4, "does not exist", id="backup"),
+    pytest.param(["--agent", "eve", "recent"], 5, "agents", id="unknown agent"),
+    pytest.param(["--agent", "broken", "recent"], 5, "not a database", id="broken file"),
+]
+
+
+@pytest.fixture
+def bob_and_a_broken_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+    store(root, "a walnut")
+    (root / "broken").mkdir()
+    (root / "broken" / "memories.db").write_text("not a database, long enough to be looked at")
+
+
+@pytest.mark.usefixtures("bob_and_a_broken_file")
+@pytest.mark.parametrize(("words", "code", "says"), ERRORS)
+def test_an_error_has_its_exit_code_a_reason_and_no_traceback(
+    root: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str
+) -> None:
+    assert run(["--root", str(root), *words]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+    assert "Traceback" not in err
+    assert err.count("Error: ") == 1
+
+
+@pytest.mark.usefixtures("bob_and_a_broken_file")
+@pytest.mark.parametrize(
+    ("words", "code", "kind"),
+    [
+        (["show", "mem-unknown"], 3, "MEMORY_NOT_FOUND"),
+        (["store", " "], 4, "VALIDATION_ERROR"),
+        (["--agent", "broken", "info"], 5, "INTERNAL_ERROR"),
+        (["--agent", "", "info"], 2, "INVALID_SESSION"),
+    ],
+)
+def test_the_real_program_reports_errors_as_json_on_stderr(
+    cli: Cli, words: list[str], code: int, kind: str
+) -> None:
+    done = cli("--json", *words)
+    assert (done.code, done.out) == (code, "")
+    error = json.loads(done.err)["error"]
+    assert error.keys() == {"code", "message", "details", "timestamp"}
+    assert error["code"] == kind
+    if kind == "VALIDATION_ERROR":
+        assert error["details"]["errors"][0]["loc"] == ["content"]
+
+
+@pytest.mark.usefixtures("bob_and_a_broken_file")
+def test_debug_shows_the_traceback(cli: Cli) -> None:
+    done = cli("--debug", "show", "mem-unknown")
+    assert done.code != 0
+    assert "Traceback (most recent call last)" in done.err
+    assert "MemoryNotFound" in done.err
+
+
+def test_a_file_of_another_version_is_a_failure_of_its_own_kind(cli: Cli, root: Path) -> None:
+    store(root, "a walnut")
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()"
+    )
+    path = str(root / "bob" / "memories.db")
+    edit = "UPDATE schema_migrations SET sha256 = 'x'"
+    subprocess.run([sys.executable, "-c", code, path, edit], check=True)
+    done = cli("--agent", "bob", "recent")
+    assert (done.code, done.out) == (1, "")
+    assert "Traceback" not in done.err
+    subprocess.run([sys.executable, "-c", code, path, "PRAGMA user_version = 99"], check=True)
+    done = cli("--agent", "bob", "recent")
+    assert done.code == 5
+    assert "pip install -U agent-memory" in done.err
+
+
+# Whose memory -----------------------------------------------------------------------------------
+
+
+NEEDS_AN_AGENT = [name for name in COMMANDS if name not in ("agents", "completion")]
+
+
+@pytest.mark.parametrize("name", NEEDS_AN_AGENT)
+def test_without_an_agent_the_program_says_what_to_do(
+    root: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    words = {"update": ["x", "--content", "y"], "forget": ["x", "--yes"]}.get(name, [])
+    words = ["x"] if name in ("store", "show", "promote", "demote") else words
+    assert run(["--root", str(root), name, *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "--agent ID" in err
+    assert "AGENT_MEMORY_AGENT" in err
+    assert not root.exists()
+
+
+@pytest.mark.parametrize("name", [name for name in NEEDS_AN_AGENT if name != "store"])
+def test_only_storing_makes_a_new_agent(
+    root: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    words = {"update": ["x", "--content", "y"], "forget": ["x", "--yes"]}.get(name, [])
+    words = ["x"] if name in ("show", "promote", "demote") else words
+    for place in (["--agent", "eve"], ["--db", str(root / "eve.db")]):
+        assert run(["--root", str(root), *place, name, *words]) == 5
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "eve" in err
+    assert not root.exists()
+
+
+def test_the_environment_names_the_agent_and_the_root_and_options_come_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = {**os.environ, "AGENT_MEMORY_ROOT": str(tmp_path / "env"), "AGENT_MEMORY_AGENT": "ann"}
+    subprocess.run([PROGRAM, "store", "ann's"], env=env, check=True, capture_output=True)
+    words = [PROGRAM, "--root", "~/mine", "--agent", "bob", "store", "bob's"]
+    subprocess.run(words, env=env, check=True, capture_output=True)
+    assert (tmp_path / "env" / "ann" / "memories.db").is_file()
+    assert (tmp_path / "home" / "mine" / "bob" / "memories.db").is_file()
+    monkeypatch.setenv("AGENT_MEMORY_ROOT", str(tmp_path / "env"))
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "ann")
+    assert run(["recent"]) == 0
+    assert "ann's" in capsys.readouterr().out
+
+
+def test_db_names_a_file_anywhere(cli: Cli, root: Path, tmp_path: Path) -> None:
+    path = str(tmp_path / "mine.db")
+    assert cli("--db", path, "--agent", "bob", "store", "a walnut").code == 0
+    assert "a walnut" in cli("--db", path, "search", "walnut").out
+    assert cli("--db", path, "info", "--json").data["agent_id"] == "bob"
+    other = cli("--db", path, "--agent", "eve", "recent")
+    assert other.code == 4
+    assert "'bob'" in other.err
+    assert "'eve'" in other.err
+    assert not root.exists()
+
+
+# agents, info, check, backup, completion ----------------------------------------------------------
+
+
+@pytest.mark.usefixtures("bob_and_a_broken_file")
+def test_agents_lists_all_and_what_is_wrong(cli: Cli, root: Path) -> None:
+    store(root, "one", "two", agent="ann")
+    done = cli("agents")
+    assert (done.code, done.err) == (0, "")
+    assert [line.split()[:2] for line in done.out.splitlines()] == [
+        ["agent", "memories"], ["ann", "2"], ["bob", "1"], ["broken", "-"],
+    ]  # fmt: skip
+    listed = cli("agents", "--json").data["agents"]
+    assert [agent["memory_count"] for agent in listed] == [2, 1, None]
+    assert "not a database" in listed[2]["problem"]
+
+
+def test_agents_of_an_empty_root_are_none(cli: Cli, root: Path) -> None:
+    assert cli("agents").out == "no agents\n"
+    assert cli("agents", "--json").data == {"agents": []}
+    assert not root.exists()
+
+
+def test_info_tells_the_figures(cli: Cli, root: Path) -> None:
+    store(root, "one", "two")
+    done = cli("--agent", "bob", "info")
+    shown = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert (shown["agent_id"], shown["memory_count"]) == ("bob", "2")
+    assert shown["path"] == str(root / "bob" / "memories.db")
+
+
+def test_check_finds_a_broken_index_and_repair_mends_it(cli: Cli, root: Path) -> None:
+    store(root, *(f"walnut {n}" for n in range(50)))
+    sound = cli("--agent", "bob", "check")
+    assert (sound.code, sound.out) == (0, "50 memories, sound\n")
+    ruin_the_index(root)
+    found = cli("--agent", "bob", "check")
+    assert found.code == 6
+    assert "stale_keyword_index" in found.out
+    assert found.out.endswith("50 memories, NOT sound\n")
+    as_json = cli("--agent", "bob", "check", "--json")
+    assert as_json.code == 6
+    assert as_json.data["ok"] is False
+    mended = cli("--agent", "bob", "check", "--repair")
+    assert mended.code == 0
+    assert "(repaired)" in mended.out
+    assert cli("--agent", "bob", "check").out == "50 memories, sound\n"
+    assert len(cli("--agent", "bob", "search", "walnut", "-n", "50").out.splitlines()) == 51
+
+
+def test_backup_writes_a_private_copy_and_says_where(cli: Cli, root: Path, tmp_path: Path) -> None:
+    store(root, "a walnut")
+    place = tmp_path / "copy.db"
+    assert cli("--agent", "bob", "backup", str(place)).out == f"{place}\n"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert "a walnut" in cli("--db", str(place), "recent").out
+    again = cli("--agent", "bob", "backup", str(place))
+    assert (again.code, again.out) == (4, "")
+    assert "exists" in again.err
+    assert cli("--agent", "bob", "backup", str(place), "--force").code == 0
+    default = Path(cli("--agent", "bob", "backup", "--json").data["path"])
+    assert default.parent == root / "bob" / "backups"
+    assert default.is_file()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_that_the_shell_understands(cli: Cli, shell: str) -> None:
+    done = cli("completion", shell)
+    assert (done.code, done.err) == (0, "")
+    assert "agent-memory" in done.out
+    assert f"_AGENT_MEMORY_COMPLETE={shell}_complete" in done.out
+    if shutil.which(shell):
+        words = [shell, "-n"]
+        parsed = subprocess.run(words, input=done.out, capture_output=True, text=True)
+        assert (parsed.returncode, parsed.stderr) == (0, "")
+
+
+def test_completion_completes_commands_and_options() -> None:
+    def completed(words: str, word: int) -> set[str]:
+        env = {**os.environ, "_AGENT_MEMORY_COMPLETE": "bash_complete", "COMP_WORDS": words,
+               "COMP_CWORD": str(word)}  # fmt: skip
+        done = subprocess.run([PROGRAM], env=env, capture_output=True, text=True)
+        assert done.stderr == ""
+        return {line.partition(",")[2] for line in done.stdout.splitlines()}
+
+    assert completed("agent-memory se", 1) == {"search"}
+    assert "--since" in completed("agent-memory search --s", 2)
+
+
+def test_completion_for_another_shell_is_refused(cli: Cli) -> None:
+    done = cli("completion", "tcsh")
+    assert (done.code, done.out) == (2, "")
+    assert "bash" in done.err

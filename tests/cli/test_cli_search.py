@@ -1,0 +1,336 @@
+"""The commands that find and show, and how what they print looks."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import AgentMemory
+from agent_memory.cli import run
+from agent_memory.cli.render import display_width
+
+PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def bob(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+    monkeypatch.setenv("AGENT_MEMORY_ROOT", str(root))
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def store(root: Path, *items: dict[str, Any]) -> list[str]:
+    with AgentMemory("bob", root=root) as memory:
+        return memory.store_many(items)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """Run the command line in this process, for tables of options; return its data."""
+    assert run([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)["data"]
+
+
+# search -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def walnuts(root: Path) -> dict[str, str]:
+    """Store memories of one word that differ in all else; return their contents by id."""
+    now = datetime.now(UTC)
+    ids = store(
+        root,
+        {"content": "walnut a", "category": "decision", "tags": ["ops", "db"], "kind": "task",
+         "importance": "high", "user_id": "ann", "run_id": "run-7", "session_id": "s-9",
+         "metadata": {"confidence": 0.95}, "timestamp": now - timedelta(days=1)},
+        {"content": "walnut b", "tags": ["db"], "metadata": {"confidence": 0.5},
+         "timestamp": now - timedelta(days=30)},
+        {"content": "walnut c", "timestamp": datetime(2020, 5, 8, 23, 30, tzinfo=UTC)},
+    )  # fmt: skip
+    return dict(zip(ids, "abc", strict=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], "abc"),
+        (["--category", "decision"], "a"),
+        (["-c", "decision", "-c", "note"], "abc"),
+        (["--tag", "DB"], "ab"),
+        (["-t", "db", "-t", "ops"], "a"),
+        (["-t", "nowhere", "-t", "ops", "--any-tag"], "a"),
+        (["--kind", "task"], "a"),
+        (["--importance", "high"], "a"),
+        (["--session", "s-9"], "a"),
+        (["--user", "ann"], "a"),
+        (["--run", "run-7"], "a"),
+        (["--where", '{"confidence": {"gte": 0.9}}'], "a"),
+        (["--where", '{"OR": [{"confidence": 0.5}, {"confidence": 0.95}]}'], "ab"),
+        (["--since", "7d"], "a"),
+        (["--since", "36h"], "a"),
+        (["--since", "6w"], "ab"),
+        (["--until", "7d"], "bc"),
+        (["--until", "2020-05-08"], "c"),  # the whole of that day
+        (["--until", "2020-05-08T23:00:00Z"], ""),
+        (["--since", "2020-05-08T23:30:00Z", "--until", "2020-05-09T01:30:00+02:00"], "c"),
+        (["--since", "2020-05-09", "--user", "ann"], "a"),
+    ],
+)
+@pytest.mark.parametrize("command", [["search", "walnut"], ["recent"]])
+def test_every_filter_narrows_search_and_recent(
+    walnuts: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    words: list[str],
+    found: str,
+) -> None:
+    data = printed(capsys, *command, *words)
+    memories = data["memories"] if command == ["recent"] else [r["memory"] for r in data["results"]]
+    assert "".join(sorted(walnuts[one["id"]] for one in memories)) == found
+
+
+def test_search_options_are_obeyed_by_the_real_program(cli: Cli, walnuts: dict[str, str]) -> None:
+    done = cli(
+        "search", "what", "about", "the", "walnut?", "--since", "7d", "-n", "1", "--no-count"
+    )
+    assert (done.code, done.err) == (0, "")
+    headings, row = done.out.splitlines()
+    assert headings.split() == ["score", "id", "date", "category", "content"]
+    (one,) = [memory_id for memory_id, name in walnuts.items() if name == "a"]
+    assert row.split()[1:] == [one, row.split()[2], "decision", "walnut", "a", "#ops", "#db"]
+    assert cli("show", one, "--json").data["access_count"] == 0
+    cli("search", "walnut", "--tag", "ops")
+    assert cli("show", one, "--json").data["access_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--since", "yesterday"], 2, "7d"),
+        (["--since", "2026-02-30"], 2, "2026-02-30"),
+        (["--until", "7 days"], 2, "7 days"),
+        (["--limit", "0"], 2, "1<=x<=100"),
+        (["--limit", "101"], 2, "1<=x<=100"),
+        (["--min-similarity", "1.5"], 2, "0<=x<=1"),
+        (["--where", "{"], 2, "not JSON"),
+        (["--where", '"x"'], 2, "JSON object"),
+        (["--where", '{"confidence": {"nearly": 1}}'], 4, "nearly"),
+        (["--kind", "nonsense"], 2, "learning"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused(
+    walnuts: dict[str, str], capsys: pytest.CaptureFixture[str],
+    words: list[str], code: int, says: str,
+) -> None:  # fmt: skip
+    assert walnuts
+    assert run(["search", "walnut", *words]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+    assert "Traceback" not in err
+
+
+ODD = ['"', "'", '"cat', "AND", "OR NOT", "a-b", "-cat", "kind:fact", "content:x", "cat*", "^cat",
+       "NEAR(a b)", "(", ")", "c++", "don't", "a@b.example", ".", "?", "%", ";", "--", "\\",
+       "'; DROP TABLE memories; --", "{a b}:c", "日本", "🥜", "\u202e", "e\u0301", "x" * 5000,
+       "\udce9", "\n", "1e999"]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_no_text_is_an_error_or_hides_what_is_there(
+    walnuts: dict[str, str], capsys: pytest.CaptureFixture[str], odd: str
+) -> None:
+    for query in (f"walnut {odd}", f"{odd} walnut"):
+        assert run(["--json", "search", "--", query]) == 0
+        found = json.loads(capsys.readouterr().out)["data"]["results"]
+        assert {one["memory"]["id"] for one in found} == set(walnuts)
+
+
+@pytest.mark.parametrize("query", ['"unclosed', "NEAR(", "caf\udce9", ""])
+def test_the_real_program_takes_odd_queries_too(
+    cli: Cli, walnuts: dict[str, str], query: str
+) -> None:
+    assert walnuts
+    done = cli("search", "--", query)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("nothing found: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["zeppelin"], "no_match"),
+        (["walnut", "--user", "nobody"], "filtered_out"),
+        ([], "empty_query"),
+    ],
+)
+def test_a_search_that_finds_nothing_says_why(
+    walnuts: dict[str, str], capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+) -> None:
+    assert walnuts
+    data = printed(capsys, "search", *words)
+    assert data["results"] == []
+    assert data["search_metadata"]["reason"] == reason
+    assert run(["search", *words]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"nothing found: {data['search_metadata']['explanation']}")
+
+
+# show, recent, scratchpad, context, history -------------------------------------------------------
+
+
+def test_show_prints_every_field_that_holds_something(cli: Cli, walnuts: dict[str, str]) -> None:
+    one = next(iter(walnuts))
+    shown = dict(re.split(r"  +", line, maxsplit=1) for line in cli("show", one).out.splitlines())
+    data = cli("show", one, "--json").data
+    assert shown["content"] == "walnut a"
+    assert shown["metadata"] == '{"confidence": 0.95}'
+    assert shown.keys() == {name for name, value in data.items() if value not in (None, [], {})}
+
+
+def test_recent_lists_the_newest_first_up_to_its_limit(cli: Cli, walnuts: dict[str, str]) -> None:
+    done = cli("recent", "--limit", "2")
+    assert [line.split()[0] for line in done.out.splitlines()] == ["id", *list(walnuts)[:2]]
+
+
+def test_promote_and_demote_move_a_memory_in_and_out_of_the_scratchpad(
+    cli: Cli, walnuts: dict[str, str]
+) -> None:
+    one = next(iter(walnuts))
+    assert cli("demote", one).out == f"demoted {one}\n"
+    assert cli("demote", one, "--json").data == {"memory_id": one, "demoted": False}
+    assert one not in cli("scratchpad").out
+    assert cli("promote", one).out == f"promoted {one}\n"
+    assert cli("promote", one, "--json").data["promoted"] is False
+    assert one in [entry["id"] for entry in cli("scratchpad", "--json").data["memories"]]
+    assert "walnut a (ops, db)" in cli("context").out
+    assert cli("context", "--budget", "0").out == ""
+
+
+def test_history_tells_what_a_memory_was(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root, session_id="s-1") as memory:
+        one, other = memory.store("Prefer MySQL"), memory.store("another")
+        memory.update(one, content="Prefer PostgreSQL")
+        memory.delete(one)
+    events = [entry["event"] for entry in cli("history", one, "--json").data["history"]]
+    assert events == ["DELETE", "UPDATE", "ADD"]
+    done = cli("history", one)
+    assert [line.split()[2] for line in done.out.splitlines()[1:]] == events
+    assert "Prefer MySQL" in done.out
+    assert other not in done.out
+    assert len(cli("history", "--limit", "1").out.splitlines()) == 2
+
+
+# What is printed on a terminal --------------------------------------------------------------------
+
+EVIL = "red alert \x1b[31m \x1b]0;title\x07 \x9b2J back\b\rspace \u202etxt.exe\u2066 \x7f end"
+HARMFUL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["search", "alert"], ["recent"], ["show"], ["history"], ["scratchpad"], ["context"],
+     ["search", "alert", "--json"], ["recent", "--json"], ["context", "--json"],
+     ["forget", "--json"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_memory_cannot_steer_the_terminal(
+    root: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    (one,) = store(root, {"content": EVIL, "metadata": {"note": EVIL}})
+    command, *rest = words
+    if command in ("show", "forget"):
+        rest = [one, *(["--yes"] if command == "forget" else []), *rest]
+    assert run([command, *rest]) == 0
+    out = capsys.readouterr().out
+    assert "alert" in out
+    assert HARMFUL.findall(out) == []
+
+
+def test_json_gives_a_content_exactly_as_it_is(cli: Cli, root: Path) -> None:
+    (one,) = store(root, {"content": EVIL + "\n中文 🥜"})
+    assert cli("show", one, "--json").data["content"] == EVIL + "\n中文 🥜"
+
+
+def test_columns_line_up_whatever_the_script(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root, session_id="s") as memory:
+        for content in (
+            "plain",
+            "使用数据库",
+            "\uff46\uff55\uff4c\uff4c",
+            "cafe\u0301",
+            "ぁ" * 60,
+            "한국어 text",
+        ):
+            memory.update(memory.store(content), content="becomes NEW")
+    rows = [line for line in cli("history").out.splitlines() if "UPDATE" in line]
+    starts = {display_width(row[: row.index("becomes NEW")]) for row in rows}
+    assert len(rows) == 6
+    assert len(starts) == 1
+    assert display_width("使用数据库") == 10
+    assert display_width("cafe\u0301") == 4
+
+
+def on_a_terminal(columns: int, *words: str) -> list[str]:
+    """Run the program on a terminal of a width and return the lines that it showed."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([PROGRAM, *words], stdin=slave, stdout=slave, stderr=slave):
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:  # the program has ended
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(master)
+    return shown.decode().replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    "words", [["recent"], ["search", "walnut"], ["scratchpad"], ["history"]], ids=" ".join
+)
+def test_a_table_fits_the_terminal(root: Path, columns: int, words: list[str]) -> None:
+    ids = store(root, {"content": "walnut " + "long " * 50}, {"content": "walnut 使用数据库" * 20})
+    with AgentMemory("bob", root=root) as memory:
+        memory.update(ids[0], content="a walnut " + "longer " * 50)
+    shown = on_a_terminal(columns, *words)
+    rows = [line for line in shown if any(one in line for one in ids)]
+    assert len(rows) >= 2
+    assert [display_width(line) for line in shown if display_width(line) > columns] == []
+    assert all("…" in row for row in rows)
+
+
+def test_nothing_is_cut_where_the_output_is_not_a_terminal(cli: Cli, root: Path) -> None:
+    content = "word " * 400 + "end"
+    store(root, {"content": content})
+    assert content in cli("recent").out
+    assert content in cli("search", "word").out
+
+
+@pytest.mark.parametrize("words", ["recent -n 1000", "recent -n 1000 --json", "history -n 1000"])
+def test_a_reader_that_goes_away_is_no_error(root: Path, words: str) -> None:
+    store(root, *({"content": f"memory {n} " + "x" * 500} for n in range(500)))
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"'{PROGRAM}' {words} | head -1"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert len(done.stdout.splitlines()) == 1
+    assert (done.returncode, done.stderr) == (0, "")
