@@ -25,6 +25,7 @@ from agent_memory.connection import Database, library_version
 from agent_memory.errors import (
     ConfigurationError,
     MemoryNotFound,
+    StorageCorrupt,
     StorageError,
     ValidationError,
 )
@@ -314,23 +315,25 @@ class Store:
 
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
-        with self._database.write():
-            before = integrity.find_problems(self._database, schema.objects())
-            problems = before
-            if before and mend:
-                integrity.repair(self._database, schema.objects())
-                after = integrity.find_problems(self._database, schema.objects())
-                left = {problem.detail for problem in after}
-                problems = [
-                    Problem(
-                        kind=problem.kind,
-                        detail=problem.detail,
-                        repaired=problem.detail not in left,
-                    )
-                    for problem in before
-                ]
-            total = integrity.count_memories(self._database)
+        try:
+            with self._database.write():
+                problems = self._checked(mend=mend)
+        except StorageCorrupt as error:  # what was mended, if anything, was rolled back
+            problems = [Problem(kind="damaged_file", detail=str(error))]
+        total = integrity.count_memories(self._database)
         return CheckReport(path=str(self.path), memory_count=total, problems=problems)
+
+    def _checked(self, *, mend: bool) -> list[Problem]:
+        before = integrity.find_problems(self._database, schema.objects())
+        if not before or not mend:
+            return before
+        integrity.repair(self._database, schema.objects())
+        after = integrity.find_problems(self._database, schema.objects())
+        left = {problem.detail for problem in after}
+        return [
+            problem.model_copy(update={"repaired": problem.detail not in left})
+            for problem in before
+        ]
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""

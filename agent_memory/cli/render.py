@@ -140,23 +140,25 @@ def details_text(model: BaseModel) -> str:
 def history_text(entries: Sequence[HistoryEntry]) -> str:
     """Show changes, newest first, one a line."""
     return table(
-        ("when", "event", "memory", "session", "change"),
+        ("when", "event", "memory", "session", "old", "new"),
         [
             (
-                f"{entry.changed_at:%Y-%m-%d %H:%M:%S}",
+                f"{entry.changed_at:%Y-%m-%d %H:%M}",
                 entry.event,
                 entry.memory_id,
                 entry.session_id or "-",
-                " → ".join(
-                    _changed(values) for values in (entry.old_values, entry.new_values) if values
-                ),
+                _changed(entry.old_values),
+                _changed(entry.new_values),
             )
             for entry in entries
         ],
+        flexible=3,
     )
 
 
-def _changed(values: dict[str, Any]) -> str:
+def _changed(values: dict[str, Any] | None) -> str:
+    if not values:
+        return "-"
     if "content" in values:
         return str(values["content"])
     return json.dumps(values, ensure_ascii=False)
@@ -181,19 +183,26 @@ def agents_text(agents: Sequence[AgentSummary]) -> str:
     )
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Set rows in columns; the last is cut so that a line fits the terminal."""
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int = 1) -> str:
+    """Set rows in columns, of which the last ``flexible`` are cut to fit the terminal."""
     cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     # Where the output goes to a file or another program, nothing is cut.
     total = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_WIDTH
-    widths[-1] = min(widths[-1], max(20, total - sum(widths[:-1]) - 2 * (len(widths) - 1)))
-    lines = []
-    for row in cells:
-        padded = [cell + " " * (width - display_width(cell))
-                  for cell, width in zip(row[:-1], widths[:-1], strict=True)]  # fmt: skip
-        lines.append("  ".join([*padded, clip(row[-1], widths[-1])]).rstrip())
-    return "\n".join(lines)
+    room = total - sum(widths[:-flexible]) - 2 * (len(widths) - 1)
+    cut = widths[-flexible:]
+    while sum(cut) > max(room, 8 * flexible):
+        cut[cut.index(max(cut))] -= 1
+    widths[-flexible:] = cut
+    return "\n".join(
+        "  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    )
+
+
+def _padded(cell: str, width: int) -> str:
+    text = clip(cell, width)
+    return text + " " * (width - display_width(text))
 
 
 def clip(text: str, width: int) -> str:
