@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agent_memory.connection import Database, sync_to_disk
+from agent_memory.connection import Database
 from agent_memory.errors import StorageUnavailable, ValidationError
+from agent_memory.files import sync_to_disk
 
 _FOLDER: Final = "backups"
 

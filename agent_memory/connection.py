@@ -19,7 +19,6 @@ import contextlib
 import functools
 import json
 import os
-import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +41,7 @@ from agent_memory.errors import (
     StorageUnavailable,
     ValidationError,
 )
+from agent_memory.files import beside, create_private_file, refuse_unfit_file, tighten_rights
 
 APPLICATION_ID: Final = 0x41674D65
 """``AgMe``: marks a file as ours, in its header."""
@@ -91,7 +91,7 @@ class Database:
         self._depth = 0
         self._pid = os.getpid()
         self._is_closed = False
-        self._parts = (path, _beside(path, "-wal"), _beside(path, "-shm"))
+        self._parts = (path, beside(path, "-wal"), beside(path, "-shm"))
         forking.join(self)
         with self._lock, _translated(path):
             self._connection: apsw.Connection | None = self._connect(create=create)
@@ -224,7 +224,7 @@ class Database:
 
     def size(self) -> int:
         """Return the bytes of the file and its log."""
-        parts = (self.path, _beside(self.path, "-wal"))
+        parts = (self.path, beside(self.path, "-wal"))
         return sum(part.stat().st_size for part in parts if part.exists())
 
     def _live(self) -> apsw.Connection:
@@ -236,10 +236,10 @@ class Database:
 
     def _connect(self, *, create: bool) -> apsw.Connection:
         if create and not self.read_only:
-            _create_private_file(self.path)
-        _refuse_unfit_file(self.path)
+            create_private_file(self.path)
+        refuse_unfit_file(self.path)
         _look_before_opening(self.path)
-        _tighten_rights(self.path)
+        tighten_rights(self.path)
         access = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         # The path is never taken for a URI: "file:x?mode=memory" would store into nothing.
         connection = apsw.Connection(str(self.path), flags=access | apsw.SQLITE_OPEN_NOFOLLOW)
@@ -284,7 +284,7 @@ class Database:
         _leave_log_on_close(connection, leave=True)
         connection.close()
         if identity[0] != self._identity[0] and identity[1] == self._identity[1]:
-            _beside(self.path, "-wal").unlink()
+            beside(self.path, "-wal").unlink()
 
     # Forking ----------------------------------------------------------------------------------
 
@@ -314,55 +314,6 @@ class Database:
 # Opening a file ---------------------------------------------------------------------------------
 
 
-def _create_private_file(path: Path) -> None:
-    """Make the file with mode 0600 from its first byte, in a directory of mode 0700."""
-    missing = [parent for parent in path.parents if not parent.exists()]
-    for directory in reversed(missing):
-        directory.mkdir(mode=0o700, exist_ok=True)
-        sync_to_disk(directory.parent)
-    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
-    # Only the process that makes the file ever opens it here, and nobody has locks on it yet.
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, flags, 0o600))
-        sync_to_disk(path.parent)
-
-
-def sync_to_disk(path: Path) -> None:
-    """Bring a directory's entries, or a closed file, to the disk: a name can be lost as well."""
-    if os.name != "posix":
-        return  # Windows opens no directory, and has no need to
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _refuse_unfit_file(path: Path) -> None:
-    """Refuse what is not a plain file."""
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        raise StorageUnavailable(f"{path} does not exist") from None
-    if stat.S_ISLNK(mode):
-        raise StorageUnavailable(f"{path} is a symbolic link: give the path of the file itself")
-    if not stat.S_ISREG(mode):
-        raise StorageUnavailable(f"{path} is not a file: give the path of a memories.db")
-
-
-def _tighten_rights(path: Path) -> None:
-    """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing."""
-    for part in (path, _beside(path, "-wal"), _beside(path, "-shm")):
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            if stat.S_IMODE(part.stat().st_mode) & 0o077:
-                part.chmod(0o600)
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    """Return the file that SQLite keeps beside a database."""
-    return path.with_name(path.name + suffix)
-
-
 def _look_before_opening(path: Path) -> None:
     """Refuse another program's file, or a damaged one, without leaving a trace of having looked.
 
@@ -376,7 +327,7 @@ def _look_before_opening(path: Path) -> None:
     try:
         _refuse_foreign_file(connection, path)
     except (apsw.CorruptError, apsw.NotADBError):
-        log = _beside(path, "-wal")
+        log = beside(path, "-wal")
         if not log.exists() or log.stat().st_size == 0:
             raise
     finally:

@@ -1,0 +1,59 @@
+"""Files and directories as SQLite needs them: private from their first byte, plain, on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from agent_memory.errors import StorageUnavailable
+
+
+def create_private_file(path: Path) -> None:
+    """Make the file with mode 0600 from its first byte, in a directory of mode 0700."""
+    missing = [parent for parent in path.parents if not parent.exists()]
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
+        sync_to_disk(directory.parent)
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    # Only the process that makes the file ever opens it here, and nobody has locks on it yet.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, flags, 0o600))
+        sync_to_disk(path.parent)
+
+
+def refuse_unfit_file(path: Path) -> None:
+    """Refuse what is not a plain file."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        raise StorageUnavailable(f"{path} does not exist") from None
+    if stat.S_ISLNK(mode):
+        raise StorageUnavailable(f"{path} is a symbolic link: give the path of the file itself")
+    if not stat.S_ISREG(mode):
+        raise StorageUnavailable(f"{path} is not a file: give the path of a memories.db")
+
+
+def tighten_rights(path: Path) -> None:
+    """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing."""
+    for part in (path, beside(path, "-wal"), beside(path, "-shm")):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            if stat.S_IMODE(part.stat().st_mode) & 0o077:
+                part.chmod(0o600)
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return the file that SQLite keeps beside a database."""
+    return path.with_name(path.name + suffix)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Bring a directory's entries, or a closed file, to the disk: a name can be lost as well."""
+    if os.name != "posix":
+        return  # Windows opens no directory, and has no need to
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
