@@ -41,7 +41,7 @@ def config(database: Database) -> AgentConfig:
     """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
     text = database.value("SELECT config FROM agent") or "{}"
     if text == "{}":
-        return AgentConfig.model_construct()  # as the defaults need no validation: see `inputs`
+        return AgentConfig.defaults()
     try:
         return AgentConfig.model_validate_json(text)
     except PydanticValidationError as error:

@@ -8,16 +8,16 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ValidationError
+from agent_memory.models.record import Record
 from agent_memory.models.search import SearchFilters
 from agent_memory.paths import SESSION_VARIABLE
 from agent_memory.times import parse_time, to_utc
 from agent_memory.validation import clean_label
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound=Record)
 Clock = Callable[[], datetime]
 Time = datetime | str
 """An aware time, a naive one (which means UTC), or ISO 8601 text."""
@@ -28,8 +28,7 @@ def validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Mo
     if isinstance(value, model):
         return value
     if value is None or value == {}:
-        # Nothing to validate. Building the first validator costs a new process 20 ms.
-        return model.model_construct()
+        return model.defaults()
     if not isinstance(value, Mapping):
         message = f"must be a {model.__name__} or a mapping"
         raise ValidationError.of(model.__name__, message, value)

@@ -160,6 +160,8 @@ def results_of(
             processing_time_ms=milliseconds,
             keyword_search_time_ms=findings.keyword_ms,
             filters_applied=_applied(filters),
+            backend="file",
+            degraded=[],
             reason=findings.reason,
             explanation=findings.explanation,
             near_misses=[

@@ -35,6 +35,8 @@ def _clean_category(category: str) -> str:
 class AgentConfig(Record):
     """Settings that live in the agent's file (A), and the categories that it adds to the nine."""
 
+    model_config = ConfigDict(frozen=True)
+
     scratchpad_max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
     migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
     auto_migrate: bool = False

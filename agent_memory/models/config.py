@@ -35,7 +35,7 @@ class MemoryToolConfig(Record):
     ``freshness_decay_rate`` is per day, ``access_boost_rate`` per access.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     storage_root: Text = DEFAULT_MEMORY_ROOT
     default_search_limit: int = Field(default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT)
@@ -54,7 +54,7 @@ class MemoryToolConfig(Record):
 class MemoryContextConfig(Record):
     """How the scratchpad is put before an agent. The budget is in tokens."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     token_budget: int = Field(default=2000, ge=500, le=5000)
     max_scratchpad_entries: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
@@ -68,7 +68,7 @@ class MemoryContextConfig(Record):
 class MemoryCaptureConfig(Record):
     """What a hook captures by itself. Lengths are in characters."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     capture_patterns: list[str] = Field(default_factory=lambda: list(DEFAULT_CAPTURE_PATTERNS))
     min_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
