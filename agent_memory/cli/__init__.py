@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Final, cast
 
 import click
 
-from agent_memory.cli import admin, read, write
 from agent_memory.cli.options import Session
 from agent_memory.cli.render import fail
 from agent_memory.errors import (
@@ -48,7 +48,43 @@ Examples:
 """
 
 
-@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+_COMMANDS: Final = {
+    "store": "write",
+    "update": "write",
+    "forget": "write",
+    "promote": "write",
+    "demote": "write",
+    "search": "read",
+    "show": "read",
+    "recent": "read",
+    "scratchpad": "read",
+    "context": "read",
+    "history": "read",
+    "agents": "admin",
+    "info": "admin",
+    "check": "admin",
+    "backup": "admin",
+    "completion": "admin",
+}
+"""Each command, and the module that has it under its name."""
+
+
+class _Commands(click.Group):
+    """Commands whose module is imported when one of them is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"{__name__}.{_COMMANDS[cmd_name]}")
+        return cast("click.Command", getattr(module, cmd_name))
+
+
+@click.group(
+    cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.option("--root", metavar="DIR", envvar="AGENT_MEMORY_ROOT", help="Directory of all agents.")
 @click.option("--agent", metavar="ID", envvar="AGENT_MEMORY_AGENT", help="Whose memory.")
 @click.option("--db", metavar="FILE", help="A memory file anywhere, instead of --root and --agent.")
@@ -66,10 +102,6 @@ def cli(
 ) -> None:
     """Long-term memory for AI agents, in one SQLite file per agent."""
     context.obj = Session(root=root, agent=agent, db=db, json=as_json, debug=debug)
-
-
-for command in (*write.COMMANDS, *read.COMMANDS, *admin.COMMANDS):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -97,6 +97,3 @@ def completion(context: click.Context, shell: str) -> None:
         raise click.UsageError(f"no completion for {shell}")
     group = context.find_root().command
     click.echo(kind(group, {}, "agent-memory", "_AGENT_MEMORY_COMPLETE").source())
-
-
-COMMANDS = (agents, info, check, backup, completion)

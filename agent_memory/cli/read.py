@@ -139,6 +139,3 @@ def history(session: Session, /, memory_id: str | None, limit: int) -> None:
     with session.open() as memory:
         entries = memory.history(memory_id, limit=limit)
     emit({"history": entries}, text=history_text(entries), as_json=session.json)
-
-
-COMMANDS = (search, show, recent, scratchpad, context, history)

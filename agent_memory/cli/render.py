@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import time
 import unicodedata
@@ -188,7 +187,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: i
     cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     # Where the output goes to a file or another program, nothing is cut.
-    total = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_WIDTH
+    total = _terminal_width() if sys.stdout.isatty() else _PIPED_WIDTH
     room = total - sum(widths[:-flexible]) - 2 * (len(widths) - 1)
     cut = widths[-flexible:]
     while sum(cut) > max(room, 8 * flexible):
@@ -198,6 +197,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: i
         "  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     )
+
+
+def _terminal_width() -> int:
+    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe need not pay
+
+    return shutil.get_terminal_size().columns
 
 
 def _padded(cell: str, width: int) -> str:

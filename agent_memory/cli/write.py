@@ -173,6 +173,3 @@ def demote(session: Session, /, memory_id: str) -> None:
         was_in = memory.demote(memory_id)
         text = f"demoted {memory_id}" if was_in else f"{memory_id} was not in the scratchpad"
         emit({"memory_id": memory_id, "demoted": was_in}, text=text, as_json=session.json)
-
-
-COMMANDS = (store, update, forget, promote, demote)

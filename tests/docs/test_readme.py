@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
@@ -74,7 +75,10 @@ def test_the_first_command_does_its_job(tmp_path: Path) -> None:
 def test_every_command_is_in_the_readme_or_the_help() -> None:
     from agent_memory.cli import cli
 
-    for name, command in cli.commands.items():
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
         assert command.help, name
         assert "Example" in command.help, name
 
