@@ -1,7 +1,5 @@
 """What is known of an agent: its settings and figures, as ``metadata.json`` holds them (A)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field

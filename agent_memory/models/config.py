@@ -1,7 +1,5 @@
 """Settings of the tools, the context and the capture hook (A), with A's defaults and limits."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """One memory, what is asked of it, and what became of it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import uuid4

@@ -1,9 +1,7 @@
 """The plan of a move to semantic search, and how far it is (A)."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from pydantic import Field
 
@@ -29,7 +27,7 @@ class MigrationPlan(Record):
     backup_path: str
 
     @classmethod
-    def create(cls, agent_id: str, metadata: AgentMetadata) -> MigrationPlan:
+    def create(cls, agent_id: str, metadata: AgentMetadata) -> Self:
         """Estimate as A does: 5 s a batch of 100, 50 tokens a memory at the model's price."""
         count = metadata.memory_count
         batches = -(-count // MIGRATION_BATCH_SIZE)

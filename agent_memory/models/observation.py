@@ -1,7 +1,5 @@
 """What a hook saw, before it becomes a memory (A)."""
 
-from __future__ import annotations
-
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.memory import Memory

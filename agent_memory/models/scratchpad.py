@@ -1,7 +1,5 @@
 """The hot set of memories: what ``scratchpad.yaml`` holds (A)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from pydantic import (

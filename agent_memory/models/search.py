@@ -1,7 +1,5 @@
 """What is asked of a search, and what it gives back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, overload
 

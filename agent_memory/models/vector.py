@@ -1,7 +1,5 @@
 """A's shapes of a vector store: a point, and a query with its filter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field, FiniteFloat
