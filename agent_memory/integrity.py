@@ -48,21 +48,35 @@ _MEND: Final = {
 
 
 def find_problems(database: Database, schema: Sequence[Row]) -> list[Problem]:
-    """Return everything that is wrong, changing nothing. Must run inside ``database.write()``.
+    """Return what is wrong but for the keyword index. Must run inside a transaction.
 
-    (FTS5 compares its index only on a connection that may write.) ``schema`` has the type, name
-    and SQL of each object that the file must have.
+    ``schema`` has the type, name and SQL of each object that the file must have.
     """
     problems = [
         Problem(kind="wrong_schema", detail=f"the {kind} {name} is {fault}")
         for kind, name, _, fault in _wrong_objects(database, schema)
     ]
-    for look in (_damage, _stale_index, _wrong_tags, _broken_json, _orphans):
+    for look in (_damage, _wrong_tags, _broken_json, _orphans):
         try:
             problems += look(database)
         except StorageError as error:  # damaged, or a table is missing
             problems.append(Problem(kind="damaged_file", detail=str(error)))
     return list(dict.fromkeys(problems))
+
+
+def compare_index(database: Database) -> list[Problem]:
+    """Return whether the keyword index matches the memories. Must run inside ``write()``.
+
+    (FTS5 compares on a connection that may write alone.)
+    """
+    try:
+        database.run(_COMPARE_INDEX)
+    except StorageCorrupt:
+        detail = "the keyword index does not match the memories"
+        return [Problem(kind="stale_keyword_index", detail=detail)]
+    except StorageError as error:  # the index is missing
+        return [Problem(kind="stale_keyword_index", detail=str(error))]
+    return []
 
 
 def count_memories(database: Database) -> int | None:
@@ -103,15 +117,6 @@ def _wrong_objects(
 def _damage(database: Database) -> list[Problem]:
     reports = [text for (text,) in database.rows("PRAGMA integrity_check(100)")]
     return [Problem(kind="damaged_file", detail=text) for text in reports if text != "ok"]
-
-
-def _stale_index(database: Database) -> list[Problem]:
-    try:
-        database.run(_COMPARE_INDEX)
-    except StorageCorrupt:
-        detail = "the keyword index does not match the memories"
-        return [Problem(kind="stale_keyword_index", detail=detail)]
-    return []
 
 
 def _wrong_tags(database: Database) -> list[Problem]:

@@ -312,25 +312,29 @@ class Store:
 
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
-        try:
-            with self._database.write():
-                problems = self._checked(mend=mend)
-        except StorageCorrupt as error:  # what was mended, if anything, was rolled back
-            problems = [Problem(kind="damaged_file", detail=str(error))]
+        problems = self._problems()
+        if problems and mend:
+            with contextlib.suppress(StorageCorrupt), self._database.write():
+                integrity.repair(self._database, schema.objects())
+            left = {problem.detail for problem in self._problems()}
+            problems = [
+                problem.model_copy(update={"repaired": problem.detail not in left})
+                for problem in problems
+            ]
         total = integrity.count_memories(self._database)
         return CheckReport(path=str(self.path), memory_count=total, problems=problems)
 
-    def _checked(self, *, mend: bool) -> list[Problem]:
-        before = integrity.find_problems(self._database, schema.objects())
-        if not before or not mend:
-            return before
-        integrity.repair(self._database, schema.objects())
-        after = integrity.find_problems(self._database, schema.objects())
-        left = {problem.detail for problem in after}
-        return [
-            problem.model_copy(update={"repaired": problem.detail not in left})
-            for problem in before
-        ]
+    def _problems(self) -> list[Problem]:
+        """Look for what is wrong, keeping writers out for as short as can be."""
+        problems: list[Problem] = []
+        try:
+            with self._database.read():
+                problems += integrity.find_problems(self._database, schema.objects())
+            with self._database.write():
+                problems += integrity.compare_index(self._database)
+        except StorageCorrupt as error:
+            problems.append(Problem(kind="damaged_file", detail=str(error)))
+        return problems
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""
