@@ -63,7 +63,7 @@ def _copy(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     reader = Database(source, create=False, read_only=True)
     try:
-        reader.run("VACUUM INTO ?", (str(target),))
+        reader.copy_into(target)
     finally:
         reader.close()
     sync_to_disk(target)  # VACUUM INTO does not

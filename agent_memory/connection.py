@@ -222,6 +222,15 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
+    def copy_into(self, target: Path) -> None:
+        """Write a consistent copy into an empty file, without what was deleted; not yet synced."""
+        with self._statement() as connection:
+            connection.pragma("query_only", False)  # which would forbid writing the copy, too
+            try:
+                connection.execute("VACUUM INTO ?", (str(target),))
+            finally:
+                connection.pragma("query_only", self.read_only)
+
     def size(self) -> int:
         """Return the bytes of the file and its log."""
         parts = (self.path, beside(self.path, "-wal"))
@@ -240,15 +249,18 @@ class Database:
         refuse_unfit_file(self.path)
         _look_before_opening(self.path)
         tighten_rights(self.path)
-        access = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
-        # The path is never taken for a URI: "file:x?mode=memory" would store into nothing.
-        connection = apsw.Connection(str(self.path), flags=access | apsw.SQLITE_OPEN_NOFOLLOW)
+        leaves_log = self.read_only and _has_log(self.path)
+        # The path is never taken for a URI: "file:x?mode=memory" would store into nothing. A file
+        # that is only read is opened for writing all the same, or the log that SQLite makes beside
+        # it would be left there.
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
+        connection = apsw.Connection(str(self.path), flags=flags)
         try:
             _wait_for_locks(connection)
             _leave_log_on_close(connection, leave=True)
             _refuse_foreign_file(connection, self.path)
             _configure(connection, synchronous=self._synchronous, read_only=self.read_only)
-            _leave_log_on_close(connection, leave=False)
+            _leave_log_on_close(connection, leave=leaves_log)
         except BaseException:
             connection.close()
             raise
@@ -327,11 +339,16 @@ def _look_before_opening(path: Path) -> None:
     try:
         _refuse_foreign_file(connection, path)
     except (apsw.CorruptError, apsw.NotADBError):
-        log = beside(path, "-wal")
-        if not log.exists() or log.stat().st_size == 0:
+        if not _has_log(path):
             raise
     finally:
         connection.close()
+
+
+def _has_log(path: Path) -> bool:
+    """Tell whether there are changes in the log that may not be in the file yet."""
+    log = beside(path, "-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
@@ -356,7 +373,9 @@ def _configure(connection: apsw.Connection, *, synchronous: str, read_only: bool
     connection.pragma("foreign_keys", True)
     connection.pragma("cache_size", -32_000)  # KiB: the index of 100,000 memories stays in
     connection.pragma("mmap_size", 0)  # an I/O error of a mapped file kills the process
-    if not read_only:
+    if read_only:
+        connection.pragma("query_only", True)
+    else:
         if not connection.pragma("schema_version"):
             connection.pragma("page_size", PAGE_SIZE)  # vectors of 1,536 bytes fit five to a page
         _use_write_ahead_log(connection)
