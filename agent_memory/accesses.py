@@ -44,6 +44,7 @@ class NotesKeeper:
         self._lock = threading.Lock()
         self._notes = SearchNotes()
         self._timer: threading.Timer | None = None
+        self._is_closed = False
 
     def _leave_parent(self) -> None:
         """After ``fork`` the notes are the parent's to write, and its lock may be held forever."""
@@ -83,21 +84,25 @@ class NotesKeeper:
         """Call ``flush`` in a while, once for all the notes until then."""
         self._leave_parent()
         with self._lock:
-            if self._timer is None:
+            if self._timer is None and not self._is_closed:
                 self._timer = threading.Timer(_FLUSH_AFTER_SECONDS, self._fire, [flush])
                 self._timer.daemon = True
                 self._timer.start()
 
     def _fire(self, flush: Callable[[], None]) -> None:
-        with self._lock:
-            self._timer = None
         flush()
+        with self._lock:
+            self._timer = None  # only now: `cancel_flush` waits for it
+            is_empty = self._notes.queries == 0
+        if not is_empty:
+            self.flush_soon(flush)
 
     def cancel_flush(self) -> None:
-        """Call off a ``flush`` that is to come, and wait for one that is under way."""
+        """Call off any ``flush`` that is to come, and wait for one that is under way."""
         self._leave_parent()
         with self._lock:
-            timer, self._timer = self._timer, None
+            timer = self._timer
+            self._is_closed = True
         if timer is not None:
             timer.cancel()
             if timer is not threading.current_thread():

@@ -9,8 +9,14 @@ from typing import Any, Final
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.connection import Database
-from agent_memory.errors import ConfigurationError
-from agent_memory.models.agent import AgentConfig, AgentMetadata, AgentStats, MigrationInfo
+from agent_memory.errors import ConfigurationError, ValidationError
+from agent_memory.models.agent import (
+    AgentConfig,
+    AgentMetadata,
+    AgentStats,
+    MigrationInfo,
+    Problem,
+)
 from agent_memory.times import format_time, read_stored_time
 from agent_memory.validation import to_json
 
@@ -45,14 +51,31 @@ def config(database: Database) -> AgentConfig:
     try:
         return AgentConfig.model_validate_json(text)
     except PydanticValidationError as error:
-        raise ConfigurationError(f"the settings in {database.path} are wrong: {error}") from error
+        faults = ValidationError.from_pydantic(error)
+        raise ConfigurationError(
+            f"the settings in {database.path} are wrong: {faults}. `check --repair` sets them aside"
+        ) from error
 
 
 def set_config(database: Database, settings: AgentConfig) -> None:
-    """Write the settings that differ from the defaults."""
-    database.run(
-        "UPDATE agent SET config = ?", (to_json(settings.model_dump(exclude_defaults=True)),)
-    )
+    """Write the settings that were set."""
+    text = to_json(settings.model_dump(exclude_unset=True))
+    database.run("UPDATE agent SET config = ?", (text,))
+
+
+def find_problems(database: Database) -> list[Problem]:
+    """Return what is wrong with the agent's row."""
+    try:
+        config(database)
+    except ConfigurationError as error:
+        return [Problem(kind="wrong_settings", detail=str(error))]
+    return []
+
+
+def repair(database: Database) -> None:
+    """Go back to the default settings where those in the file are wrong."""
+    if find_problems(database):
+        database.run("UPDATE agent SET config = '{}'")
 
 
 def count_queries(database: Database, *, queries: int, total_ms: float, now: datetime) -> None:

@@ -29,7 +29,8 @@ def back_up(
     if destination is None:
         stamp = f"{now:%Y%m%dT%H%M%S}{now.microsecond:06d}Z"
         destination = source.parent / _FOLDER / f"{source.stem}-{stamp}{source.suffix}"
-        destination.parent.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            destination.parent.mkdir(mode=0o700)
     _refuse_destination(source, destination, overwrite=overwrite)
     unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:

@@ -21,7 +21,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -72,11 +72,19 @@ class Database:
 
     ``path`` must be absolute. ``create`` makes the file, mode 0600, when there is none.
     ``synchronous`` is ``FULL`` (an acknowledged write survives a power cut) or ``NORMAL`` (the
-    last ones may be lost then, the file stays sound). Raises ``StorageError`` and its kinds.
+    last ones may be lost then, the file stays sound). ``refuse_version`` is called with the path
+    and the schema's version before the file is touched, and raises for one that it does not know.
+    Raises ``StorageError`` and its kinds.
     """
 
     def __init__(
-        self, path: Path, *, create: bool = True, read_only: bool = False, synchronous: str = "FULL"
+        self,
+        path: Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        synchronous: str = "FULL",
+        refuse_version: Callable[[Path, int], None] = lambda _path, _version: None,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise ConfigurationError(f"synchronous is FULL or NORMAL, not {synchronous!r}")
@@ -87,6 +95,7 @@ class Database:
         self.path = path
         self.read_only = read_only
         self._synchronous = synchronous
+        self._refuse_version = refuse_version
         self._lock = threading.RLock()
         self._depth = 0
         self._pid = os.getpid()
@@ -247,7 +256,7 @@ class Database:
         if create and not self.read_only:
             create_private_file(self.path)
         refuse_unfit_file(self.path)
-        _look_before_opening(self.path)
+        _look_before_opening(self.path, self._refuse_version)
         tighten_rights(self.path)
         leaves_log = self.read_only and _has_log(self.path)
         # The path is never taken for a URI: "file:x?mode=memory" would store into nothing. A file
@@ -326,8 +335,8 @@ class Database:
 # Opening a file ---------------------------------------------------------------------------------
 
 
-def _look_before_opening(path: Path) -> None:
-    """Refuse another program's file, or a damaged one, without leaving a trace of having looked.
+def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
+    """Refuse a newer, damaged or other program's file, leaving no trace of having looked.
 
     Opening a file in earnest makes a log beside it, and may write an old log into it. A file that
     is in use can look damaged while its log is being written back: that is not judged here.
@@ -338,6 +347,7 @@ def _look_before_opening(path: Path) -> None:
     connection = apsw.Connection(f"{path.as_uri()}?immutable=1", flags=flags)
     try:
         _refuse_foreign_file(connection, path)
+        refuse_version(path, int(connection.pragma("user_version")))
     except (apsw.CorruptError, apsw.NotADBError):
         if not _has_log(path):
             raise
@@ -392,7 +402,10 @@ def _casefold(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
 def _sorted_json(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
     """Write JSON with its keys in order, so that equal objects are equal texts."""
     (value,) = values
-    return json.dumps(json.loads(value), sort_keys=True) if isinstance(value, str) else value
+    try:
+        return json.dumps(json.loads(value), sort_keys=True) if isinstance(value, str) else value
+    except RecursionError:
+        return value
 
 
 def _wait_for_locks(connection: apsw.Connection) -> None:
@@ -463,7 +476,11 @@ _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
     (apsw.FullError, StorageFull, "does not fit: free space on its disk. Nothing stored was lost"),
     (apsw.ReadOnlyError, StorageReadOnly, "cannot be written: check its permissions"),
     (apsw.NotADBError, NotAMemoryFile, "is not a database, or is encrypted: it was not touched"),
-    (apsw.CorruptError, StorageCorrupt, "is damaged: run `check --repair`, or restore a backup"),
+    (
+        apsw.CorruptError,
+        StorageCorrupt,
+        "is damaged: restore a backup; `agent-memory check` says what is wrong",
+    ),
     (apsw.CantOpenError, StorageUnavailable, "cannot be opened: check the path and permissions"),
     (apsw.PermissionsError, StorageUnavailable, "may not be accessed: check its permissions"),
 )

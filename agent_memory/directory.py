@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from agent_memory.errors import AgentMemoryError
-from agent_memory.models.agent import AgentSummary
+from agent_memory.models.agent import AgentInfo, AgentSummary
 from agent_memory.paths import agent_files
 from agent_memory.store import Store
 from agent_memory.times import now_utc
@@ -22,14 +22,10 @@ def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary
 
 def _summary(name: str, path: Path) -> AgentSummary:
     try:
-        store = Store(path, agent_id=None, clock=now_utc, create=False, read_only=True)
+        info = _info(path)
     except AgentMemoryError as error:
         size = round(path.stat().st_size / 1e6, 3)
         return AgentSummary(agent_id=name, path=str(path), storage_size_mb=size, problem=str(error))
-    try:
-        info = store.info()
-    finally:
-        store.close()
     return AgentSummary(
         agent_id=name,
         path=str(path),
@@ -37,3 +33,11 @@ def _summary(name: str, path: Path) -> AgentSummary:
         storage_size_mb=info.stats.storage_size_mb,
         last_accessed=info.last_accessed,
     )
+
+
+def _info(path: Path) -> AgentInfo:
+    store = Store(path, agent_id=None, clock=now_utc, create=False, read_only=True)
+    try:
+        return store.info()
+    finally:
+        store.close()

@@ -47,7 +47,11 @@ class ValidationError(AgentMemoryError, ValueError):
     ) -> ValidationError:
         """Turn Pydantic's error into ours; ``at`` goes before each place."""
         faults: list[dict[str, Any]] = [
-            {**fault, "loc": (*at, *fault["loc"])}
+            {
+                **fault,
+                "loc": (*at, *fault["loc"]),
+                "msg": fault["msg"].removeprefix("Value error, "),
+            }
             for fault in error.errors(include_url=False, include_context=False)
         ]
         lines = [

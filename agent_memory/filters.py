@@ -29,10 +29,10 @@ class Condition:
     @property
     def is_narrowing(self) -> bool:
         """Tell whether it can leave out more than archived memories."""
-        return self.sql not in (_EVERYTHING.sql, NOT_ARCHIVED.sql)
+        return self.sql not in (EVERYTHING.sql, NOT_ARCHIVED.sql)
 
 
-_EVERYTHING: Final = Condition("1")
+EVERYTHING: Final = Condition("1")
 _NOTHING: Final = Condition("0")
 NOT_ARCHIVED: Final = Condition("m.archived = 0")
 
@@ -56,7 +56,7 @@ def condition_of(filters: SearchFilters, *, agent_id: str) -> Condition:
         parts.append(Condition("m.access_count >= ?", (filters.min_access_count,)))
     if filters.custom_filters:
         parts.append(_CustomFilters().compile(filters.custom_filters, depth=1))
-    return _joined(parts, " AND ", empty=_EVERYTHING)
+    return _joined(parts, " AND ", empty=EVERYTHING)
 
 
 def _column_conditions(filters: SearchFilters) -> list[Condition]:
@@ -85,7 +85,7 @@ def _tag_conditions(filters: SearchFilters) -> list[Condition]:
         return []
     has_tag = "EXISTS (SELECT 1 FROM memory_tags AS t WHERE t.seq = m.seq AND t.tag = ?)"
     each = [Condition(has_tag, (tag,)) for tag in filters.tags]
-    return [_joined(each, " AND " if filters.tags_match == "all" else " OR ", empty=_EVERYTHING)]
+    return [_joined(each, " AND " if filters.tags_match == "all" else " OR ", empty=EVERYTHING)]
 
 
 def _joined(parts: list[Condition], word: str, *, empty: Condition) -> Condition:
@@ -116,13 +116,13 @@ class _CustomFilters:
                 parts.append(Condition(f"NOT ({inner.sql})", inner.values))
             else:
                 parts.append(self._key(key, value))
-        return _joined(parts, " AND ", empty=_EVERYTHING)
+        return _joined(parts, " AND ", empty=EVERYTHING)
 
     def _group(self, word: str, value: object, depth: int) -> Condition:
         if not isinstance(value, list | tuple):
             raise _refused(word, "takes a list of filters", value)
         parts = [self.compile(_mapping(word, item), depth=depth + 1) for item in value]
-        return _joined(parts, f" {word} ", empty=_EVERYTHING if word == "AND" else _NOTHING)
+        return _joined(parts, f" {word} ", empty=EVERYTHING if word == "AND" else _NOTHING)
 
     def _key(self, key: str, value: object) -> Condition:
         try:
@@ -133,12 +133,14 @@ class _CustomFilters:
         if not operators:
             raise _refused(key, "has no operator", value)
         parts = [self._operation(key, name, operand) for name, operand in operators.items()]
-        return _joined(parts, " AND ", empty=_EVERYTHING)
+        return _joined(parts, " AND ", empty=EVERYTHING)
 
     def _operation(self, key: str, name: str, operand: object) -> Condition:
         self._conditions += 1
         if self._conditions > _MAX_CONDITIONS:
             raise _refused("filters", f"over {_MAX_CONDITIONS} conditions", key)
+        if key.count(".") > _MAX_DEPTH:
+            raise _refused(key, f"reaches over {_MAX_DEPTH} deep", operand)
         if name not in _OPERATORS:
             raise _refused(key, f"unknown operator {name!r}: use {', '.join(_OPERATORS)}", operand)
         positive = _OPPOSITES.get(name, name)
@@ -216,7 +218,7 @@ def _contains(key: str, operand: object) -> Condition:
     return Condition(
         "CASE @.type WHEN 'text' THEN instr(@.atom, ?) > 0 WHEN 'array' THEN"
         f" EXISTS (SELECT 1 FROM json_each(@.value) AS element WHERE {in_list}) ELSE 0 END",
-        (str(operand), *element.values),
+        (None if operand is None or isinstance(operand, bool) else str(operand), *element.values),
     )
 
 

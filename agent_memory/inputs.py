@@ -14,7 +14,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.record import Record
 from agent_memory.models.search import SearchFilters
 from agent_memory.paths import SESSION_VARIABLE
-from agent_memory.times import parse_time, to_utc
+from agent_memory.times import parse_end, parse_time, to_utc
 from agent_memory.validation import clean_label
 
 Model = TypeVar("Model", bound=Record)
@@ -78,15 +78,18 @@ def date_range(since: Time | None, until: Time | None) -> dict[str, datetime | N
     """Return the two ends of a span, or ``None`` for no span."""
     if since is None and until is None:
         return None
-    return {"start": _moment("since", since), "end": _moment("until", until)}
+    start = None if since is None else moment("since", since)
+    end = None if until is None else moment("until", until, read=parse_end)
+    return {"start": start, "end": end}
 
 
-def _moment(name: str, value: Time | None) -> datetime | None:
-    if value is None:
-        return None
+def moment(name: str, value: Time, *, read: Callable[[str], datetime] = parse_time) -> datetime:
+    """Return a time in UTC, or raise ``ValidationError``."""
+    if not isinstance(value, datetime | str):
+        raise ValidationError.of(name, "must be a time, or a text like 2026-01-28", value)
     try:
-        return parse_time(value) if isinstance(value, str) else to_utc(value)
-    except (ValueError, AttributeError) as error:
+        return read(value) if isinstance(value, str) else to_utc(value)
+    except ValueError as error:
         raise ValidationError.of(name, str(error), value) from error
 
 
@@ -115,6 +118,8 @@ def similarity(threshold: float) -> float:
 def session_name(given: str | None) -> str:
     """Return the session's name: given, else from the environment, else a new one."""
     name = given or os.environ.get(SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
+    if not isinstance(name, str):
+        raise ValidationError.of("session_id", "must be a text", name)
     try:
         return clean_label(name)
     except ValueError as error:

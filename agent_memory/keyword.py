@@ -143,38 +143,52 @@ def candidates(
     frequencies: Sequence[int],
     condition: Condition,
     *,
+    needed: int,
     limit: int,
-) -> list[int]:
-    """Return the rows that match best by FTS5's own measure, best first, ``limit`` at most."""
+) -> tuple[list[int], list[Term]]:
+    """Return the rows that match best by FTS5's own measure, and the terms left out of it.
+
+    The rows come best first, ``limit`` at most. The terms left out are the commonest, whose matches
+    are too many to score. They are asked for only when the others leave less than ``needed`` rows,
+    and then the newest that have them follow.
+    """
     budget = FILTERED_SCAN_BUDGET if condition.is_narrowing else SCAN_BUDGET
-    chosen = _within_budget(terms, frequencies, budget)
-    if not chosen:
-        return []
+    chosen, common = _parted(terms, frequencies, budget)
     # Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
     order = "bm25(memory_index)" if condition.is_narrowing else "i.rank"
-    if sum(frequency for _, frequency in chosen) > 4 * budget:
-        order = "i.rowid DESC"  # one word that is everywhere: it tells nothing, the newest do
+    found = _matching(database, chosen, condition, order, limit) if chosen else []
+    if len(found) < needed and common:
+        newest = _matching(database, common, condition, "i.rowid DESC", limit)
+        found = list(dict.fromkeys(found + newest))[:limit]
+    return found, common
+
+
+def _matching(
+    database: Database, terms: Sequence[Term], condition: Condition, order: str, limit: int
+) -> list[int]:
     sql = _SELECT_CANDIDATES.format(condition=condition.sql, order=order)
-    match = " OR ".join(term.match for term, _ in chosen)
+    match = " OR ".join(term.match for term in terms)
     return [seq for (seq,) in database.rows(sql, (match, *condition.values, limit))]
 
 
-def _within_budget(
+def _parted(
     terms: Sequence[Term], frequencies: Sequence[int], budget: int
-) -> list[tuple[Term, int]]:
-    """Take the rarest terms that there are, one at least, as long as their matches are few."""
+) -> tuple[list[Term], list[Term]]:
+    """Part the terms that stand anywhere: the rarest, while their matches are few; and the rest.
+
+    The rarest of all is taken even where its matches are up to four times too many.
+    """
     found = sorted(
-        ((term, count) for term, count in zip(terms, frequencies, strict=True) if count),
-        key=lambda pair: pair[1],
+        ((count, place) for place, count in enumerate(frequencies) if count), key=lambda it: it[0]
     )
-    chosen: list[tuple[Term, int]] = []
+    chosen: list[Term] = []
+    common: list[Term] = []
     scanned = 0
-    for term, count in found:
+    for count, place in found:
         scanned += count
-        if chosen and scanned > budget:
-            break
-        chosen.append((term, count))
-    return chosen
+        fits = scanned <= (budget if chosen or common else 4 * budget)
+        (chosen if fits else common).append(terms[place])
+    return chosen, common
 
 
 def words(database: Database, seqs: Sequence[int], terms: Sequence[Term]) -> dict[int, Words]:

@@ -189,8 +189,8 @@ class AgentMemory:
         }
         fields = {name: value for name, value in given.items() if value is not None}
         memory = self._memory({**fields, "content": content})
-        self._store.add([memory], is_list=False)
-        return memory.id
+        made_up = frozenset() if id is not None else frozenset({memory.id})
+        return self._store.add([memory], made_up=made_up, is_list=False)[0]
 
     def store_many(
         self,
@@ -204,11 +204,17 @@ class AgentMemory:
         which items are wrong, by their place (from 0); then nothing is stored. ``progress`` is
         called now and then with how many are done, of how many.
         """
+        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
+            raise ValidationError.of("items", "must be a list of mappings", items)
         memories: list[Memory] = []
+        made_up: list[str] = []
         errors: list[ValidationError] = []
         for index, item in enumerate(items):
             try:
-                memories.append(self._memory(item, at=(index,)))
+                memory = self._memory(item, at=(index,))
+                memories.append(memory)
+                if item.get("id") is None:
+                    made_up.append(memory.id)
             except ValidationError as error:
                 errors.append(error)
         if errors:
@@ -218,8 +224,7 @@ class AgentMemory:
                 f" wrong; the first: {errors[0]}",
                 faults,
             )
-        self._store.add(memories, progress=progress)
-        return [memory.id for memory in memories]
+        return self._store.add(memories, made_up=frozenset(made_up), progress=progress)
 
     def validate(self, item: Mapping[str, Any]) -> None:
         """Raise what ``store`` would raise for one item, without storing it."""
@@ -257,7 +262,7 @@ class AgentMemory:
         until: Time | None = None,
         category: str | Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
-        tags_match: str = "all",
+        tags_match: str | None = None,
         kind: str | None = None,
         importance: str | None = None,
         session_id: str | None = None,
@@ -266,7 +271,7 @@ class AgentMemory:
         filters: SearchFilters | Mapping[str, Any] | None = None,
         similarity_threshold: float | None = None,
         count_accesses: bool = True,
-        now: datetime | None = None,
+        now: Time | None = None,
     ) -> SearchResults:
         """Find the memories that answer a question in plain words, best first.
 
@@ -283,7 +288,7 @@ class AgentMemory:
             date_range=inputs.date_range(since, until),
             category=category,
             tags=tags,
-            tags_match=tags_match if tags else None,
+            tags_match=tags_match,
             kind=kind,
             importance=importance,
             session_id=session_id,
@@ -298,7 +303,7 @@ class AgentMemory:
             else inputs.whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
             threshold=self._threshold(similarity_threshold),
             rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
-            now=to_utc(now) if now is not None else self._now(),
+            now=self._now() if now is None else inputs.moment("now", now),
             count_accesses=count_accesses,
         )
 
@@ -388,14 +393,17 @@ class AgentMemory:
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""
-        merged = {**self._store.config().model_dump(exclude_unset=True), **settings}
         unknown = settings.keys() - AgentConfig.model_fields.keys()
         if unknown:
             known = ", ".join(AgentConfig.model_fields)
             raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {known}")
-        config = validated(AgentConfig, merged)
-        self._store.set_config(config)
-        return config
+        if not settings:
+            return self._store.config()
+        return self._store.change_config(
+            lambda config: validated(
+                AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
+            )
+        )
 
     def check(self, *, repair: bool = False) -> CheckReport:
         """Look for damage and drift; with ``repair``, mend what can be mended, losing nothing."""
@@ -433,7 +441,10 @@ class AgentMemory:
     # Inside -----------------------------------------------------------------------------------
 
     def _now(self) -> datetime:
-        return to_utc(self._clock())
+        now = self._clock()
+        if not isinstance(now, datetime):
+            raise ConfigurationError(f"the clock must return a datetime, not {now!r:.80}")
+        return to_utc(now)
 
     def _categories(self) -> list[str]:
         return self._store.config().categories

@@ -20,8 +20,8 @@ def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
 
     It is the argument, else ``AGENT_MEMORY_ROOT``, else ``~/.amplifier/memory``.
     """
-    chosen = os.fspath(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
-    return _absolute(chosen or DEFAULT_MEMORY_ROOT).resolve()
+    chosen = _text(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
+    return _resolved(_absolute(chosen or DEFAULT_MEMORY_ROOT))
 
 
 def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> Path:
@@ -46,11 +46,11 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
 
 def resolve_file(path: str | os.PathLike[str]) -> Path:
     """Return a file's absolute path. Directories on the way may be links; the file may not."""
-    text = os.fspath(path)
+    text = _text(path)
     if not text or text == ":memory:":
         raise ValidationError.of("path", "give the path of a file: memories live in one", text)
     place = _absolute(text)
-    return place.parent.resolve() / place.name
+    return _resolved(place.parent) / place.name
 
 
 def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:
@@ -65,6 +65,20 @@ def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, P
         and not entry.is_symlink()
         and (entry / VECTOR_DB_FILENAME).is_file()
     ]
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise ValidationError.of("path", "must be a path", path)
+    return os.fspath(path)
+
+
+def _resolved(path: Path) -> Path:
+    """Follow the links on the way to a place."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        raise StorageUnavailable(f"{path} leads nowhere: {error}") from error
 
 
 def _absolute(text: str) -> Path:

@@ -37,6 +37,9 @@ SESSION_BEST: Final = 3
 
 STRENGTH_FLOOR: Final = 0.1
 """Below this share of the query's words (weighed by rarity) nothing is an answer."""
+_STRENGTH_WORDS: Final = 5
+"""Of a longer query the rarest words alone are asked for: agents search with whole messages, and
+one hit among twenty words that stand nowhere is still a hit."""
 _BACKGROUND_SIZE: Final = 1_000
 """Memories that a store is thought to have at least, when a query's strength is weighed: in a
 store of three, how often a word stands there tells nothing."""
@@ -205,4 +208,4 @@ def _strength(
         sum(weight for weight, count in zip(weights, candidate.counts, strict=True) if count)
         for candidate in candidates
     )
-    return min(1.0, best / sum(weights))
+    return min(1.0, best / sum(sorted(weights, reverse=True)[:_STRENGTH_WORDS]))

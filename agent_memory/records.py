@@ -48,14 +48,15 @@ SELECT m.seq,
   (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
      AND (timestamp, seq) > (m.timestamp, m.seq)
    ORDER BY timestamp, seq LIMIT 1 OFFSET 1)
-FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?))"""
+FROM memories AS m
+WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
 _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = access_count + ?,
   last_accessed = max(coalesce(last_accessed, ''), ?)
 WHERE seq = ?"""
 _UPDATABLE: Final = (
     "content", "category", "tags", "kind", "importance", "user_id", "run_id", "memory_type",
-    "timestamp", "task_metadata", "metadata",
+    "timestamp", "task_metadata", "metadata", "archived",
 )  # fmt: skip
 
 
@@ -185,6 +186,8 @@ def _column_value(value: object) -> object:
     """Return a field's value as its column holds it."""
     if isinstance(value, datetime):
         return format_time(value)
+    if isinstance(value, bool):
+        return int(value)
     if isinstance(value, TaskMetadata):
         return value.model_dump_json(exclude_none=True, exclude_defaults=True)
     if isinstance(value, list | dict):

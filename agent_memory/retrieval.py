@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent_memory import keyword, ranking, records
 from agent_memory.connection import Database
-from agent_memory.filters import NOT_ARCHIVED, Condition
+from agent_memory.filters import EVERYTHING, Condition
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import (
     MemorySearchResult,
@@ -24,6 +24,8 @@ from agent_memory.records import Signals
 from agent_memory.times import age_in_days, read_stored_time
 from agent_memory.vocabulary import MatchType
 
+BY_HAND: Final = "sqlite3"
+"""What the file says for the session of a row that another program inserted."""
 CANDIDATES: Final = 256
 """Memories that are ranked: the best by FTS5's measure."""
 SURROUNDED: Final = 100
@@ -36,7 +38,7 @@ class Findings:
     """What a search found: the hits in order, how many matched, and, if few, why.
 
     ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` are the best that did
-    not make it, each with its reason.
+    not make it, each with its reason; ``degraded`` says what was not looked at.
     """
 
     hits: list[Ranked]
@@ -45,6 +47,7 @@ class Findings:
     reason: str | None = None
     explanation: str | None = None
     near: Sequence[tuple[Ranked, str]] = ()
+    degraded: Sequence[str] = ()
 
     def seqs(self) -> list[int]:
         """Return the rows of all hits and near misses."""
@@ -75,7 +78,8 @@ def find(database: Database, request: Request) -> Findings:
     if not terms:
         explanation = "the query has no letter or digit to search for"
         return Findings([], 0, _ms_since(started), "empty_query", explanation)
-    found = _ranked(database, terms, request)
+    found, common = _ranked(database, terms, request)
+    degraded = [f"not every memory with {term.written!r} was looked at" for term in common]
     keyword_ms = _ms_since(started)
     total = sum(hit.matches for hit in found.order)
     if found.order and found.strength < ranking.STRENGTH_FLOOR:
@@ -85,7 +89,7 @@ def find(database: Database, request: Request) -> Findings:
         return Findings([], total, keyword_ms, "below_floor", explanation, near)
     least_similarity = request.threshold or 0.0
     hits = [hit for hit in found.order if hit.similarity >= least_similarity]
-    result = Findings(hits[: request.limit], total, keyword_ms)
+    result = Findings(hits[: request.limit], total, keyword_ms, degraded=degraded)
     if len(result.hits) >= request.limit:
         return result
     if len(found.order) > len(hits):
@@ -111,24 +115,25 @@ def _explained(
     database: Database, terms: Sequence[keyword.Term], request: Request, result: Findings
 ) -> Findings:
     """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
-    if request.condition.is_narrowing:
-        anything = _ranked(database, terms, replace(request, condition=NOT_ARCHIVED))
+    if request.condition.is_narrowing or not result.hits:
+        anything, _ = _ranked(database, terms, replace(request, condition=EVERYTHING))
         kept = {hit.seq for hit in result.hits}
         left_out = [hit for hit in anything.order if hit.matches and hit.seq not in kept]
         if left_out:
+            why = "is left out by the filters" if request.condition.is_narrowing else "is archived"
             return replace(
                 result,
                 reason="few_matches" if result.hits else "filtered_out",
-                explanation=f"{len(left_out)} more match the query, but not the filters",
-                near=[(hit, "is left out by the filters") for hit in left_out[:NEAR_MISSES]],
+                explanation=f"of what matches the query, {len(left_out)} more: each {why}",
+                near=[(hit, why) for hit in left_out[:NEAR_MISSES]],
             )
     if result.hits:
-        words = f"only {len(result.hits)} memories have anything to do with the query"
+        words = f"only {len(result.hits)} memories match, or stand beside one that does"
         return replace(result, reason="few_matches", explanation=words)
     if database.row("SELECT 1 FROM memories LIMIT 1") is None:
         words = "this agent has no memories yet"
         return replace(result, reason="nothing_stored", explanation=words)
-    sought = ", ".join(term.word for term in terms[:10])
+    sought = ", ".join(term.written for term in terms[:10])
     words = f"no memory has any of these words or their forms: {sought}"
     return replace(result, reason="no_match", explanation=words)
 
@@ -161,7 +166,7 @@ def results_of(
             keyword_search_time_ms=findings.keyword_ms,
             filters_applied=_applied(filters),
             backend="file",
-            degraded=[],
+            degraded=list(findings.degraded),
             reason=findings.reason,
             explanation=findings.explanation,
             near_misses=[
@@ -191,17 +196,24 @@ def _match_type(scratchpad_reason: str | None) -> MatchType:
     return MatchType.SCRATCHPAD if scratchpad_reason == "stored" else MatchType.PROMOTED
 
 
-def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request) -> Ranking:
-    """Gather the candidates with all that ranking needs of them, and rank them."""
+def _ranked(
+    database: Database, terms: Sequence[keyword.Term], request: Request
+) -> tuple[Ranking, list[keyword.Term]]:
+    """Gather the candidates with all that ranking needs of them, and rank them.
+
+    Returns the terms, too, that are too common for all their matches to be looked at.
+    """
     condition = request.condition
     frequencies = keyword.frequencies(database, terms)
-    best = keyword.candidates(database, terms, frequencies, condition, limit=CANDIDATES)
+    best, left_out = keyword.candidates(
+        database, terms, frequencies, condition, needed=request.limit, limit=CANDIDATES
+    )
     if not best:
-        return Ranking([], 0.0)
+        return Ranking([], 0.0), left_out
     signals = {found.seq: found for found in records.signals(database, best, condition)}
     neighbours = records.neighbours(database, best)
     around = {
-        seq for center in best[:SURROUNDED] for seq in neighbours[center].values()
+        seq for center in best[:SURROUNDED] for seq in neighbours.get(center, {}).values()
     } - signals.keys()
     signals.update(
         (found.seq, found) for found in records.signals(database, list(around), condition)
@@ -215,7 +227,7 @@ def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request)
         for seq, found in signals.items()
     ]
     size = int(database.value("SELECT max(seq) FROM memories") or 0)
-    return ranking.rank(candidates, frequencies, size, request.rates)
+    return ranking.rank(candidates, frequencies, size, request.rates), left_out
 
 
 def _complete(neighbours: dict[int, dict[int, int]]) -> None:
@@ -231,7 +243,8 @@ def _candidate(
 ) -> Candidate:
     return Candidate(
         seq=found.seq,
-        session=found.session,
+        # Rows written by hand are of no common session, though they say the same word there.
+        session=f"{BY_HAND} {found.seq}" if found.session == BY_HAND else found.session,
         counts=words.counts,
         length=words.length,
         age_days=age_in_days(read_stored_time(found.timestamp), request.now),

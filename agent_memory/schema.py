@@ -87,11 +87,7 @@ def is_current(database: Database) -> bool:
     migration was edited after it was applied.
     """
     version = current_version(database)
-    if version > latest_version():
-        raise NewerSchema(
-            f"{database.path} was made by a newer agent-memory (schema {version}, this one knows"
-            f" {latest_version()}): run `pip install -U agent-memory`. The file was not touched"
-        )
+    refuse_newer(database.path, version)
     if version == 0:
         return False
     known = {migration.number: migration for migration in migrations()}
@@ -102,6 +98,15 @@ def is_current(database: Database) -> bool:
                 " install the version that made it"
             )
     return version == latest_version()
+
+
+def refuse_newer(path: Path, version: int) -> None:
+    """Raise ``NewerSchema`` for a version that only a newer library knows."""
+    if version > latest_version():
+        raise NewerSchema(
+            f"{path} was made by a newer agent-memory (schema {version}, this one knows"
+            f" {latest_version()}): run `pip install -U agent-memory`. The file was not touched"
+        )
 
 
 def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object]) -> None:

@@ -17,8 +17,9 @@ Result = TypeVar("Result")
 class MemoryStorage:
     """D's interface: ``await storage.store(…)``, ``search(…)``, ``get(…)``.
 
-    It takes what ``AgentMemory`` takes, and does its work in a thread, so that the event loop
-    never waits for the disk. Use it as an asynchronous context manager, or ``await close()``.
+    It takes what ``AgentMemory`` takes. The file is opened at once, in a millisecond; all else is
+    done in a thread, so that the event loop does not wait for the disk. Use it as an asynchronous
+    context manager, or ``await close()``.
     """
 
     def __init__(self, agent_id: str, **options: Any) -> None:  # noqa: ANN401 - AgentMemory's

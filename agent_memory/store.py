@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from agent_memory.errors import (
 )
 from agent_memory.filters import condition_of
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
-from agent_memory.models.memory import HistoryEntry, Memory
+from agent_memory.models.memory import HistoryEntry, Memory, new_memory_id
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
@@ -62,7 +63,13 @@ class Store:
         self._clock = clock
         self._promotion_threshold = promotion_threshold
         self._notes = NotesKeeper()
-        self._database = Database(path, create=create, read_only=read_only, synchronous=synchronous)
+        self._database = Database(
+            path,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+            refuse_version=schema.refuse_newer,
+        )
         try:
             self._prepare(agent_id or default_agent_id)
             self.agent_id = self._identified(agent_id)
@@ -102,23 +109,35 @@ class Store:
         self,
         memories: Sequence[Memory],
         *,
+        made_up: AbstractSet[str],
         is_list: bool = True,
         progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        """Store memories, all or none. One that is there already with the same content is kept.
+    ) -> list[str]:
+        """Store memories, all or none, and return their ids.
 
-        Raises ``ValidationError`` when an id is there with another content; it has the memory's
-        place, from 0, if ``is_list``.
+        One that is there already with the same content is kept. An id that was ``made_up`` is
+        replaced should it be taken. Raises ``ValidationError`` when another id is there with
+        another content; the error has the memory's place, from 0, if ``is_list``.
         """
         with self._writing() as now:
             seqs: list[int] = []
-            for done, memory in enumerate(memories, 1):
+            ids: list[str] = []
+            for done, given in enumerate(memories, 1):
+                memory = self._renamed(given) if given.id in made_up else given
+                ids.append(memory.id)
                 seq = self._insert(memory, at=(done - 1,) if is_list else ())
                 if seq is not None:
                     seqs.append(seq)
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             self._enter_scratchpad(seqs, "stored", now)
+            return ids
+
+    def _renamed(self, memory: Memory) -> Memory:
+        """Give a memory another id for as long as the one made up for it is taken."""
+        while records.exists(self._database, memory.id):
+            memory = memory.model_copy(update={"id": new_memory_id()})
+        return memory
 
     def _insert(self, memory: Memory, *, at: tuple[int, ...]) -> int | None:
         if not self.holds(memory, at=at):
@@ -193,11 +212,13 @@ class Store:
         with self._writing():
             return scratchpad.leave(self._database, self._seq(memory_id))
 
-    def set_config(self, config: AgentConfig) -> None:
-        """Write the agent's settings into the file."""
+    def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
+        """Write the agent's settings, changed, into the file and return them."""
         with self._writing():
+            config = change(agent.config(self._database))
             agent.set_config(self._database, config)
             scratchpad.evict(self._database, max_size=config.scratchpad_max_size)
+            return config
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[datetime]:
@@ -316,6 +337,7 @@ class Store:
         if problems and mend:
             with contextlib.suppress(StorageCorrupt), self._database.write():
                 integrity.repair(self._database, schema.objects())
+                agent.repair(self._database)
             left = {problem.detail for problem in self._problems()}
             problems = [
                 problem.model_copy(update={"repaired": problem.detail not in left})
@@ -330,6 +352,7 @@ class Store:
         try:
             with self._database.read():
                 problems += integrity.find_problems(self._database, schema.objects())
+                problems += agent.find_problems(self._database)
             with self._database.write():
                 problems += integrity.compare_index(self._database)
         except StorageCorrupt as error:

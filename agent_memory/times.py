@@ -58,6 +58,17 @@ def parse_time(text: str) -> datetime:
         ) from error
 
 
+def parse_end(text: str) -> datetime:
+    """Read the end of a span as ``parse_time`` does; a date alone ends with its day."""
+    moment = parse_time(text)
+    is_date = len(text.strip()) <= len("2026-01-28")
+    return shifted(moment, timedelta(days=1, microseconds=-1)) if is_date else moment
+
+
+def _read_end(value: object) -> object:
+    return parse_end(value) if isinstance(value, str) else _read_time(value)
+
+
 def _read_time(value: object) -> object:
     """Refuse numbers, which would be taken for seconds since 1970."""
     if isinstance(value, str):
@@ -69,6 +80,8 @@ def _read_time(value: object) -> object:
 
 UtcDatetime = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(to_utc)]
 """A field that takes a time, or ISO 8601 text, and holds it in UTC."""
+UtcEnd = Annotated[datetime, BeforeValidator(_read_end), AfterValidator(to_utc)]
+"""The same for the end of a span: a date alone ends with its day."""
 
 
 def read_stored_time(text: str) -> datetime:

@@ -1,6 +1,6 @@
 """Recall of the evidence on LoCoMo conversations, which stay where they are: give their path.
 
-    python bench/locomo.py PATH/dev.json
+    python -m bench.locomo PATH/dev.json
 
 Every turn (or every observation) of a conversation is stored as a memory of one agent; then each
 question is searched for, in order, and recall@k is the share of its evidence among the first k

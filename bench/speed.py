@@ -1,7 +1,7 @@
 """How long each verb takes, and how that grows with the memories stored.
 
-    python bench/speed.py                     1,000, 10,000 and 100,000 memories
-    python bench/speed.py --sizes 1000        a short one
+    python -m bench.speed                     1,000, 10,000 and 100,000 memories
+    python -m bench.speed --sizes 1000        a short one
 
 Times are milliseconds: the middle (p50), and what 95 and 99 of 100 stay below. Every store is
 durable (synchronous=FULL). As yardsticks, in the same run, on the same disk and file system: one
@@ -79,10 +79,10 @@ def measure(size: int, rounds: int) -> None:
             measure_searches(memory, size, questions)
             report(size, "context", timed(lambda _: memory.context(), range(100)))
             report(size, "count", timed(lambda _: memory.count(), range(20)))
-            used = memory.path.stat().st_size
             measure_yardsticks(memory.path, size, questions)
         report(size, "open and close", timed(lambda _: reopen(folder), range(50)))
         report(size, "cold `agent-memory search`", timed(cold_search(folder), questions[:20]))
+        used = AgentMemory.agents(folder)[0].storage_size_mb * 1e6
         print(
             f"{size:>8,}  {'bytes a memory':34}{used / (size + len(questions)):10.0f}", flush=True
         )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Final, cast
 
 import click
 
-from agent_memory.cli.options import Session
+from agent_memory.cli.options import ExitCode, Session
 from agent_memory.cli.render import fail
 from agent_memory.errors import (
     AgentMemoryError,
@@ -22,19 +23,6 @@ from agent_memory.errors import (
 )
 
 _DEBUG_HINT: Final = "this is a fault of agent-memory: run it again with --debug and report it"
-
-
-class ExitCode(IntEnum):
-    """What the command's exit codes mean."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    NOT_FOUND = 3
-    INVALID = 4
-    STORAGE = 5
-    PROBLEMS_FOUND = 6
-    INTERRUPTED = 130
 
 
 _EPILOG = """\b
@@ -62,6 +50,7 @@ _COMMANDS: Final = {
     "history": "read",
     "agents": "admin",
     "info": "admin",
+    "configure": "admin",
     "check": "admin",
     "backup": "admin",
     "completion": "admin",
@@ -113,6 +102,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Every error ends here."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
+    _print_whatever_comes()
     try:
         result = cli.main(args=words, prog_name="agent-memory", standalone_mode=False)
         sys.stdout.flush()
@@ -122,8 +112,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone, as `head` does: nothing more to say
+    except (BrokenPipeError, SystemExit):
+        # The reader has gone, as `head` does: nothing more to say. (click 8.5 exits with 1 then, and
+        # for nothing else in this mode.)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except AgentMemoryError as error:
         if debug:
@@ -136,6 +128,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         click.echo(f"Error: {type(error).__name__}: {error} ({_DEBUG_HINT})", err=True)
         return ExitCode.FAILED
     return int(result or 0)
+
+
+def _print_whatever_comes() -> None:
+    """Let a terminal or file that knows no UTF-8 show what it cannot write as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _exit_code(error: AgentMemoryError) -> ExitCode:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import click
 
 from agent_memory import AgentMemory
-from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.options import ExitCode, Session, json_option
 from agent_memory.cli.render import agents_text, details_text, emit
 
 
@@ -41,6 +42,34 @@ def info(session: Session, /) -> None:
 
 
 @click.command()
+@click.argument("name", required=False)
+@click.argument("value", required=False)
+@json_option
+@click.pass_obj
+def configure(session: Session, /, name: str | None, value: str | None) -> None:
+    """Show an agent's settings, or change one. VALUE is JSON, or a plain text.
+
+    \b
+    Examples:
+      agent-memory --agent bob configure
+      agent-memory --agent bob configure scratchpad_max_size 30
+      agent-memory --agent bob configure categories '["incident", "contact"]'
+    """
+    if name is not None and value is None:
+        raise click.UsageError(f"give {name} a value")
+    with session.open() as memory:
+        settings = memory.configure(**({} if name is None else {name: _read(value or "")}))
+    emit(settings, text=details_text(settings), as_json=session.json)
+
+
+def _read(value: str) -> object:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+@click.command()
 @click.option("--repair", is_flag=True, help="Mend what can be mended; nothing is thrown away.")
 @json_option
 @click.pass_obj
@@ -64,7 +93,7 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
     lines.append(f"{count} memories, {'sound' if report.ok else 'NOT sound'}")
     emit({**report.model_dump(), "ok": report.ok}, text="\n".join(lines), as_json=session.json)
     if not report.ok:
-        context.exit(6)
+        context.exit(ExitCode.PROBLEMS_FOUND)
 
 
 @click.command()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum
 from typing import Any, Final, TypeVar
 
 import click
@@ -19,12 +20,25 @@ from agent_memory import (
     StorageUnavailable,
     database_path,
 )
-from agent_memory.times import now_utc, parse_time, shifted
+from agent_memory.times import now_utc, parse_end, parse_time, shifted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+class ExitCode(IntEnum):
+    """What the command's exit codes mean."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    INVALID = 4
+    STORAGE = 5
+    PROBLEMS_FOUND = 6
+    INTERRUPTED = 130
 
 
 @dataclass
@@ -83,13 +97,9 @@ class Moment(click.ParamType[datetime]):
         if match := _SPAN.fullmatch(text.strip()):
             return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
         try:
-            moment = parse_time(text)
+            return parse_end(text) if self.ends else parse_time(text)
         except ValueError as error:
             self.fail(f"{error}, or 7d for seven days ago", param, ctx)
-        is_date = re.fullmatch(r"\d{4}-\d\d-\d\d", text.strip()) is not None
-        if self.ends and is_date:
-            return shifted(moment, timedelta(days=1, microseconds=-1))
-        return moment
 
 
 class JsonObject(click.ParamType[dict[str, Any]]):

@@ -10,7 +10,7 @@ import click
 from agent_memory import AgentMemory, MemoryNotFound, ValidationError
 from agent_memory.cli.options import Session, description_options, json_option
 from agent_memory.cli.render import details_text, emit
-from agent_memory.interchange.jsonl import Line, read_lines
+from agent_memory.interchange.jsonl import read_lines
 
 
 @click.command()
@@ -34,18 +34,23 @@ def store(
       agent-memory --agent bob store --jsonl notes.jsonl
 
     A line of --jsonl is an object with a "content" and any of: category, tags, kind, importance,
-    session_id, user_id, run_id, memory_type, timestamp, task_metadata, metadata, id. All lines are
-    stored in one transaction, or, if one is wrong, none.
+    session_id, user_id, run_id, memory_type, timestamp, task_metadata, metadata, id. Options hold
+    for every line that does not say otherwise. All lines are stored in one transaction, or, if one
+    is wrong, none.
     """
     if (content is None) == (jsonl is None):
         raise click.UsageError("give a CONTENT, '-' for stdin, or --jsonl FILE")
     given = {name: value for name, value in options.items() if value not in (None, ())}
+    if jsonl is None and skip_bad:
+        raise click.UsageError("--skip-bad goes with --jsonl")
+    if jsonl is not None and "id" in given:
+        raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
     with session.open(create=True, session_id=given.pop("session_id", None)) as memory:
         if jsonl is None:
             memory_id = memory.store(_content(content), **given)
             emit({"memory_id": memory_id}, text=memory_id, as_json=session.json)
         else:
-            _store_lines(session, memory, jsonl, skip_bad=skip_bad)
+            _store_lines(session, memory, jsonl, defaults=given, skip_bad=skip_bad)
 
 
 def _content(argument: str | None) -> str:
@@ -58,16 +63,22 @@ def _content(argument: str | None) -> str:
 
 
 def _store_lines(
-    session: Session, /, memory: AgentMemory, file: BinaryIO, *, skip_bad: bool
+    session: Session,
+    memory: AgentMemory,
+    file: BinaryIO,
+    *,
+    defaults: dict[str, Any],
+    skip_bad: bool,
 ) -> None:
     """Store a JSONL file in one transaction."""
     items: list[dict[str, Any]] = []
     skipped: list[dict[str, Any]] = []
     taken: dict[str, str] = {}
     for line in read_lines(file):
-        reason = line.error or _fault(memory, line, taken)
+        item = {**defaults, **line.item}
+        reason = line.error or _fault(memory, item, taken)
         if reason is None:
-            items.append(line.item)
+            items.append(item)
         elif skip_bad:
             click.echo(f"line {line.number} was left out: {reason}", err=True)
             skipped.append({"line": line.number, "reason": reason})
@@ -83,15 +94,15 @@ def _store_lines(
     emit({"memory_ids": ids, "skipped": skipped}, text=text, as_json=session.json)
 
 
-def _fault(memory: AgentMemory, line: Line, taken: dict[str, str]) -> str | None:
-    """Say what is wrong with a line; ``taken`` has the content of each id seen so far."""
+def _fault(memory: AgentMemory, item: dict[str, Any], taken: dict[str, str]) -> str | None:
+    """Say what is wrong with an item; ``taken`` has the content of each id seen so far."""
     try:
-        memory.validate(line.item)
+        memory.validate(item)
     except ValidationError as error:
         return str(error)
-    content = line.item["content"]
-    if "id" in line.item and taken.setdefault(line.item["id"], content) != content:
-        return f"id: {line.item['id']!r} has another content in an earlier line"
+    content = item["content"]
+    if "id" in item and taken.setdefault(item["id"], content) != content:
+        return f"id: {item['id']!r} has another content in an earlier line"
     return None
 
 
@@ -130,11 +141,11 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
       agent-memory --agent bob forget mem-a3f2c1b4e5d6 --yes
     """
     with session.open() as memory:
-        if not yes:
-            click.confirm(f"Delete {len(memory_ids)} memories?", abort=True, err=True)
         for memory_id in memory_ids:
             if memory.get(memory_id) is None:
                 raise MemoryNotFound(memory_id)
+        if not yes and not click.confirm(f"Delete {len(memory_ids)} memories?", err=True):
+            raise click.ClickException("nothing was deleted")
         deleted = [memory.delete(memory_id) for memory_id in dict.fromkeys(memory_ids)]
         text = "\n".join(f"forgot {gone.id}" for gone in deleted)
         emit({"deleted": deleted}, text=text, as_json=session.json)

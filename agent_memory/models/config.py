@@ -27,10 +27,12 @@ DEFAULT_CAPTURE_PATTERNS: Final = (
 
 
 class MemoryToolConfig(Record):
-    """How memories are stored and searched. What is not given is taken from the agent's file.
+    """How memories are stored and searched.
 
-    ``similarity_threshold`` is the share of a query's best similarity that a good answer has.
-    ``freshness_decay_rate`` is per day, ``access_boost_rate`` per access.
+    ``similarity_threshold``, when it is set here or in the agent's file, is the least similarity
+    (0 to 1) of a hit; unset, B's gate decides, as a share of the best similarity of each query.
+    ``freshness_decay_rate`` is per day, ``access_boost_rate`` per access. What is about embeddings,
+    migration and caching has no effect on keyword search.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -44,7 +44,7 @@ def _known_category(category: str, info: ValidationInfo) -> str:
         raise ValueError(
             f"{category!r:.80} is not a category: use one of"
             f" {', '.join(sorted(_CATEGORIES | set(added)))},"
-            " or add your own to the agent's configuration as `categories`"
+            " or add your own: `configure categories '[\"incident\"]'`"
         )
     return str(category)
 
@@ -105,6 +105,7 @@ class MemoryChanges(Record):
     timestamp: UtcDatetime = Field(default_factory=now_utc)
     task_metadata: TaskMetadata | None = None
     metadata: Metadata = Field(default_factory=dict)
+    archived: bool = False
 
 
 class Memory(Record):

@@ -7,18 +7,18 @@ from pydantic import ConfigDict, Field
 
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime
+from agent_memory.times import UtcDatetime, UtcEnd
 from agent_memory.validation import Tags, Text
 from agent_memory.vocabulary import Importance, MatchType, MemoryKind, MemoryType
 
 
 class DateRange(Record):
-    """From ``start`` to ``end``, both included, either open (C)."""
+    """From ``start`` to ``end``, both included, either open (C). A date alone ends with its day."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: UtcDatetime | None = None
-    end: UtcDatetime | None = None
+    end: UtcEnd | None = None
 
 
 class SearchFilters(Record):

@@ -100,6 +100,7 @@ KEYS = {
     "info": {"agent_id", "memory_count", "path", "schema_version", "stats", "config"},
     "check": {"ok", "path", "memory_count", "problems"},
     "backup": {"path"},
+    "configure": {"scratchpad_max_size", "categories", "similarity_threshold"},
     "forget": {"deleted"},
 }
 

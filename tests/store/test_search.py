@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from conftest import NOW, Clock
 
-from agent_memory import AgentMemory, Memory, ValidationError
+from agent_memory import AgentMemory, Memory, ValidationError, keyword
 
 Visitor = Callable[[Path, str], str]
 
@@ -156,12 +156,34 @@ def test_fewer_hits_than_asked_for_are_explained(memory: AgentMemory) -> None:
     assert "1" in how.explanation
 
 
-def test_one_word_of_very_many_is_no_answer(memory: AgentMemory) -> None:
-    (memory_id,) = store_apart(memory, "walnut")
-    results = memory.search("walnut " + " ".join(f"word{n}" for n in range(40)))
+MANY_WORDS = " ".join(f"word{n}" for n in range(40))
+
+
+def test_one_common_word_of_very_many_is_no_answer(memory: AgentMemory) -> None:
+    ids = store_apart(memory, *(f"walnut {n}" for n in range(200)))
+    results = memory.search(f"walnut {MANY_WORDS}")
     assert list(results) == []
     assert results.search_metadata.reason == "below_floor"
-    assert [miss.memory_id for miss in results.search_metadata.near_misses] == [memory_id]
+    assert {miss.memory_id for miss in results.search_metadata.near_misses} <= set(ids)
+
+
+def test_one_rare_word_is_an_answer_to_a_whole_message(memory: AgentMemory) -> None:
+    (memory_id,) = store_apart(memory, "Prefer PostgreSQL for new projects")
+    assert memory.search(f"PostgreSQL {MANY_WORDS}")[0].memory.id == memory_id
+
+
+def test_a_rare_word_does_not_keep_those_with_a_common_one_out(
+    memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyword, "SCAN_BUDGET", 50)
+    monkeypatch.setattr(keyword, "FILTERED_SCAN_BUDGET", 50)
+    store_apart(memory, *(f"project status item {n}" for n in range(300)), "zebra crossing")
+    results = memory.search("zebra project", limit=5)
+    assert len(results) == 5
+    assert results[0].memory.content == "zebra crossing"
+    assert "project" in results.search_metadata.degraded[0]
+    wanted = memory.get(memory.store("project of one user", user_id="ann"))
+    assert [hit.memory for hit in memory.search("zebra project", user_id="ann")] == [wanted]
 
 
 # The threshold of the user ------------------------------------------------------------------------

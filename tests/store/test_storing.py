@@ -444,3 +444,15 @@ def test_the_id_of_a_deleted_memory_may_be_used_again(memory: AgentMemory) -> No
     assert stored is not None
     assert (stored.content, stored.version) == ("second", 1)
     assert [hit.memory.content for hit in memory.search("first second")] == ["second"]
+
+
+def test_an_id_that_was_made_up_twice_is_made_anew(
+    memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_memory.memory.new_memory_id", lambda: "mem-000000000000")
+    first = memory.store("one")
+    second = memory.store("two")
+    third = memory.store("one")
+    assert first == "mem-000000000000"
+    assert len({first, second, third}) == 3
+    assert memory.count() == 3
