@@ -95,17 +95,17 @@ def test_a_newer_file_is_not_touched_at_all(root: Path, visitor: Visitor) -> Non
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda open, _: open("bob", root=5),
-        lambda open, root: open("bob", root=root, session_id=5),
-        lambda open, root: open("bob", root=root, clock=lambda: "noon").store("x"),
-        lambda open, root: open("bob", root=root).backup(123),
-        lambda open, root: open("bob", root=root).store_many(None),
-        lambda open, root: open("bob", root=root).store_many("text"),
-        lambda open, root: open("bob", root=root).search("x", since=5),
-        lambda open, root: open("bob", root=root).search("x", now=5),
-        lambda open, root: open("bob", root=root).search(None),
-        lambda open, root: open("bob", root=root).search("x", tags_match="bogus"),
-        lambda open, root: open("bob", root=root).search(
+        lambda make, _: make("bob", root=5),
+        lambda make, root: make("bob", root=root, session_id=5),
+        lambda make, root: make("bob", root=root, clock=lambda: "noon").store("x"),
+        lambda make, root: make("bob", root=root).backup(123),
+        lambda make, root: make("bob", root=root).store_many(None),
+        lambda make, root: make("bob", root=root).store_many("text"),
+        lambda make, root: make("bob", root=root).search("x", since=5),
+        lambda make, root: make("bob", root=root).search("x", now=5),
+        lambda make, root: make("bob", root=root).search(None),
+        lambda make, root: make("bob", root=root).search("x", tags_match="bogus"),
+        lambda make, root: make("bob", root=root).search(
             "x", filters={"custom_filters": {"a" + ".b" * 69: 1}}
         ),
     ],
