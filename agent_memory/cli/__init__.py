@@ -113,8 +113,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (BrokenPipeError, SystemExit):
-        # The reader has gone, as `head` does: nothing more to say. (click exits with 1 then, and for
-        # nothing else in this mode.)
+        # The reader has gone, as `head` does: nothing more to say. (click exits with 1 then, and
+        # for nothing else in this mode.)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except AgentMemoryError as error:
