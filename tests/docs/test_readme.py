@@ -87,3 +87,8 @@ def test_the_notes_are_json_lines_with_ids_of_their_own() -> None:
     lines = (CHECKOUT / "bench" / "notes.jsonl").read_text(encoding="utf-8").splitlines()
     ids = [json.loads(line)["id"] for line in lines]
     assert len(set(ids)) == len(lines) == 20
+
+
+def test_the_figures_are_filled_in() -> None:
+    assert re.findall(r"\b[A-Z]+_TABLE\b", README) == []
+    assert "100,000" in README
