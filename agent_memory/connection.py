@@ -130,7 +130,10 @@ class Database:
         self._notice_fork()
         with self._lock, _translated(self.path):
             if self._depth:
-                raise AgentMemoryError("transactions do not nest: this is a fault of the library")
+                raise AgentMemoryError(
+                    "this thread is inside a transaction of the same memory: a callback, such as"
+                    " `progress`, must not use the memory that calls it"
+                )
             if begin == "BEGIN IMMEDIATE":
                 self._notice_replaced_file()
             connection = self._live()

@@ -83,9 +83,16 @@ def _column_conditions(filters: SearchFilters) -> list[Condition]:
 def _tag_conditions(filters: SearchFilters) -> list[Condition]:
     if not filters.tags:
         return []
-    has_tag = "EXISTS (SELECT 1 FROM memory_tags AS t WHERE t.seq = m.seq AND t.tag = ?)"
-    each = [Condition(has_tag, (tag,)) for tag in filters.tags]
+    each = [_has_tag(tag) for tag in filters.tags]
     return [_joined(each, " AND " if filters.tags_match == "all" else " OR ", empty=EVERYTHING)]
+
+
+def _has_tag(tag: str) -> Condition:
+    # SQLite leaves capitals outside ASCII as a program other than this one wrote them.
+    same, value = ("t.tag = ?", tag) if tag.isascii() else ("casefold(t.tag) = ?", tag.casefold())
+    return Condition(
+        f"EXISTS (SELECT 1 FROM memory_tags AS t WHERE t.seq = m.seq AND {same})", (value,)
+    )
 
 
 def _joined(parts: list[Condition], word: str, *, empty: Condition) -> Condition:

@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 from conftest import Ran
 
-from agent_memory import AgentMemory, ConfigurationError, NewerSchema, ValidationError
+from agent_memory import (
+    AgentMemory,
+    AgentMemoryError,
+    ConfigurationError,
+    NewerSchema,
+    ValidationError,
+)
 
 Visitor = Callable[[Path, str], str]
 
@@ -175,3 +181,21 @@ def test_what_is_archived_is_said_to_be(memory: AgentMemory) -> None:
     assert list(results) == []
     assert results.search_metadata.reason == "filtered_out"
     assert results.search_metadata.near_misses[0].reason == "is archived"
+
+
+def test_a_tag_in_capitals_that_was_written_by_hand_is_found(root: Path, visitor: Visitor) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        visitor(
+            memory.path, """INSERT INTO memories (content, tags) VALUES ('walnut', '["ÉCOLE"]')"""
+        )
+        for tag in ("ÉCOLE", "école"):
+            assert len(memory.search("walnut", tags=[tag])) == 1
+
+
+def test_a_callback_that_uses_the_memory_is_told_not_to(memory: AgentMemory) -> None:
+    def search(_done: int, _all: int) -> None:
+        memory.search("x")
+
+    with pytest.raises(AgentMemoryError, match="progress"):
+        memory.store_many([{"content": "x"}], progress=search)
+    assert memory.count() == 0
