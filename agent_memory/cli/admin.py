@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, CheckReport, Problem, StorageCorrupt
 from agent_memory.cli.options import ExitCode, Session, json_option
 from agent_memory.cli.render import agents_text, details_text, emit
 
@@ -81,10 +81,14 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
     Example:
       agent-memory --agent bob check --repair
     """
-    with session.open() as memory:
-        if sys.stderr.isatty():
-            click.echo("reading every page of the file…", err=True)  # 1.5 s for 100,000 memories
-        report = memory.check(repair=repair)
+    try:
+        with session.open() as memory:
+            if sys.stderr.isatty():
+                click.echo("reading every page of the file…", err=True)  # 1.5 s for 100,000
+            report = memory.check(repair=repair)
+    except StorageCorrupt as error:  # it cannot even be opened
+        damage = Problem(kind="damaged_file", detail=str(error))
+        report = CheckReport(path=str(session.path()), memory_count=None, problems=[damage])
     lines = [
         f"{problem.kind}: {problem.detail}{' (repaired)' if problem.repaired else ''}"
         for problem in report.problems

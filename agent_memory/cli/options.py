@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -53,22 +54,26 @@ class Session:
 
     def open(self, *, create: bool = False, session_id: str | None = None) -> AgentMemory:
         """Open the memory that is meant. Only a command that stores makes a new one."""
+        path = self.path()
         if self.db is not None:
-            return AgentMemory.open(
-                self.db, agent_id=self.agent, create=create, session_id=session_id
-            )
-        if not self.agent:
-            raise MissingAgentIdentity(
-                "which agent? Give `agent-memory --agent ID …` or set AGENT_MEMORY_AGENT;"
-                " `agent-memory agents` lists those that there are"
-            )
-        path = database_path(self.agent, self.root)
+            return AgentMemory.open(path, agent_id=self.agent, create=create, session_id=session_id)
         if not create and not path.exists():
             raise StorageUnavailable(
                 f"agent {self.agent!r} has no memories yet: there is no {path}."
                 " `agent-memory store` makes it; `agent-memory agents` lists those that there are"
             )
-        return AgentMemory(self.agent, root=self.root, create=create, session_id=session_id)
+        return AgentMemory(self.agent or "", root=self.root, create=create, session_id=session_id)
+
+    def path(self) -> Path:
+        """Return the file that is meant."""
+        if self.db is not None:
+            return Path(self.db)
+        if not self.agent:
+            raise MissingAgentIdentity(
+                "which agent? Give `agent-memory --agent ID …` or set AGENT_MEMORY_AGENT;"
+                " `agent-memory agents` lists those that there are"
+            )
+        return database_path(self.agent, self.root)
 
 
 def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -199,3 +199,14 @@ def test_a_callback_that_uses_the_memory_is_told_not_to(memory: AgentMemory) -> 
     with pytest.raises(AgentMemoryError, match="progress"):
         memory.store_many([{"content": "x"}], progress=search)
     assert memory.count() == 0
+
+
+def test_check_tells_of_a_file_that_cannot_be_opened(root: Path, cli: Callable[..., Ran]) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("walnut")
+    half = memory.path.read_bytes()
+    memory.path.write_bytes(half[: len(half) // 2])
+    done = cli("--agent", "bob", "check", "--json")
+    assert done.code == 6
+    assert done.data["ok"] is False
+    assert done.data["problems"][0]["kind"] == "damaged_file"
