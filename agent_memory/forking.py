@@ -1,8 +1,8 @@
 """Forking with open databases: nobody is inside SQLite at that moment, and the child starts anew.
 
 A thread that is inside SQLite while another forks leaves SQLite's own locks held in the child for
-ever: a store from there hung in one of a few hundred forks. So a fork first waits for every
-database's lock, as ``logging`` does for its own.
+ever: a store from there was seen to hang. So a fork first waits for every database's lock, as
+``logging`` does for its own.
 """
 
 from __future__ import annotations
