@@ -59,6 +59,12 @@ def condition_of(filters: SearchFilters, *, agent_id: str) -> Condition:
     return _joined(parts, " AND ", empty=EVERYTHING)
 
 
+def scope_of(filters: SearchFilters, *, agent_id: str) -> Condition:
+    """Return the part of the filters that says whose memories may be seen at all."""
+    named = {name: getattr(filters, name) for name in ("user_id", "run_id", "agent_id")}
+    return condition_of(SearchFilters.model_construct(**named, archived=None), agent_id=agent_id)
+
+
 def _column_conditions(filters: SearchFilters) -> list[Condition]:
     parts = [
         Condition(f"m.{column} = ?", (str(value),))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent_memory import keyword, ranking, records
 from agent_memory.connection import Database
-from agent_memory.filters import EVERYTHING, Condition
+from agent_memory.filters import Condition
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import (
     MemorySearchResult,
@@ -58,12 +58,14 @@ class Findings:
 class Request:
     """What is searched for, and how.
 
-    ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any; ``uncounted``
-    has accesses that are not in the file yet, by row number.
+    ``scope`` is the part of ``condition`` that says whose memories may be seen at all, in near
+    misses too. ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any;
+    ``uncounted`` has accesses that are not in the file yet, by row number.
     """
 
     query: str
     condition: Condition
+    scope: Condition
     limit: int
     threshold: float | None
     rates: Rates
@@ -116,7 +118,7 @@ def _explained(
 ) -> Findings:
     """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
     if request.condition.is_narrowing or not result.hits:
-        anything, _ = _ranked(database, terms, replace(request, condition=EVERYTHING))
+        anything, _ = _ranked(database, terms, replace(request, condition=request.scope))
         kept = {hit.seq for hit in result.hits}
         left_out = [hit for hit in anything.order if hit.matches and hit.seq not in kept]
         if left_out:

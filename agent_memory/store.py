@@ -29,7 +29,7 @@ from agent_memory.errors import (
     StorageError,
     ValidationError,
 )
-from agent_memory.filters import condition_of
+from agent_memory.filters import condition_of, scope_of
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
 from agent_memory.models.memory import HistoryEntry, Memory, new_memory_id
 from agent_memory.models.scratchpad import Promotion
@@ -266,9 +266,10 @@ class Store:
         """Find the memories that answer a query, best first, and say how it went."""
         started = time.perf_counter()
         condition = condition_of(filters, agent_id=self.agent_id)
+        scope = scope_of(filters, agent_id=self.agent_id)
         with self._database.read():
             request = Request(
-                query, condition, limit, threshold, rates, now, self._notes.accesses()
+                query, condition, scope, limit, threshold, rates, now, self._notes.accesses()
             )
             findings = retrieval.find(self._database, request)
             memories = records.get_many(self._database, findings.seqs(), agent_id=self.agent_id)
