@@ -33,14 +33,13 @@ def test_a_new_file_is_opened_while_another_program_reads_it(tmp_path: Path) -> 
     """The switch to the write-ahead log needs the file for itself, and SQLite does not wait."""
     path = tmp_path / "m.db"
     path.touch(0o600)
-    reader = subprocess.Popen(
-        [sys.executable, "-c", _READS_FOR_A_WHILE, str(path)], stdout=subprocess.PIPE, text=True
-    )
-    assert reader.stdout is not None
-    assert reader.stdout.readline() == "reading\n"
-    with AgentMemory.open(path) as memory:
-        assert memory.get(memory.store("after the wait")) is not None
-    assert reader.wait(30) == 0
+    words = [sys.executable, "-c", _READS_FOR_A_WHILE, str(path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "reading\n"
+        with AgentMemory.open(path) as memory:
+            assert memory.get(memory.store("after the wait")) is not None
+    assert reader.returncode == 0
 
 
 def test_a_write_holds_the_lock_from_its_start(root: Path) -> None:
