@@ -8,14 +8,13 @@ from pathlib import Path
 
 from agent_memory import AgentMemory
 
-_READS_FOR_A_WHILE = """
+_HOLDS_THE_LOCK = """
 import sqlite3, sys, time
 c = sqlite3.connect(sys.argv[1], isolation_level=None)
-c.execute("BEGIN")
-c.execute("SELECT count(*) FROM sqlite_master").fetchone()
-print("reading", flush=True)
+c.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
 time.sleep(0.5)
-c.execute("COMMIT")
+c.execute("ROLLBACK")
 """
 
 _TRIES_TO_WRITE = """
@@ -29,14 +28,14 @@ except sqlite3.OperationalError as error:
 """
 
 
-def test_a_new_file_is_opened_while_another_program_reads_it(tmp_path: Path) -> None:
-    """The switch to the write-ahead log needs the file for itself, and SQLite does not wait."""
+def test_a_new_file_is_opened_while_another_program_has_its_lock(tmp_path: Path) -> None:
+    """SQLite does not wait for the lock when it switches to the write-ahead log: we must."""
     path = tmp_path / "m.db"
     path.touch(0o600)
-    words = [sys.executable, "-c", _READS_FOR_A_WHILE, str(path)]
+    words = [sys.executable, "-c", _HOLDS_THE_LOCK, str(path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
-        assert reader.stdout.readline() == "reading\n"
+        assert reader.stdout.readline() == "locked\n"
         with AgentMemory.open(path) as memory:
             assert memory.get(memory.store("after the wait")) is not None
     assert reader.returncode == 0
