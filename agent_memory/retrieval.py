@@ -136,7 +136,8 @@ def _explained(
         words = "this agent has no memories yet"
         return replace(result, reason="nothing_stored", explanation=words)
     sought = ", ".join(term.written for term in terms[:10])
-    words = f"no memory has any of these words or their forms: {sought}"
+    whose = " of this user, run or agent" if request.scope.is_narrowing else ""
+    words = f"no memory{whose} has any of these words or their forms: {sought}"
     return replace(result, reason="no_match", explanation=words)
 
 

@@ -173,7 +173,8 @@ def test_the_real_program_takes_odd_queries_too(
     ("words", "reason"),
     [
         (["zeppelin"], "no_match"),
-        (["walnut", "--user", "nobody"], "filtered_out"),
+        (["walnut", "--session", "nobody"], "filtered_out"),
+        (["walnut", "--user", "nobody"], "no_match"),  # of this user: others are not spoken of
         ([], "empty_query"),
     ],
 )

@@ -15,6 +15,7 @@ def test_near_misses_stay_within_the_scope(memory: AgentMemory, filters: dict[st
     assert results.search_metadata.near_misses == []
     assert "walnut is" not in results.model_dump_json()
     assert results.search_metadata.reason == "no_match"
+    assert "of this user, run or agent" in (results.search_metadata.explanation or "")
 
 
 def test_other_filters_do_say_what_they_left_out(memory: AgentMemory) -> None:
