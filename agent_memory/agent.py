@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import ValidationError as PydanticValidationError
 
@@ -89,6 +89,34 @@ def count_promotions(database: Database, promotions: int) -> None:
         database.run(
             "UPDATE agent SET scratchpad_promotions = scratchpad_promotions + ?", (promotions,)
         )
+
+
+def count_embeddings(database: Database, embeddings: int) -> None:
+    """Add to the number of vectors that were made."""
+    if embeddings:
+        database.run(
+            "UPDATE agent SET embeddings_generated = embeddings_generated + ?", (embeddings,)
+        )
+
+
+def set_backend(
+    database: Database,
+    backend: Literal["file", "vector"],
+    *,
+    migration: MigrationInfo,
+    now: datetime,
+) -> None:
+    """Write down how memories are searched from now on, and how it came to that."""
+    moved = format_time(now) if backend == "vector" else None
+    database.run(
+        "UPDATE agent SET storage_backend = ?, migration_date = ?, migration = ?",
+        (backend, moved, to_json(migration.model_dump(exclude_none=True))),
+    )
+
+
+def migration(database: Database) -> MigrationInfo:
+    """Return how the last move went, as far as there was one."""
+    return _read_migration(database.value("SELECT migration FROM agent")) or MigrationInfo()
 
 
 def metadata(database: Database, *, memory_count: int) -> AgentMetadata:

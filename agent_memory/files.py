@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
-from agent_memory.errors import StorageUnavailable
+from agent_memory.errors import StorageLocked, StorageUnavailable
 
 
 def create_private_file(path: Path) -> None:
@@ -57,3 +58,40 @@ def sync_to_disk(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, busy: str) -> Iterator[None]:
+    """Hold a lock between processes, and between the threads of one; the body runs with it.
+
+    The lock is the system's, on a file of its own, so that it ends with the process, however that
+    ends. Raises ``StorageLocked`` with the text ``busy`` when somebody has it.
+    """
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            _lock(handle, path, busy)
+            # Whoever had it may have deleted the file meanwhile: that lock would lock nobody out.
+            if not path.exists() or path.stat().st_ino != os.fstat(handle).st_ino:
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int, path: Path, busy: str) -> None:
+    try:
+        if os.name == "posix":
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt  # noqa: PLC0415 - only on Windows
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError as error:
+        raise StorageLocked(f"{busy} ({path})") from error

@@ -31,6 +31,11 @@ class Condition:
         """Tell whether it can leave out more than archived memories."""
         return self.sql not in (EVERYTHING.sql, NOT_ARCHIVED.sql)
 
+    @property
+    def leaves_out_archived(self) -> bool:
+        """Tell whether no archived memory can meet it."""
+        return NOT_ARCHIVED.sql in self.sql
+
 
 EVERYTHING: Final = Condition("1")
 _NOTHING: Final = Condition("0")

@@ -10,10 +10,12 @@ from uuid import uuid4
 
 from pydantic import ValidationError as PydanticValidationError
 
+from agent_memory.embedders import EmbedderSpec
 from agent_memory.errors import ValidationError
+from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.record import Record
 from agent_memory.models.search import SearchFilters
-from agent_memory.paths import SESSION_VARIABLE
+from agent_memory.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 from agent_memory.times import parse_end, parse_time, to_utc
 from agent_memory.validation import clean_label
 
@@ -113,6 +115,20 @@ def similarity(threshold: float) -> float:
     if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
         raise ValidationError.of("similarity_threshold", "must be 0 to 1", threshold)
     return threshold
+
+
+def embedder_spec(given: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
+    """Return which embedder is wanted: given, else from the environment, else the file's."""
+    if given != "auto":
+        return given
+    named = os.environ.get(EMBEDDER_VARIABLE)
+    if named:
+        return named
+    return (
+        f"openai:{config.embedding_model}"
+        if "embedding_model" in config.model_fields_set
+        else given
+    )
 
 
 def session_name(given: str | None) -> str:

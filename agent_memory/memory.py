@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel
 
 from agent_memory import inputs, paths
 from agent_memory.context import render_context
 from agent_memory.directory import list_agents
+from agent_memory.embedders import EmbedderSpec, EmbeddingUsage
 from agent_memory.errors import ConfigurationError, ValidationError
-from agent_memory.inputs import Clock, Time, joined_filters, validated
+from agent_memory.inputs import Time, joined_filters, validated
+from agent_memory.lifecycle import OpenMemory
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
-from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
+from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.memory import (
     HistoryEntry,
     Memory,
@@ -25,15 +25,15 @@ from agent_memory.models.memory import (
     MemoryInput,
     new_memory_id,
 )
+from agent_memory.models.migration import MigrationPlan, MigrationProgress
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
-from agent_memory.store import Store
-from agent_memory.times import now_utc, to_utc
+from agent_memory.rebuild import rebuild
 from agent_memory.vocabulary import MAX_SEARCH_LIMIT
 
 
-class AgentMemory:
+class AgentMemory(OpenMemory):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
@@ -44,6 +44,11 @@ class AgentMemory:
     nothing at all. ``synchronous="NORMAL"`` stores faster and may lose the last memories in a
     power cut.
 
+    ``embedder`` makes the vectors for search by meaning, once ``migrate`` was run: a name
+    (``"openai"``, ``"wordllama"``, ``"openai:text-embedding-3-large"``), an object of the protocol
+    ``Embedder``, a list of those to try in turn, or ``None`` for keyword search alone. Unless it is
+    given, ``AGENT_MEMORY_EMBEDDER`` names it, else it is the one that made the file's vectors.
+
     It may be shared by threads, and used again after ``fork``. Use it as a context manager, or
     call ``close``.
 
@@ -53,97 +58,8 @@ class AgentMemory:
     'Prefer PostgreSQL for new projects'
     """
 
-    def __init__(
-        self,
-        agent_id: str,
-        *,
-        root: str | os.PathLike[str] | None = None,
-        session_id: str | None = None,
-        config: MemoryToolConfig | Mapping[str, Any] | None = None,
-        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
-        clock: Clock = now_utc,
-        create: bool = True,
-        read_only: bool = False,
-        synchronous: str = "FULL",
-    ) -> None:
-        tool_config = validated(MemoryToolConfig, config)
-        if root is None and "storage_root" in tool_config.model_fields_set:
-            root = tool_config.storage_root
-        self._start(
-            paths.database_path(agent_id, root),
-            agent_id=agent_id,
-            session_id=session_id,
-            config=tool_config,
-            context_config=context_config,
-            clock=clock,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
-        )
-
-    @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        agent_id: str | None = None,
-        session_id: str | None = None,
-        config: MemoryToolConfig | Mapping[str, Any] | None = None,
-        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
-        clock: Clock = now_utc,
-        create: bool = True,
-        read_only: bool = False,
-        synchronous: str = "FULL",
-    ) -> Self:
-        """Open a file anywhere; it is made if there is none.
-
-        The file says whose it is; ``agent_id`` names the agent of a new one (else ``agent``), and
-        is checked against that of an old one.
-        """
-        memory = cls.__new__(cls)
-        memory._start(
-            paths.resolve_file(path),
-            agent_id=agent_id,
-            session_id=session_id,
-            config=validated(MemoryToolConfig, config),
-            context_config=context_config,
-            clock=clock,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
-        )
-        return memory
-
-    def _start(
-        self,
-        path: Path,
-        *,
-        agent_id: str | None,
-        session_id: str | None,
-        config: MemoryToolConfig,
-        context_config: MemoryContextConfig | Mapping[str, Any] | None,
-        clock: Clock,
-        create: bool,
-        read_only: bool,
-        synchronous: str,
-    ) -> None:
-        self._clock = clock
-        self._config = config
-        self._context_config = validated(MemoryContextConfig, context_config)
-        self.session_id = inputs.session_name(session_id)
-        self._store = Store(
-            path,
-            agent_id=agent_id,
-            clock=self._now,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
-            promotion_threshold=self._context_config.promotion_access_threshold,
-        )
-        self.agent_id = self._store.agent_id
-        self.path = path
-
     agents = staticmethod(list_agents)
+    rebuild = staticmethod(rebuild)
 
     # Storing ----------------------------------------------------------------------------------
 
@@ -190,7 +106,9 @@ class AgentMemory:
         fields = {name: value for name, value in given.items() if value is not None}
         memory = self._memory({**fields, "content": content})
         made_up = frozenset() if id is not None else frozenset({memory.id})
-        return self._store.add([memory], made_up=made_up, is_list=False)[0]
+        (memory_id,) = self._store.add([memory], made_up=made_up, is_list=False)
+        self._mover.follow()
+        return memory_id
 
     def store_many(
         self,
@@ -224,7 +142,9 @@ class AgentMemory:
                 f" wrong; the first: {errors[0]}",
                 faults,
             )
-        return self._store.add(memories, made_up=frozenset(made_up), progress=progress)
+        ids = self._store.add(memories, made_up=frozenset(made_up), progress=progress)
+        self._mover.follow()
+        return ids
 
     def validate(self, item: Mapping[str, Any]) -> None:
         """Raise what ``store`` would raise for one item, without storing it."""
@@ -242,7 +162,11 @@ class AgentMemory:
         """
         given = inputs.validated_fields(MemoryChanges, changes, categories=self._categories)
         fields = {name: getattr(given, name) for name in given.model_fields_set}
-        return self._store.update(memory_id, fields, session_id=self.session_id, version=if_version)
+        memory = self._store.update(
+            memory_id, fields, session_id=self.session_id, version=if_version
+        )
+        self._mover.follow()
+        return memory
 
     def delete(self, memory_id: str) -> Memory:
         """Delete a memory and return it as it was; it stays in the history.
@@ -275,6 +199,7 @@ class AgentMemory:
     ) -> SearchResults:
         """Find the memories that answer a question in plain words, best first.
 
+        They are found by their words and, once ``migrate`` was run, by their meaning.
         ``limit`` is 1 to 100 (5). ``since`` and ``until`` include their moment. The other
         arguments and ``filters`` (C's, see ``SearchFilters``) say what a memory must be like; all
         must hold. ``similarity_threshold`` (0 to 1) drops weaker hits outright; without it they
@@ -295,8 +220,9 @@ class AgentMemory:
             user_id=user_id,
             run_id=run_id,
         )
+        meaning = self._meaning.of_query(inputs.query_text(query))
         return self._store.search(
-            inputs.query_text(query),
+            query,
             asked,
             limit=self._config.default_search_limit
             if limit is None
@@ -305,6 +231,7 @@ class AgentMemory:
             rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
             now=self._now() if now is None else inputs.moment("now", now),
             count_accesses=count_accesses,
+            meaning=meaning,
         )
 
     def get(self, memory_id: str) -> Memory | None:
@@ -385,6 +312,55 @@ class AgentMemory:
         inputs.whole_number("token_budget", budget, lowest=0)
         return render_context(self._store.scratchpad(), chosen, budget)
 
+    # Meaning ----------------------------------------------------------------------------------
+
+    def migration_plan(self, *, embedder: EmbedderSpec = "auto") -> MigrationPlan:
+        """Say what a move to an embedder's model would take; nothing is changed.
+
+        Raises ``ConfigurationError`` when there is no such embedder.
+        """
+        return self._mover.plan(embedder)
+
+    def migrate(
+        self,
+        *,
+        embedder: EmbedderSpec = "auto",
+        progress: Callable[[MigrationProgress], None] | None = None,
+    ) -> MigrationProgress:
+        """Move to search by meaning, or from one model to another, and return how it went.
+
+        All memories are first written into ``scratchpad.yaml.backup`` beside the file, then
+        embedded in batches, of which each is kept: a move that was stopped, by whatever, goes on
+        where it was when it is run again. Until all is done and checked, searches go on as before;
+        memories stored meanwhile are included. ``progress`` is called after each batch.
+
+        Raises ``MigrationError`` when the embedder fails or the new vectors do not find their
+        memories, ``StorageLocked`` when this memory is being moved already, ``ConfigurationError``
+        when there is no such embedder.
+        """
+        return self._mover.migrate(embedder, report=progress)
+
+    def rollback(self) -> bool:
+        """Go back to search by keyword; tell whether there was anything to go back from.
+
+        The vectors are dropped. Every memory stays, those stored since the move too.
+        """
+        return self._mover.roll_back()
+
+    def embed(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed the memories that wait for it and return how many that were.
+
+        They do so after the embedder failed, or another program wrote them; searches and stores
+        catch up by themselves, a batch at a time. ``progress`` is called with how many are done,
+        of how many. Raises ``EmbeddingError``.
+        """
+        return self._meaning.catch_up(progress=progress)
+
+    @property
+    def embedding_usage(self) -> EmbeddingUsage:
+        """What was embedded through this object: requests, texts, tokens, dollars."""
+        return self._meaning.usage
+
     # Upkeep -----------------------------------------------------------------------------------
 
     def info(self) -> AgentInfo:
@@ -420,31 +396,7 @@ class AgentMemory:
         place = None if destination is None else paths.resolve_file(destination)
         return self._store.backup(place, overwrite=overwrite)
 
-    def close(self) -> None:
-        """Close the file. What ``store`` returned from is safe without it."""
-        self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"AgentMemory({self.agent_id!r}, path={str(self.path)!r})"
-
     # Inside -----------------------------------------------------------------------------------
-
-    def _now(self) -> datetime:
-        now = self._clock()
-        if not isinstance(now, datetime):
-            raise ConfigurationError(f"the clock must return a datetime, not {now!r:.80}")
-        return to_utc(now)
 
     def _categories(self) -> list[str]:
         return self._store.config().categories

@@ -13,6 +13,7 @@ from agent_memory.vocabulary import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
 ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
 SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
+EMBEDDER_VARIABLE: Final = "AGENT_MEMORY_EMBEDDER"
 
 
 def memory_root(root: str | os.PathLike[str] | None = None) -> Path:

@@ -6,6 +6,8 @@ Similarity is built from evidence, each part on a scale where the best candidate
 part           weight  why
 =============  ======  ===========================================================================
 own words      1       BM25 over the words of the query
+own meaning    model's the cosine with the query, where there are vectors: it counts 1 for MiniLM,
+                       0.4 for a static model, whose cosines say less
 neighbours     0.3     what was said just before and after in the same session is about the same
                0.1     thing: the answer to a question need not repeat its words
 session        0.4     the mean of the session's three best: a session about the matter counts
@@ -57,7 +59,8 @@ class Candidate:
     """A memory that may be an answer.
 
     ``counts`` has how often each term of the query stands in it, ``length`` all its words;
-    ``neighbours`` the ``seq`` of those around it in its session, by distance.
+    ``neighbours`` the ``seq`` of those around it in its session, by distance; ``cosine`` how near
+    its vector is to the query's, if it has one.
     """
 
     seq: int
@@ -67,6 +70,19 @@ class Candidate:
     age_days: int
     access_count: int
     neighbours: Mapping[int, int]
+    cosine: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What the cosines of a model are worth.
+
+    ``weight`` is how much the best of a query counts beside the best by words; at ``floor`` and
+    below, two texts have nothing to do with each other.
+    """
+
+    weight: float
+    floor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +96,18 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate in its place. ``similarity`` is 0 to 1; ``matches``: has a word asked for."""
+    """A candidate in its place. ``similarity`` is 0 to 1.
+
+    ``matches`` tells whether it has a word asked for or, by its vector, something to do with the
+    query; ``by_words`` whether it has a word.
+    """
 
     seq: int
     similarity: float
     relevance: float
     passed_gate: bool
     matches: bool
+    by_words: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +119,32 @@ class Ranking:
 
 
 def rank(
-    candidates: Sequence[Candidate], frequencies: Sequence[int], corpus_size: int, rates: Rates
+    candidates: Sequence[Candidate],
+    frequencies: Sequence[int],
+    corpus_size: int,
+    rates: Rates,
+    space: Space | None = None,
 ) -> Ranking:
     """Put candidates in order.
 
-    ``frequencies`` has in how many of the ``corpus_size`` memories each term of the query stands.
+    ``frequencies`` has in how many of the ``corpus_size`` memories each term of the query stands;
+    ``space`` is that of the candidates' cosines, if they have any.
     """
     if not candidates:
         return Ranking([], 0.0)
     weights = [_rarity(frequency, corpus_size) for frequency in frequencies]
-    own = _relative(_bm25(candidates, weights))
+    words = _relative(_bm25(candidates, weights))
+    meaning = _meaning(candidates, space)
+    own = {seq: words[seq] + meaning.get(seq, 0.0) for seq in words}
     if not any(own.values()):
         return Ranking([], 0.0)
     evidence = _with_surroundings(candidates, own)
     best = max(evidence.values())
-    strength = _strength(candidates, frequencies, corpus_size)
+    strength = max(
+        _strength(candidates, frequencies, corpus_size), _strength_of_meaning(candidates, space)
+    )
     relative = {seq: value / best for seq, value in evidence.items()}
+    floor = 1.0 if space is None else space.floor
     ranked = [
         Ranked(
             seq=candidate.seq,
@@ -126,7 +157,8 @@ def rank(
                 boost_rate=rates.boost,
             ),
             passed_gate=relative[candidate.seq] >= gate(candidate, rates.gate),
-            matches=own[candidate.seq] > 0,
+            matches=words[candidate.seq] > 0 or (candidate.cosine or 0.0) > floor,
+            by_words=words[candidate.seq] > 0,
         )
         for candidate in candidates
         if relative[candidate.seq] > 0
@@ -175,6 +207,31 @@ def _relative(scores: Mapping[int, float]) -> dict[int, float]:
     return {seq: score / best if best else 0.0 for seq, score in scores.items()}
 
 
+def _meaning(candidates: Iterable[Candidate], space: Space | None) -> dict[int, float]:
+    """Return what each candidate's cosine is worth: the best of this query its model's weight.
+
+    Min-max over the candidates: where the cosines of a model begin, and how far apart they are,
+    differs from model to model and from query to query.
+    """
+    cosines = {found.seq: found.cosine for found in candidates if found.cosine is not None}
+    if space is None or not cosines:
+        return {}
+    least, most = min(cosines.values()), max(cosines.values())
+    span = most - least
+    return {
+        seq: space.weight * ((cosine - least) / span if span > 0 else 1.0)
+        for seq, cosine in cosines.items()
+    }
+
+
+def _strength_of_meaning(candidates: Iterable[Candidate], space: Space | None) -> float:
+    """Return how far the best cosine is from the floor to 1."""
+    if space is None:
+        return 0.0
+    best = max((found.cosine for found in candidates if found.cosine is not None), default=-1.0)
+    return max(0.0, min(1.0, (best - space.floor) / (1.0 - space.floor)))
+
+
 def _with_surroundings(
     candidates: Iterable[Candidate], own: Mapping[int, float]
 ) -> dict[int, float]:
@@ -202,6 +259,8 @@ def _strength(
     candidates: Sequence[Candidate], frequencies: Sequence[int], corpus_size: int
 ) -> float:
     """Return the largest share of the query's words, weighed by rarity, that one memory has."""
+    if not frequencies:
+        return 0.0
     size = max(corpus_size, _BACKGROUND_SIZE)
     weights = [_rarity(frequency, size) for frequency in frequencies]
     best = max(

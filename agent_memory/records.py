@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from agent_memory.connection import Database, Row
+from agent_memory.errors import StorageError
 from agent_memory.filters import Condition
 from agent_memory.models.memory import Memory, TaskMetadata
 from agent_memory.times import format_time, read_stored_time
@@ -29,6 +30,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = ?"
 _SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
+_SELECT_PAGE: Final = f"""SELECT {_COLUMNS} FROM memories AS m
+WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
+_SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
+WHERE m.seq > ? AND m.seq <= ?"""
 _SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?"""
 _SELECT_SIGNALS: Final = """
@@ -106,6 +111,26 @@ def get_many(database: Database, seqs: Iterable[int], *, agent_id: str) -> dict[
     return {row[0]: _memory(row, agent_id) for row in rows}
 
 
+def page(database: Database, *, after: int, limit: int, agent_id: str) -> dict[int, Memory]:
+    """Return memories by row number, in its order, from a row on."""
+    rows = database.rows(_SELECT_PAGE, (after, limit))
+    return {row[0]: _memory(row, agent_id) for row in rows}
+
+
+def readable(database: Database, *, after: int, until: int, agent_id: str) -> list[Memory]:
+    """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
+    try:
+        rows = database.rows(_SELECT_SPAN, (after, until))
+    except StorageError:
+        if until - after <= 1:
+            return []
+        middle = (after + until) // 2
+        return readable(database, after=after, until=middle, agent_id=agent_id) + readable(
+            database, after=middle, until=until, agent_id=agent_id
+        )
+    return [_memory(row, agent_id) for row in rows]
+
+
 def recent(
     database: Database, condition: Condition, *, limit: int, offset: int, agent_id: str
 ) -> list[Memory]:
@@ -119,6 +144,11 @@ def count(database: Database, condition: Condition) -> int:
     """Count the memories that meet the condition."""
     sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
     return int(database.value(sql, condition.values))
+
+
+def last_seq(database: Database) -> int:
+    """Return the highest row number, 0 when there is no memory."""
+    return int(database.value("SELECT max(seq) FROM memories") or 0)
 
 
 def update(database: Database, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:

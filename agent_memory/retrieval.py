@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory import keyword, ranking, records
+from agent_memory import keyword, ranking, records, vectors
 from agent_memory.connection import Database
 from agent_memory.filters import Condition
 from agent_memory.models.memory import Memory
@@ -19,7 +20,8 @@ from agent_memory.models.search import (
     SearchMetadata,
     SearchResults,
 )
-from agent_memory.ranking import Candidate, Ranked, Ranking, Rates
+from agent_memory.nearest import Nearest, QueryMeaning, QueryVector, nearest
+from agent_memory.ranking import Candidate, Ranked, Ranking, Rates, Space
 from agent_memory.records import Signals
 from agent_memory.times import age_in_days, read_stored_time
 from agent_memory.vocabulary import MatchType
@@ -30,6 +32,8 @@ CANDIDATES: Final = 256
 """Memories that are ranked: the best by FTS5's measure."""
 SURROUNDED: Final = 100
 """The best of them, whose neighbours become candidates too."""
+SURROUNDED_BY_MEANING: Final = 30
+"""The same of those whose vectors are nearest."""
 NEAR_MISSES: Final = 3
 
 
@@ -44,6 +48,8 @@ class Findings:
     hits: list[Ranked]
     total_count: int
     keyword_ms: float
+    vector_ms: float = 0.0
+    by_meaning: bool = False
     reason: str | None = None
     explanation: str | None = None
     near: Sequence[tuple[Ranked, str]] = ()
@@ -60,7 +66,8 @@ class Request:
 
     ``scope`` is the part of ``condition`` that says whose memories may be seen at all, in near
     misses too. ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any;
-    ``uncounted`` has accesses that are not in the file yet, by row number.
+    ``uncounted`` has accesses that are not in the file yet, by row number; ``meaning`` is the
+    query's vector, if it is searched for by meaning too.
     """
 
     query: str
@@ -71,27 +78,46 @@ class Request:
     rates: Rates
     now: datetime
     uncounted: Mapping[int, int]
+    meaning: QueryVector | None = None
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What was ranked, how, and what was not looked at."""
+
+    ranking: Ranking
+    degraded: list[str]
+    vector_ms: float = 0.0
 
 
 def find(database: Database, request: Request) -> Findings:
     """Search. Must run inside ``database.read()``."""
     started = time.perf_counter()
+    request, stale = _current(database, request)
     terms = keyword.terms_of(database, request.query)
-    if not terms:
+    if not terms and request.meaning is None:
         explanation = "the query has no letter or digit to search for"
-        return Findings([], 0, _ms_since(started), "empty_query", explanation)
-    found, common = _ranked(database, terms, request)
-    degraded = [f"not every memory with {term.written!r} was looked at" for term in common]
-    keyword_ms = _ms_since(started)
-    total = sum(hit.matches for hit in found.order)
+        return Findings([], 0, _ms_since(started), reason="empty_query", explanation=explanation)
+    gathered = _ranked(database, terms, request)
+    found = gathered.ranking
+    result = Findings(
+        [],
+        total_count=sum(hit.matches for hit in found.order),
+        keyword_ms=_ms_since(started) - gathered.vector_ms,
+        vector_ms=gathered.vector_ms,
+        by_meaning=request.meaning is not None,
+        degraded=[*stale, *gathered.degraded],
+    )
     if found.order and found.strength < ranking.STRENGTH_FLOOR:
         least = f"{ranking.STRENGTH_FLOOR:.0%} of the query's words, weighed by rarity"
+        if request.meaning is not None:
+            least += ", or a meaning near the query's"
         near = [(hit, f"has less than {least}") for hit in found.order[:NEAR_MISSES]]
         explanation = f"no memory has even {least}"
-        return Findings([], total, keyword_ms, "below_floor", explanation, near)
+        return replace(result, reason="below_floor", explanation=explanation, near=near)
     least_similarity = request.threshold or 0.0
     hits = [hit for hit in found.order if hit.similarity >= least_similarity]
-    result = Findings(hits[: request.limit], total, keyword_ms, degraded=degraded)
+    result = replace(result, hits=hits[: request.limit])
     if len(result.hits) >= request.limit:
         return result
     if len(found.order) > len(hits):
@@ -118,7 +144,7 @@ def _explained(
 ) -> Findings:
     """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
     if request.condition.is_narrowing or not result.hits:
-        anything, _ = _ranked(database, terms, replace(request, condition=request.scope))
+        anything = _ranked(database, terms, replace(request, condition=request.scope)).ranking
         kept = {hit.seq for hit in result.hits}
         left_out = [hit for hit in anything.order if hit.matches and hit.seq not in kept]
         if left_out:
@@ -149,6 +175,7 @@ def results_of(
     filters: SearchFilters,
     now: datetime,
     milliseconds: float,
+    meaning: QueryMeaning,
 ) -> SearchResults:
     """Make the models of what was found; ``memories`` has those of ``findings.seqs()``."""
     return SearchResults.model_construct(
@@ -158,7 +185,7 @@ def results_of(
                 relevance_score=hit.relevance,
                 similarity=hit.similarity,
                 passed_gate=hit.passed_gate,
-                match_type=_match_type(scratchpad_reasons.get(hit.seq)),
+                match_type=_match_type(hit, scratchpad_reasons.get(hit.seq)),
             )
             for hit in findings.hits
         ],
@@ -167,9 +194,11 @@ def results_of(
             query_time=now,
             processing_time_ms=milliseconds,
             keyword_search_time_ms=findings.keyword_ms,
+            embedding_time_ms=meaning.milliseconds,
+            vector_search_time_ms=findings.vector_ms,
             filters_applied=_applied(filters),
-            backend="file",
-            degraded=list(findings.degraded),
+            backend="vector" if findings.by_meaning else "file",
+            degraded=[*meaning.degraded, *findings.degraded],
             reason=findings.reason,
             explanation=findings.explanation,
             near_misses=[
@@ -192,31 +221,46 @@ def _applied(filters: SearchFilters) -> dict[str, Any]:
     return filters.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
 
 
-def _match_type(scratchpad_reason: str | None) -> MatchType:
-    """Label a hit: in the scratchpad because it is new, promoted there, or neither."""
+def _match_type(hit: Ranked, scratchpad_reason: str | None) -> MatchType:
+    """Label a hit: in the scratchpad because it is new, promoted there, or found."""
     if scratchpad_reason is None:
-        return MatchType.KEYWORD
+        return MatchType.KEYWORD if hit.by_words else MatchType.VECTOR
     return MatchType.SCRATCHPAD if scratchpad_reason == "stored" else MatchType.PROMOTED
 
 
-def _ranked(
-    database: Database, terms: Sequence[keyword.Term], request: Request
-) -> tuple[Ranking, list[keyword.Term]]:
-    """Gather the candidates with all that ranking needs of them, and rank them.
+def _current(database: Database, request: Request) -> tuple[Request, list[str]]:
+    """Drop the query's vector when its model went since it was made; say so."""
+    if request.meaning is None:
+        return request, []
+    asked = request.meaning
+    for model in vectors.models(database):
+        if model.model_id == asked.model.model_id and model.state == "active":
+            return replace(request, meaning=QueryVector(model, asked.data)), []
+    reason = "searched by keyword only: the embedding model was changed during this search"
+    return replace(request, meaning=None), [reason]
 
-    Returns the terms, too, that are too common for all their matches to be looked at.
-    """
+
+def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request) -> _Gathered:
+    """Gather the candidates with all that ranking needs of them, and rank them."""
     condition = request.condition
     frequencies = keyword.frequencies(database, terms)
-    best, left_out = keyword.candidates(
+    best, common = keyword.candidates(
         database, terms, frequencies, condition, needed=request.limit, limit=CANDIDATES
     )
-    if not best:
-        return Ranking([], 0.0), left_out
-    signals = {found.seq: found for found in records.signals(database, best, condition)}
-    neighbours = records.neighbours(database, best)
+    degraded = [f"not every memory with {term.written!r} was looked at" for term in common]
+    started = time.perf_counter()
+    near = _nearest(database, request)
+    vector_ms = _ms_since(started)
+    if near.degraded:
+        degraded.append(near.degraded)
+    chosen = list(dict.fromkeys([*best, *near.cosines]))
+    if not chosen:
+        return _Gathered(Ranking([], 0.0), degraded, vector_ms)
+    signals = {found.seq: found for found in records.signals(database, chosen, condition)}
+    neighbours = records.neighbours(database, chosen)
+    centers = [*best[:SURROUNDED], *_first(near.cosines, SURROUNDED_BY_MEANING)]
     around = {
-        seq for center in best[:SURROUNDED] for seq in neighbours.get(center, {}).values()
+        seq for center in centers for seq in neighbours.get(center, {}).values()
     } - signals.keys()
     signals.update(
         (found.seq, found) for found in records.signals(database, list(around), condition)
@@ -225,12 +269,42 @@ def _ranked(
         neighbours[seq] = {}
     _complete(neighbours)
     words = keyword.words(database, list(signals), terms)
+    cosines = _cosines(database, request, near, list(signals))
     candidates = [
-        _candidate(found, words[seq], neighbours.get(seq, {}), request)
+        _candidate(found, words[seq], neighbours.get(seq, {}), cosines.get(seq), request)
         for seq, found in signals.items()
     ]
-    size = int(database.value("SELECT max(seq) FROM memories") or 0)
-    return ranking.rank(candidates, frequencies, size, request.rates), left_out
+    size = records.last_seq(database)
+    space = _space(request.meaning)
+    ranked = ranking.rank(candidates, frequencies, size, request.rates, space)
+    return _Gathered(ranked, degraded, vector_ms)
+
+
+def _nearest(database: Database, request: Request) -> Nearest:
+    if request.meaning is None:
+        return Nearest({})
+    return nearest(database, request.meaning, request.condition)
+
+
+def _first(cosines: Mapping[int, float], count: int) -> list[int]:
+    return heapq.nlargest(count, cosines, key=cosines.__getitem__)
+
+
+def _cosines(
+    database: Database, request: Request, near: Nearest, seqs: Sequence[int]
+) -> Mapping[int, float]:
+    """Return the cosines of all candidates: those found by their words have one too."""
+    if request.meaning is None:
+        return {}
+    others = [seq for seq in seqs if seq not in near.cosines]
+    model_id = request.meaning.model.model_id
+    return near.cosines | vectors.cosines(database, model_id, others, request.meaning.data)
+
+
+def _space(meaning: QueryVector | None) -> Space | None:
+    if meaning is None:
+        return None
+    return Space(meaning.model.vector_weight, meaning.model.similarity_floor or 0.0)
 
 
 def _complete(neighbours: dict[int, dict[int, int]]) -> None:
@@ -242,7 +316,11 @@ def _complete(neighbours: dict[int, dict[int, int]]) -> None:
 
 
 def _candidate(
-    found: Signals, words: keyword.Words, neighbours: Mapping[int, int], request: Request
+    found: Signals,
+    words: keyword.Words,
+    neighbours: Mapping[int, int],
+    cosine: float | None,
+    request: Request,
 ) -> Candidate:
     return Candidate(
         seq=found.seq,
@@ -253,6 +331,7 @@ def _candidate(
         age_days=age_in_days(read_stored_time(found.timestamp), request.now),
         access_count=found.access_count + request.uncounted.get(found.seq, 0),
         neighbours=neighbours,
+        cosine=cosine,
     )
 
 

@@ -8,36 +8,42 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agent_memory import (
     agent,
     backups,
+    checking,
     history,
-    integrity,
     records,
     retrieval,
     schema,
     scratchpad,
+    vectors,
 )
 from agent_memory.accesses import NotesKeeper, SearchNotes, notes_of
 from agent_memory.connection import Database, library_version
 from agent_memory.errors import (
     ConfigurationError,
     MemoryNotFound,
-    StorageCorrupt,
     StorageError,
     ValidationError,
 )
-from agent_memory.filters import condition_of, scope_of
-from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
+from agent_memory.filters import EVERYTHING, condition_of, scope_of
+from agent_memory.models.agent import AgentConfig, AgentInfo, AgentMetadata, CheckReport
 from agent_memory.models.memory import HistoryEntry, Memory, new_memory_id
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters, SearchResults
+from agent_memory.nearest import QueryMeaning
 from agent_memory.ranking import Rates
 from agent_memory.retrieval import Request
+from agent_memory.scratchpad_yaml import write_scratchpad
 from agent_memory.times import format_time
 from agent_memory.validation import is_memory_id
+from agent_memory.vector_store import VectorStore
+
+_PAGE: Final = 1_000
+"""Memories that are read at a time when all are."""
 
 
 class Store:
@@ -73,6 +79,7 @@ class Store:
         try:
             self._prepare(agent_id or default_agent_id)
             self.agent_id = self._identified(agent_id)
+            self.vectors = VectorStore(self._database, clock)
         except BaseException:
             self._database.close()
             raise
@@ -262,6 +269,7 @@ class Store:
         rates: Rates,
         now: datetime,
         count_accesses: bool,
+        meaning: QueryMeaning,
     ) -> SearchResults:
         """Find the memories that answer a query, best first, and say how it went."""
         started = time.perf_counter()
@@ -269,14 +277,28 @@ class Store:
         scope = scope_of(filters, agent_id=self.agent_id)
         with self._database.read():
             request = Request(
-                query, condition, scope, limit, threshold, rates, now, self._notes.accesses()
+                query=query,
+                condition=condition,
+                scope=scope,
+                limit=limit,
+                threshold=threshold,
+                rates=rates,
+                now=now,
+                uncounted=self._notes.accesses(),
+                meaning=meaning.vector,
             )
             findings = retrieval.find(self._database, request)
             memories = records.get_many(self._database, findings.seqs(), agent_id=self.agent_id)
             reasons = scratchpad.reasons(self._database) if findings.hits else {}
-        milliseconds = (time.perf_counter() - started) * 1000
+        milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         results = retrieval.results_of(
-            findings, memories, reasons, filters=filters, now=now, milliseconds=milliseconds
+            findings,
+            memories,
+            reasons,
+            filters=filters,
+            now=now,
+            milliseconds=milliseconds,
+            meaning=meaning,
         )
         accessed = [hit.seq for hit in findings.hits if hit.passed_gate] if count_accesses else []
         self._note_search(accessed, milliseconds=milliseconds, now=now)
@@ -299,6 +321,48 @@ class Store:
             raise MemoryNotFound(memory_id)
         return entries
 
+    def count_all(self) -> int:
+        """Count all memories, archived ones too."""
+        return records.count(self._database, EVERYTHING)
+
+    def should_migrate(self, threshold: int) -> bool:
+        """Tell whether search is by keyword, and there are that many memories or more."""
+        if self.vectors.state().active is not None:
+            return False
+        if records.last_seq(self._database) < threshold:  # counting 100,000 takes a millisecond
+            return False
+        return self.count(SearchFilters()) >= threshold
+
+    def write_scratchpad(self, path: Path) -> int:
+        """Write all memories into a file of A's scratchpad format; return how many.
+
+        They are read by the page, so that other threads need not wait: what is stored meanwhile
+        is in it as well.
+        """
+        return write_scratchpad(
+            path,
+            self._every_memory(),
+            agent_id=self.agent_id,
+            last_updated=self._clock(),
+            max_size=self.config().scratchpad_max_size,
+        )
+
+    def _every_memory(self) -> Iterator[Memory]:
+        after = 0
+        while page := records.page(
+            self._database, after=after, limit=_PAGE, agent_id=self.agent_id
+        ):
+            yield from page.values()
+            after = max(page)
+
+    def readable_memories(self, page_size: int) -> Iterator[Memory]:
+        """Yield every memory that can be read of a damaged file, passing over those that cannot."""
+        highest = records.last_seq(self._database)
+        for start in range(0, highest, page_size):
+            yield from records.readable(
+                self._database, after=start, until=start + page_size, agent_id=self.agent_id
+            )
+
     def config(self) -> AgentConfig:
         """Return the agent's settings."""
         return agent.config(self._database)
@@ -309,6 +373,7 @@ class Store:
         with self._database.read():
             active = self.count(SearchFilters())
             metadata = agent.metadata(self._database, memory_count=active)
+            serving = next(iter(vectors.models(self._database)), None)
             return AgentInfo(
                 **metadata.model_dump(),
                 path=str(self.path),
@@ -316,6 +381,10 @@ class Store:
                 sqlite_version=library_version(),
                 scratchpad_size=scratchpad.size(self._database),
                 archived_count=self.count(SearchFilters(archived=True)),
+                vector_model=None if serving is None else serving.model,
+                vector_dimensions=None if serving is None else serving.dimensions,
+                pending_embeddings=vectors.count_queued(self._database),
+                suggestion=_suggestion(metadata),
             )
 
     def _get(self, memory_id: str) -> Memory:
@@ -334,31 +403,7 @@ class Store:
 
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
-        problems = self._problems()
-        if problems and mend:
-            with contextlib.suppress(StorageCorrupt), self._database.write():
-                integrity.repair(self._database, schema.objects())
-                agent.repair(self._database)
-            left = {problem.detail for problem in self._problems()}
-            problems = [
-                problem.model_copy(update={"repaired": problem.detail not in left})
-                for problem in problems
-            ]
-        total = integrity.count_memories(self._database)
-        return CheckReport(path=str(self.path), memory_count=total, problems=problems)
-
-    def _problems(self) -> list[Problem]:
-        """Look for what is wrong, keeping writers out for as short as can be."""
-        problems: list[Problem] = []
-        try:
-            with self._database.read():
-                problems += integrity.find_problems(self._database, schema.objects())
-                problems += agent.find_problems(self._database)
-            with self._database.write():
-                problems += integrity.compare_index(self._database)
-        except StorageCorrupt as error:
-            problems.append(Problem(kind="damaged_file", detail=str(error)))
-        return problems
+        return checking.check(self._database, self.path, mend=mend)
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""
@@ -415,3 +460,10 @@ class Store:
         if worthy:
             self._enter_scratchpad(worthy, "accessed", now)
             agent.count_promotions(self._database, len(worthy))
+
+
+def _suggestion(metadata: AgentMetadata) -> str | None:
+    """Say that there are enough memories to move on, if there are."""
+    if not metadata.should_migrate():
+        return None
+    return f"{metadata.memory_count:,} memories: `agent-memory migrate` finds them by meaning too"

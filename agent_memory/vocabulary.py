@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 
 class MemoryCategory(StrEnum):
@@ -96,11 +96,19 @@ class HistoryEvent(StrEnum):
 
 
 class EmbeddingModelSpec(TypedDict):
-    """What is known of an embedding model: numbers a vector, dollars, tokens a text."""
+    """What is known of an embedding model: numbers a vector, dollars, tokens a text.
+
+    ``similarity_floor`` is the cosine below which two texts have nothing to do with each other;
+    ``vector_weight`` how much the cosine counts in a search, where the words count 1;
+    ``texts_per_second`` about how many short texts it embeds.
+    """
 
     dimensions: int
     cost_per_1k_tokens: float
     max_tokens: int
+    similarity_floor: NotRequired[float]
+    vector_weight: NotRequired[float]
+    texts_per_second: NotRequired[int]
 
 
 EMBEDDING_MODELS: Final[dict[str, EmbeddingModelSpec]] = {
@@ -113,6 +121,21 @@ EMBEDDING_MODELS: Final[dict[str, EmbeddingModelSpec]] = {
         "dimensions": 3072,
         "cost_per_1k_tokens": 0.00013,
         "max_tokens": 8191,
+    },
+    "wordllama-l2-supercat-256": {
+        "dimensions": 256,
+        "cost_per_1k_tokens": 0.0,
+        "max_tokens": 100_000,
+        "similarity_floor": 0.15,
+        "vector_weight": 0.3,
+        "texts_per_second": 3_000,
+    },
+    "all-MiniLM-L6-v2": {
+        "dimensions": 384,
+        "cost_per_1k_tokens": 0.0,
+        "max_tokens": 256,
+        "vector_weight": 1.0,
+        "texts_per_second": 100,
     },
 }
 

@@ -1,6 +1,7 @@
 """Recall of the evidence on LoCoMo conversations, which stay where they are: give their path.
 
-    python -m bench.locomo PATH/dev.json
+    python -m bench.locomo PATH/dev.json                          search by keyword
+    python -m bench.locomo PATH/dev.json --embedder wordllama     and by meaning
 
 Every turn (or every observation) of a conversation is stored as a memory of one agent; then each
 question is searched for, in order, and recall@k is the share of its evidence among the first k
@@ -10,6 +11,8 @@ hits, averaged over all questions.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import json
 import re
 import tempfile
@@ -109,18 +112,34 @@ def _read_time(text: str) -> datetime:
     return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
 
 
+@contextlib.contextmanager
+def stored(
+    documents: list[Document], embedder: str, config: dict[str, float]
+) -> Iterator[tuple[AgentMemory, list[str]]]:
+    """Store documents in an agent of their own; by meaning too, if there is an embedder."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        AgentMemory("bench", root=folder, config=config, embedder=embedder) as memory,
+    ):
+        ids = memory.store_many([document.item for document in documents])
+        if embedder != "none":
+            memory.migrate()
+        yield memory, ids
+
+
 def measure(
-    conversations: list[Conversation], corpus: str, config: dict[str, float], *, count: bool
+    conversations: list[Conversation],
+    corpus: str,
+    config: dict[str, float],
+    *,
+    count: bool,
+    embedder: str,
 ) -> Tally:
     """Store each conversation in an agent of its own and ask its questions."""
     tally = Tally()
     for conversation in conversations:
         documents: list[Document] = getattr(conversation, corpus)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            AgentMemory("bench", root=folder, config=config) as memory,
-        ):
-            ids = memory.store_many([document.item for document in documents])
+        with stored(documents, embedder, config) as (memory, ids):
             finds = dict(zip(ids, (document.evidence for document in documents), strict=True))
             for question, evidence in conversation.questions:
                 started = time.perf_counter()
@@ -136,17 +155,15 @@ def measure(
     return tally
 
 
-def measure_unrelated(conversations: list[Conversation], corpus: str) -> tuple[int, int]:
+def measure_unrelated(
+    conversations: list[Conversation], corpus: str, *, embedder: str
+) -> tuple[int, int]:
     """Ask each store the questions of the next conversation: how many find nothing, of how many."""
     nothing = asked = 0
     for number, conversation in enumerate(conversations):
         foreign = conversations[(number + 1) % len(conversations)].questions
         documents: list[Document] = getattr(conversation, corpus)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            AgentMemory("bench", root=folder) as memory,
-        ):
-            memory.store_many([document.item for document in documents])
+        with stored(documents, embedder, {}) as (memory, _):
             for question, _ in foreign:
                 hits = memory.search(question, now=conversation.now, count_accesses=False)
                 nothing += not hits
@@ -158,18 +175,22 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, help="a LoCoMo file, such as locomo10.json")
+    parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
     parser.add_argument("--corpus", choices=["turns", "observations"], action="append")
     arguments = parser.parse_args()
     conversations = read(arguments.path)
     print(describe_machine())
-    print(f"{len(conversations)} conversations; keyword search; recall@5 / @10 / @25, percent")
+    print(
+        f"{len(conversations)} conversations; embedder: {arguments.embedder}; recall@5 / @10 / @25, percent"
+    )
     no_decay = {"freshness_decay_rate": 0.0, "access_boost_rate": 0.0}
     for corpus in arguments.corpus or ["turns", "observations"]:
-        default = measure(conversations, corpus, {}, count=True)
-        still = measure(conversations, corpus, no_decay, count=False)
+        ask = functools.partial(measure, conversations, corpus, embedder=arguments.embedder)
+        default = ask({}, count=True)
+        still = ask(no_decay, count=False)
         print(f"{corpus:13} defaults             {default}")
         print(f"{corpus:13} no decay, no boost   {still}")
-        nothing, asked = measure_unrelated(conversations, corpus)
+        nothing, asked = measure_unrelated(conversations, corpus, embedder=arguments.embedder)
         print(
             f"{corpus:13} found nothing: {default.empty} of {default.questions} of its own"
             f" questions, {nothing} of {asked} of another conversation's"

@@ -2,6 +2,7 @@
 
     python -m bench.speed                     1,000, 10,000 and 100,000 memories
     python -m bench.speed --sizes 1000        a short one
+    python -m bench.speed --embedder wordllama    with search by meaning
 
 Times are milliseconds: the middle (p50), and what 95 and 99 of 100 stay below. Every store is
 durable (synchronous=FULL). As yardsticks, in the same run, on the same disk and file system: one
@@ -62,16 +63,18 @@ def report(size: int, name: str, times: list[float]) -> None:
     print(f"{size:>8,}  {name:34}{percentiles(times)}   n={len(times)}", flush=True)
 
 
-def measure(size: int, rounds: int) -> None:
+def measure(size: int, rounds: int, embedder: str) -> None:
     """Fill a store and time each verb on it."""
     workload = Workload()
     with tempfile.TemporaryDirectory() as folder:
-        with AgentMemory("bench", root=folder, clock=lambda: NOW) as memory:
+        with AgentMemory("bench", root=folder, clock=lambda: NOW, embedder=embedder) as memory:
             batches: list[float] = []
             for start in range(0, size, 1000):
                 items = list(workload.memories(min(1000, size - start), start=start))
                 batches += timed(memory.store_many, [items])
             report(size, "store_many of 1,000", batches)
+            if embedder != "none":
+                report(size, "migrate", timed(lambda _: memory.migrate(), [None]))
             contents = [found.content for found in memory.list_recent(limit=size)]
             step = max(1, len(contents) // rounds)
             questions = [workload.question(about) for about in contents[::step][:rounds]]
@@ -138,12 +141,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
     parser.add_argument("--rounds", type=int, default=300, help="calls of each verb")
     arguments = parser.parse_args()
     print(describe_machine())
     print(f"{'memories':>8}  {'':34}{'p50 ms':>10}{'p95 ms':>10}{'p99 ms':>10}")
     for size in arguments.sizes:
-        measure(size, arguments.rounds)
+        measure(size, arguments.rounds, arguments.embedder)
         print()
 
 

@@ -38,6 +38,7 @@ class AgentConfig(Record):
     scratchpad_max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
     migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
     auto_migrate: bool = False
+    migration_strategy: Literal["background", "immediate"] = "background"
     embedding_model: Text = "text-embedding-3-small"
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
     categories: list[Annotated[str, AfterValidator(_clean_category)]] = Field(default_factory=list)
@@ -72,13 +73,22 @@ class AgentMetadata(Record):
 
 
 class AgentInfo(AgentMetadata):
-    """An agent's metadata, and the file that it lives in."""
+    """An agent's metadata, and the file that it lives in.
+
+    ``vector_model`` is the embedding model whose vectors are in it, complete or not;
+    ``pending_embeddings`` how many memories wait to be embedded; ``suggestion`` is there from
+    ``migration_threshold`` memories on.
+    """
 
     path: str
     schema_version: int
     sqlite_version: str
     scratchpad_size: int = Field(ge=0)
     archived_count: int = Field(ge=0)
+    vector_model: str | None = None
+    vector_dimensions: int | None = None
+    pending_embeddings: int = Field(default=0, ge=0)
+    suggestion: str | None = None
 
 
 class AgentSummary(Record):
@@ -120,3 +130,15 @@ class CheckReport(Record):
     def ok(self) -> bool:
         """Tell whether the store is sound now."""
         return all(problem.repaired for problem in self.problems)
+
+
+class RebuildReport(Record):
+    """What a file was made anew from. ``set_aside`` is where the old one is, if there was one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    memory_count: int = Field(ge=0)
+    from_file: int = Field(ge=0)
+    from_backup: int = Field(ge=0)
+    set_aside: str | None

@@ -1,7 +1,7 @@
 """Settings of the tools, the context and the capture hook (A), with A's defaults and limits."""
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -31,8 +31,12 @@ class MemoryToolConfig(Record):
 
     ``similarity_threshold``, when it is set here or in the agent's file, is the least similarity
     (0 to 1) of a hit; unset, B's gate decides, as a share of the best similarity of each query.
-    ``freshness_decay_rate`` is per day, ``access_boost_rate`` per access. What is about embeddings,
-    migration and caching has no effect on keyword search.
+    ``freshness_decay_rate`` is per day, ``access_boost_rate`` per access.
+
+    ``auto_migrate`` moves to search by meaning at ``migration_threshold`` memories, in the
+    background or, with the strategy ``immediate``, before the store that reached it returns. A
+    search, and a store after its commit, wait ``embedding_timeout_seconds`` for the embedder at
+    most. Embeddings are cached in memory for ``cache_ttl_seconds``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,9 +48,11 @@ class MemoryToolConfig(Record):
     embedding_dimensions: int = Field(default=1536, ge=512)
     migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
     auto_migrate: bool = False
+    migration_strategy: Literal["background", "immediate"] = "background"
     migration_batch_size: int = Field(default=MIGRATION_BATCH_SIZE, ge=10)
     enable_caching: bool = True
     cache_ttl_seconds: int = Field(default=300, ge=0)
+    embedding_timeout_seconds: float = Field(default=5.0, gt=0.0, le=600.0)
     freshness_decay_rate: float = Field(default=FRESHNESS_DECAY_RATE, ge=0.0)
     access_boost_rate: float = Field(default=ACCESS_BOOST_RATE, ge=0.0)
 

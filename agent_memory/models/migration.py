@@ -15,7 +15,10 @@ _TOKENS_PER_MEMORY: Final = 50
 
 
 class MigrationPlan(Record):
-    """What a move will take: memories, seconds, dollars."""
+    """What a move will take: memories, tokens, seconds, dollars.
+
+    ``to_embed`` is how many of the memories have no vector yet: a move that was stopped goes on.
+    """
 
     agent_id: str
     current_backend: StorageBackend
@@ -25,6 +28,11 @@ class MigrationPlan(Record):
     estimated_cost_usd: float = Field(ge=0.0)
     batch_size: int = Field(default=MIGRATION_BATCH_SIZE, ge=1)
     backup_path: str
+    to_embed: int = Field(default=0, ge=0)
+    estimated_tokens: int = Field(default=0, ge=0)
+    embedder: str | None = None
+    model: str | None = None
+    dimensions: int | None = None
 
     @classmethod
     def create(cls, agent_id: str, metadata: AgentMetadata) -> Self:
@@ -39,6 +47,10 @@ class MigrationPlan(Record):
             target_backend=StorageBackend.VECTOR,
             memory_count=count,
             estimated_duration_seconds=batches * _SECONDS_PER_BATCH,
+            to_embed=count,
+            estimated_tokens=count * _TOKENS_PER_MEMORY,
+            model=metadata.config.embedding_model,
+            dimensions=model["dimensions"],
             estimated_cost_usd=count * _TOKENS_PER_MEMORY / 1000 * model["cost_per_1k_tokens"],
             backup_path=f"{agent_id}/scratchpad.yaml.backup",
         )

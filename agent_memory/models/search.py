@@ -90,6 +90,8 @@ class SearchMetadata(Record):
     query_time: UtcDatetime
     processing_time_ms: float
     keyword_search_time_ms: float = 0.0
+    embedding_time_ms: float = 0.0
+    vector_search_time_ms: float = 0.0
     filters_applied: dict[str, Any] = Field(default_factory=dict)
     backend: str = "file"
     degraded: list[str] = Field(default_factory=list)

@@ -257,7 +257,7 @@ c.execute("ROLLBACK")
 def test_a_file_that_another_process_holds_is_reported_locked_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
 ) -> None:
-    monkeypatch.setattr("agent_memory.connection.BUSY_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("agent_memory.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
     path = tmp_path / "s.db"
     with AgentMemory.open(path) as memory:
         first = memory.store("the first walnut")
@@ -278,7 +278,7 @@ def test_a_file_that_another_process_holds_is_reported_locked_and_nothing_is_los
 def test_opening_a_new_file_that_another_process_holds_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_memory.connection.BUSY_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("agent_memory.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
     with python(HOLD, tmp_path / "s.db", "BEGIN EXCLUSIVE") as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"

@@ -1,0 +1,138 @@
+"""Commands about search by meaning: migrate, rollback, embed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_memory import AgentMemory, MigrationPlan, MigrationProgress
+from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.render import emit, safe
+
+
+@click.command()
+@click.option(
+    "--embedder",
+    "-e",
+    default="auto",
+    show_default=True,
+    help="openai, wordllama, sentence-transformers, fastembed, NAME:MODEL, or NAME,NAME to try.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what it would take.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> None:
+    """Move to search by meaning, or to another embedding model. A move that stopped goes on.
+
+    All memories are first written into scratchpad.yaml.backup beside the file. `auto` takes openai
+    when OPENAI_API_KEY is set, else what is installed.
+
+    \b
+    Examples:
+      agent-memory --agent bob migrate --dry-run
+      agent-memory --agent bob migrate --embedder wordllama --yes
+    """
+    with session.open() as memory:
+        plan = memory.migration_plan(embedder=embedder)
+        if dry_run:
+            emit(plan, text=_plan_text(plan), as_json=session.json)
+            return
+        _confirm(f"{_plan_text(plan)}\nGo on?", yes=yes, otherwise="nothing was changed")
+        done = _with_bar(memory, embedder, plan)
+    text = f"done: {done.plan.memory_count:,} memories are found by meaning too ({plan.model})"
+    emit(done, text="\n".join([text, *map(safe, done.errors)]), as_json=session.json)
+
+
+def _with_bar(memory: AgentMemory, embedder: str, plan: MigrationPlan) -> MigrationProgress:
+    hidden = not sys.stderr.isatty()
+    with click.progressbar(
+        length=plan.memory_count, label="embedding", file=sys.stderr, hidden=hidden
+    ) as bar:
+        return memory.migrate(
+            embedder=embedder,
+            progress=lambda now: bar.update(max(0, now.memories_processed - bar.pos)),
+        )
+
+
+def _plan_text(plan: MigrationPlan) -> str:
+    dollars = plan.estimated_cost_usd
+    price = f"${dollars:.4f}" if dollars else "nothing"
+    return (
+        f"{plan.memory_count:,} memories, of which {plan.to_embed:,} are to be embedded by"
+        f" {plan.embedder} ({plan.model}, {plan.dimensions} numbers each)\n"
+        f"about {plan.estimated_tokens:,} tokens, {plan.estimated_duration_seconds:,.0f} s;"
+        f" it costs {price}\n"
+        f"backup: {plan.backup_path}"
+    )
+
+
+def _confirm(question: str, *, yes: bool, otherwise: str) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"give --yes: there is nobody to ask. {question.splitlines()[0]}")
+    if not click.confirm(question, err=True):
+        raise click.ClickException(otherwise)
+
+
+@click.command()
+@click.option(
+    "--from",
+    "backup",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Rebuild a damaged file from this scratchpad.yaml.backup.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
+    """Go back to search by keyword. The vectors are dropped; every memory stays.
+
+    With --from, a file that cannot be read is set aside, never deleted, and a new one is made of
+    the backup and of all that can still be read.
+
+    \b
+    Examples:
+      agent-memory --agent bob rollback
+      agent-memory --agent bob rollback --from ~/.amplifier/memory/bob/scratchpad.yaml.backup
+    """
+    if backup is not None:
+        _confirm(f"Rebuild {session.path()} from {backup}?", yes=yes, otherwise="nothing was done")
+        done = AgentMemory.rebuild(session.path(), backup, agent_id=session.agent)
+        text = f"rebuilt with {done.memory_count:,} memories: {done.from_file:,} from the old file,"
+        text += f" {done.from_backup:,} from the backup. The old file is {done.set_aside}"
+        emit(done, text=text, as_json=session.json)
+        return
+    with session.open() as memory:
+        found = memory.info()
+        question = f"Drop the vectors of {found.memory_count:,} memories?"
+        if found.vector_model is not None:
+            _confirm(question, yes=yes, otherwise="nothing was dropped")
+        was_there = memory.rollback()
+        data: dict[str, Any] = {"rolled_back": was_there, "memory_count": found.memory_count}
+    text = f"{found.memory_count:,} memories are found by keyword"
+    emit(data, text=text if was_there else f"{text}: there were no vectors", as_json=session.json)
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def embed(session: Session, /) -> None:
+    """Embed the memories that wait for it, as after an embedder failed.
+
+    \b
+    Example:
+      agent-memory --agent bob embed
+    """
+    with session.open() as memory:
+        hidden = not sys.stderr.isatty()
+        waiting = memory.info().pending_embeddings
+        with click.progressbar(
+            length=waiting, label="embedding", file=sys.stderr, hidden=hidden
+        ) as bar:
+            done = memory.embed(progress=lambda count, _: bar.update(count - bar.pos))
+    emit({"embedded": done}, text=f"embedded {done:,} memories", as_json=session.json)

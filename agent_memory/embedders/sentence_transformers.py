@@ -1,0 +1,58 @@
+"""Embeddings of the models that sentence-transformers runs on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.embedders.once import Once
+from agent_memory.embedders.settings import PROBE_TEXT, require_package
+from agent_memory.vocabulary import EMBEDDING_MODELS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
+
+
+class SentenceTransformerEmbedder:
+    """Runs a sentence-transformers model: extra ``sentence-transformers``.
+
+    ``model`` is a name at Hugging Face, from where the package downloads it once, or a directory
+    that holds the model. The file records the last part of either, so that the same model at
+    another place is the same. Raises ``ConfigurationError`` where the package is not installed; the
+    model is loaded at its first use.
+    """
+
+    def __init__(self, model: str = _DEFAULT_MODEL) -> None:
+        require_package("sentence_transformers", extra="sentence-transformers")
+        # "." has no last part of its own.
+        self.model = (
+            Path(model).resolve().name
+            if Path(model).is_dir()
+            else model.rsplit("/", maxsplit=1)[-1]
+        )
+        is_default = model == _DEFAULT_MODEL
+        self.name = "sentence-transformers" if is_default else f"sentence-transformers:{model}"
+        self._loaded = Once(lambda: _load(model))
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector. Of a model that is not in ``EMBEDDING_MODELS``, loading it tells."""
+        spec = EMBEDDING_MODELS.get(self.model)
+        return spec["dimensions"] if spec else len(self.embed([PROBE_TEXT])[0])
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a row of length 1 for each text; the model reads only the start of a long one."""
+        rows: NDArray[np.float32] = self._loaded.get().encode(
+            list(texts), normalize_embeddings=True, show_progress_bar=False
+        )
+        return rows
+
+
+def _load(model: str) -> Any:  # noqa: ANN401 - the package is optional
+    from importlib import import_module  # noqa: PLC0415 - only where the package is used
+
+    return import_module("sentence_transformers").SentenceTransformer(model)

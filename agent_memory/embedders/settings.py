@@ -1,0 +1,71 @@
+"""What embedders are set up with: environment variables, optional packages, the usual numbers."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from agent_memory.errors import ConfigurationError
+
+DEFAULT_BATCH_SIZE: Final = 100
+"""Texts that an embedder is given at a time, unless it says otherwise."""
+MAX_DIMENSIONS: Final = 20_000
+PROBE_TEXT: Final = "hello"
+"""What is embedded only to see how long the vectors are."""
+
+
+def text_setting(given: str | None, variable: str, default: str = "") -> str:
+    """Return a text: given, else from the environment, else the default. Blank is not given."""
+    return (given or "").strip() or os.environ.get(variable, "").strip() or default
+
+
+def whole_number_setting(
+    given: int | None, name: str, variable: str, *, default: int, lowest: int, highest: int
+) -> int:
+    """Return a whole number: given, else from the environment, else the default.
+
+    Raises ``ConfigurationError`` that names the argument or the variable.
+    """
+    number, source = _number_setting(given, name, variable, default)
+    if number != int(number) or not lowest <= number <= highest:
+        raise ConfigurationError(
+            f"{source} is {number:g}: give a whole number from {lowest} to {highest}"
+        )
+    return int(number)
+
+
+def seconds_setting(given: float | None, name: str, variable: str, *, default: float) -> float:
+    """Return a span in seconds, above 0 and up to a day, found in the same way."""
+    number, source = _number_setting(given, name, variable, default)
+    if not 0 < number <= 86_400:
+        raise ConfigurationError(f"{source} is {number:g}: give seconds, above 0 and up to 86400")
+    return number
+
+
+def _number_setting(
+    given: float | None, name: str, variable: str, default: float
+) -> tuple[float, str]:
+    """Return the number and where it came from; it is finite."""
+    text = os.environ.get(variable, "").strip()
+    value, source = (given, name) if given is not None else (text or default, variable)
+    try:
+        number = float(value)
+        int(number)  # refuses infinity and NaN
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ConfigurationError(f"{source} is {value!r:.80}: give a number") from error
+    return number, source
+
+
+def is_installed(package: str) -> bool:
+    """Tell whether a package can be imported, without importing it."""
+    from importlib.util import find_spec  # noqa: PLC0415 - only where an embedder is made
+
+    return find_spec(package) is not None
+
+
+def require_package(package: str, *, extra: str) -> None:
+    """Raise ``ConfigurationError`` that says what to install where a package is missing."""
+    if not is_installed(package):
+        raise ConfigurationError(
+            f"the package {package} is not installed: pip install 'agent-memory[{extra}]'"
+        )

@@ -1,0 +1,43 @@
+"""What embeddings have cost: requests, texts, tokens, dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+_BYTES_PER_TOKEN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingUsage:
+    """What was asked of an embedder so far. Usages can be added: ``first + second``.
+
+    ``requests`` counts the answered ones; ``tokens`` are the service's count, or an estimate where
+    it gives none; ``cost_usd`` is in dollars.
+    """
+
+    requests: int = 0
+    texts: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: EmbeddingUsage) -> EmbeddingUsage:
+        return EmbeddingUsage(
+            requests=self.requests + other.requests,
+            texts=self.texts + other.texts,
+            tokens=self.tokens + other.tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+        )
+
+    @classmethod
+    def of_request(
+        cls, texts: int, tokens: int, *, cost_per_1k_tokens: float = 0.0
+    ) -> EmbeddingUsage:
+        """Return the usage of one answered request."""
+        return cls(1, texts, tokens, tokens / 1000 * cost_per_1k_tokens)
+
+
+def estimate_tokens(texts: Iterable[str]) -> int:
+    """Estimate the tokens of texts: a quarter of the UTF-8 bytes of each, rounded up."""
+    return sum(-(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN) for text in texts)

@@ -1,0 +1,152 @@
+"""Opening and closing a memory: what ``AgentMemory`` is given, and what it is made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agent_memory import inputs, paths
+from agent_memory.embedders import EmbedderSpec
+from agent_memory.errors import ConfigurationError
+from agent_memory.inputs import Clock, validated
+from agent_memory.meaning import Meaning
+from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
+from agent_memory.mover import Mover
+from agent_memory.store import Store
+from agent_memory.times import now_utc, to_utc
+
+
+class OpenMemory:
+    """An open file of memories, with its settings; ``AgentMemory`` adds the verbs."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        session_id: str | None = None,
+        embedder: EmbedderSpec = "auto",
+        config: MemoryToolConfig | Mapping[str, Any] | None = None,
+        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
+        clock: Clock = now_utc,
+        create: bool = True,
+        read_only: bool = False,
+        synchronous: str = "FULL",
+    ) -> None:
+        tool_config = validated(MemoryToolConfig, config)
+        if root is None and "storage_root" in tool_config.model_fields_set:
+            root = tool_config.storage_root
+        self._start(
+            paths.database_path(agent_id, root),
+            agent_id=agent_id,
+            session_id=session_id,
+            embedder=embedder,
+            config=tool_config,
+            context_config=context_config,
+            clock=clock,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        embedder: EmbedderSpec = "auto",
+        config: MemoryToolConfig | Mapping[str, Any] | None = None,
+        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
+        clock: Clock = now_utc,
+        create: bool = True,
+        read_only: bool = False,
+        synchronous: str = "FULL",
+    ) -> Self:
+        """Open a file anywhere; it is made if there is none.
+
+        The file says whose it is; ``agent_id`` names the agent of a new one (else ``agent``), and
+        is checked against that of an old one.
+        """
+        memory = cls.__new__(cls)
+        memory._start(
+            paths.resolve_file(path),
+            agent_id=agent_id,
+            session_id=session_id,
+            embedder=embedder,
+            config=validated(MemoryToolConfig, config),
+            context_config=context_config,
+            clock=clock,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+        )
+        return memory
+
+    def _start(
+        self,
+        path: Path,
+        *,
+        agent_id: str | None,
+        session_id: str | None,
+        embedder: EmbedderSpec,
+        config: MemoryToolConfig,
+        context_config: MemoryContextConfig | Mapping[str, Any] | None,
+        clock: Clock,
+        create: bool,
+        read_only: bool,
+        synchronous: str,
+    ) -> None:
+        self._clock = clock
+        self._config = config
+        self._context_config = validated(MemoryContextConfig, context_config)
+        self.session_id = inputs.session_name(session_id)
+        spec = inputs.embedder_spec(embedder, config)
+        self._store = Store(
+            path,
+            agent_id=agent_id,
+            clock=self._now,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+            promotion_threshold=self._context_config.promotion_access_threshold,
+        )
+        self.agent_id = self._store.agent_id
+        self.path = path
+        self._meaning = Meaning(
+            self._store.vectors,
+            spec,
+            timeout_seconds=config.embedding_timeout_seconds,
+            cache_ttl_seconds=config.cache_ttl_seconds if config.enable_caching else 0,
+        )
+        self._mover = Mover(self._store, self._meaning, config)
+
+    def close(self) -> None:
+        """Close the file. What ``store`` returned from is safe without it."""
+        self._mover.stop()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"AgentMemory({self.agent_id!r}, path={str(self.path)!r})"
+
+    def _now(self) -> datetime:
+        now = self._clock()
+        if not isinstance(now, datetime):
+            raise ConfigurationError(f"the clock must return a datetime, not {now!r:.80}")
+        return to_utc(now)

@@ -1,0 +1,185 @@
+"""The move to semantic search, from one model to another, and the locks and files that it needs.
+
+Its steps are B's: a backup of all memories, vectors in batches, the index, checks, the switch. Each
+batch is committed with its vectors and index entries, so that a move that was stopped goes on where
+it was; until the switch, searches go on as before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agent_memory.embedders import CheckedEmbedder
+from agent_memory.errors import EmbeddingError, MigrationError
+from agent_memory.files import locked
+from agent_memory.meaning import described, embed_texts
+from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.store import Store
+from agent_memory.times import now_utc
+from agent_memory.vector_store import VectorStore
+from agent_memory.vocabulary import (
+    BACKUP_SUFFIX,
+    EMBEDDING_MODELS,
+    SCRATCHPAD_FILENAME,
+    StorageBackend,
+)
+
+Progress = Callable[[MigrationProgress], None]
+
+BYTES_PER_TOKEN: Final = 4
+TEXTS_PER_SECOND: Final = 20
+"""A's estimate for a service: 5 s a batch of 100."""
+
+
+def backup_path(store: Store) -> Path:
+    """Return where the memories are written before a move: beside their file."""
+    return store.path.with_name(SCRATCHPAD_FILENAME + BACKUP_SUFFIX)
+
+
+def lock_path(store: Store) -> Path:
+    """Return the file that is locked, and there, while a memory is moved."""
+    return store.path.with_name(store.path.name + "-migration")
+
+
+def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> MigrationPlan:
+    """Say what a move would take: how many memories and tokens, seconds, dollars."""
+    state = store.vectors.state()
+    target = described(embedder)
+    there = next(
+        (model for model in (state.active, state.building) if model and is_same(model, target)),
+        None,
+    )
+    texts, size = store.vectors.count_missing(there.model_id if there else 0)
+    tokens = -(-size // BYTES_PER_TOKEN)
+    known = EMBEDDING_MODELS.get(target.model)
+    pace = known.get("texts_per_second", TEXTS_PER_SECOND) if known else TEXTS_PER_SECOND
+    return MigrationPlan(
+        agent_id=store.agent_id,
+        current_backend=StorageBackend.VECTOR if state.active else StorageBackend.FILE,
+        target_backend=StorageBackend.VECTOR,
+        memory_count=store.count_all(),
+        to_embed=texts,
+        embedder=embedder.name,
+        model=target.model,
+        dimensions=target.dimensions,
+        estimated_tokens=tokens,
+        estimated_duration_seconds=round(texts / pace, 1),
+        estimated_cost_usd=tokens / 1000 * embedder.cost_per_1k_tokens,
+        batch_size=batch_size,
+        backup_path=str(backup_path(store)),
+    )
+
+
+def is_same(model: EmbeddingModel, other: EmbeddingModel) -> bool:
+    """Tell whether vectors of both can be compared."""
+    return (model.model, model.dimensions) == (other.model, other.dimensions)
+
+
+@dataclass
+class Move:
+    """One move of one memory to an embedder's model. ``run`` it once.
+
+    ``should_stop`` is asked between batches; a move that stops there goes on when another is run.
+    """
+
+    store: Store
+    embedder: CheckedEmbedder
+    plan: MigrationPlan
+    report: Progress = lambda _progress: None
+    should_stop: Callable[[], bool] = lambda: False
+    progress: MigrationProgress = field(init=False)
+    _refused: set[int] = field(default_factory=set)
+
+    def run(self) -> MigrationProgress:
+        """Move, and return how it went.
+
+        Raises ``MigrationError`` when the embedder fails or the checks do, and when another
+        process moves this memory already. The memory is as it was then, searches too.
+        """
+        self.progress = MigrationProgress(plan=self.plan, status="running", started_at=now_utc())
+        started = time.monotonic()
+        try:
+            with locked(lock_path(self.store), busy="another process moves this memory already"):
+                self._run(started)
+        except (EmbeddingError, MigrationError) as error:
+            self._tell(status="failed", errors=[*self.progress.errors, str(error)])
+            raise MigrationError(
+                f"the move stopped after {self.progress.memories_processed:,} of"
+                f" {self.plan.memory_count:,} memories: {error}. Nothing was lost, and searches"
+                " go on as before; run migrate again, and it goes on from there"
+            ) from error
+        return self.progress
+
+    def _run(self, started: float) -> None:
+        target = described(self.embedder)
+        active = self.store.vectors.state().active
+        if active is not None and is_same(active, target):
+            self._tell(status="completed", memories_processed=self.plan.memory_count)
+            return
+        self.store.write_scratchpad(Path(self.plan.backup_path))
+        building = self.store.vectors.begin(target)
+        while True:
+            self._embed_missing(building)
+            if self.should_stop():
+                self._tell(status="pending")
+                return
+            self._validate(building)
+            info = MigrationInfo(
+                backup_path=Path(self.plan.backup_path).name,
+                can_rollback=True,
+                migration_duration_seconds=round(time.monotonic() - started, 3),
+            )
+            if self.store.vectors.activate(building.model_id, info, skipped=self._refused):
+                break
+        self._tell(status="completed", completed_at=now_utc())
+
+    def _embed_missing(self, building: EmbeddingModel) -> None:
+        """Embed every memory that has no vector of the model, those stored meanwhile too."""
+        vectors = self.store.vectors
+        after = 0
+        self._count(building, embedded=0)
+        while not self.should_stop():
+            batch = vectors.missing(building.model_id, after=after, limit=self.plan.batch_size)
+            if not batch:
+                return
+            after = batch[-1].seq
+            self._embed_batch(vectors, building, batch)
+
+    def _embed_batch(
+        self, vectors: VectorStore, building: EmbeddingModel, batch: list[PendingText]
+    ) -> None:
+        known = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
+        new = [pending for pending in batch if pending.text not in known]
+        pairs, refused = embed_texts(self.embedder, new) if new else ([], [])
+        pairs += [(pending, known[pending.text]) for pending in batch if pending.text in known]
+        vectors.put(building.model_id, pairs)
+        self._refused.update(pending.seq for pending in refused)
+        self._count(building, embedded=len({pending.text for pending in new}) - len(refused))
+
+    def _count(self, building: EmbeddingModel, *, embedded: int) -> None:
+        stored = self.store.vectors.count(building.model_id)
+        self._tell(
+            memories_processed=min(stored + len(self._refused), self.plan.memory_count),
+            vectors_stored=stored,
+            embeddings_generated=self.progress.embeddings_generated + embedded,
+        )
+
+    def _validate(self, building: EmbeddingModel) -> None:
+        """Check every vector and the index, and that searches find what they were made from."""
+        problems = self.store.vectors.validate(building.model_id)
+        if problems:
+            raise MigrationError(f"the new vectors are not right: {'; '.join(problems[:3])}")
+
+    def _tell(self, **changes: object) -> None:
+        self.progress = self.progress.model_copy(update=changes)
+        if self._refused:
+            refused = f"the embedder refused {len(self._refused)} texts: found by keyword only"
+            others = [error for error in self.progress.errors if "refused" not in error]
+            self.progress = self.progress.model_copy(update={"errors": [*others, refused]})
+        self.report(self.progress)

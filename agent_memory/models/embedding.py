@@ -1,0 +1,27 @@
+"""The model that a file's vectors come from, and a text that waits for its vector."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """A model whose vectors are in a file; the fields are those of the table."""
+
+    model_id: int
+    model: str
+    dimensions: int
+    embedder: str
+    base_url: str | None
+    state: Literal["building", "active"]
+    similarity_floor: float | None
+    vector_weight: float
+    is_indexed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PendingText:
+    """A memory whose embedding is missing or of another text, by its row number."""
+
+    seq: int
+    text: str

@@ -1,0 +1,104 @@
+"""When a memory moves to search by meaning and back: asked to, or by itself past the threshold."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+from agent_memory.embedders import EmbedderSpec
+from agent_memory.errors import AgentMemoryError, ConfigurationError
+from agent_memory.files import locked
+from agent_memory.meaning import Meaning
+from agent_memory.migration import Move, Progress, lock_path, plan_of
+from agent_memory.models.config import MemoryToolConfig
+from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.store import Store
+
+_TRY_AGAIN_SECONDS: Final = 600.0
+_STOPPING_SECONDS: Final = 30.0
+
+
+class Mover:
+    """Moves one open memory. ``config`` says whether it may do so by itself."""
+
+    def __init__(self, store: Store, meaning: Meaning, config: MemoryToolConfig) -> None:
+        self._store = store
+        self._meaning = meaning
+        self._config = config
+        self._thread: threading.Thread | None = None
+        self._is_stopping = threading.Event()
+        self._next_try = 0.0
+
+    def plan(self, spec: EmbedderSpec) -> MigrationPlan:
+        """Say what a move would take."""
+        embedder = self._meaning.embedder_for_move(spec)
+        return plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
+
+    def migrate(self, spec: EmbedderSpec, *, report: Progress | None = None) -> MigrationProgress:
+        """Move now, and return how it went."""
+        embedder = self._meaning.embedder_for_move(spec)
+        plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
+        move = Move(self._store, embedder, plan, should_stop=self._is_stopping.is_set)
+        if report is not None:
+            move.report = report
+        progress = move.run()
+        if progress.status == "completed":
+            self._meaning.use(embedder)
+        return progress
+
+    def roll_back(self) -> bool:
+        """Go back to keyword search; tell whether there were vectors."""
+        with locked(lock_path(self._store), busy="this memory is being moved: stop that first"):
+            dropped = self._store.vectors.roll_back()
+        self._meaning.forget()
+        return bool(dropped)
+
+    # By itself --------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """After a store or a change: embed it, or move, if that is wanted and time. Never fails."""
+        self._meaning.follow()
+        if self._is_time():
+            self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS
+            if self._strategy() == "immediate":
+                self._move_quietly()
+            else:
+                self._thread = threading.Thread(
+                    target=self._move_quietly, name="agent-memory-migration", daemon=True
+                )
+                self._thread.start()
+
+    def _is_time(self) -> bool:
+        if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):
+            return False
+        settings = self._store.config()
+        chosen = self._config if "auto_migrate" in self._config.model_fields_set else settings
+        return chosen.auto_migrate and self._store.should_migrate(
+            self._config.migration_threshold
+            if "migration_threshold" in self._config.model_fields_set
+            else settings.migration_threshold
+        )
+
+    def _strategy(self) -> str:
+        if "migration_strategy" in self._config.model_fields_set:
+            return self._config.migration_strategy
+        return self._store.config().migration_strategy
+
+    def _move_quietly(self) -> None:
+        import logging  # noqa: PLC0415 - 3 ms of a start of 180
+
+        logger = logging.getLogger("agent_memory")
+        try:
+            progress = self.migrate("auto")
+            logger.info("moved to search by meaning: %s", progress.status)
+        except ConfigurationError as error:
+            logger.warning("no move to search by meaning: %s", error)
+        except AgentMemoryError as error:
+            logger.warning("%s", error)
+
+    def stop(self) -> None:
+        """Let a move in the background end with its batch: it goes on when the file is opened."""
+        self._is_stopping.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_STOPPING_SECONDS)

@@ -1,0 +1,36 @@
+"""What the library asks of a part that somebody else may write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors whose cosine tells how near their meanings are.
+
+    Any object of this shape can be given to ``AgentMemory(embedder=…)``. ``model`` names the space
+    of the vectors: vectors of two models are never compared, so a model that is trained anew needs
+    a new name. ``embed`` may be called from another thread, and raises what it likes when it
+    fails: the memory stays safe, found by keyword, and is embedded later.
+
+    An embedder may also have any of ``similarity_floor`` (a cosine of -1 to 1 below which two
+    texts have nothing to do with each other), ``vector_weight`` (how much its cosine counts beside
+    the words, which count 1), ``cost_per_1k_tokens`` (dollars), ``batch_size`` (texts a call) and
+    ``name`` (how to ask for it again in another process); see ``EMBEDDING_MODELS``.
+    """
+
+    @property
+    def model(self) -> str:
+        """The model's name, 1 to 200 characters."""
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector."""
+
+    def embed(self, texts: Sequence[str]) -> Iterable[Iterable[float]]:
+        """Return one vector of ``dimensions`` finite numbers, not all zero, for each text.
+
+        Lists will do, and so will numpy's arrays.
+        """

@@ -1,0 +1,131 @@
+"""Making a memory anew from its backup, when its file is damaged: whatever can be read is kept."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_memory import paths
+from agent_memory.errors import MigrationError, StorageError, StorageUnavailable
+from agent_memory.files import beside, sync_to_disk
+from agent_memory.models.agent import RebuildReport
+from agent_memory.models.memory import Memory
+from agent_memory.scratchpad_yaml import read_scratchpad
+from agent_memory.store import Store
+from agent_memory.times import now_utc
+
+_PAGE = 500
+
+
+def rebuild(
+    path: str | os.PathLike[str],
+    backup: str | os.PathLike[str],
+    *,
+    agent_id: str | None = None,
+) -> RebuildReport:
+    """Make a damaged or missing file anew from a ``scratchpad.yaml.backup``.
+
+    What can still be read of the damaged file goes before what the backup has of it, and the file
+    is set aside under another name, never deleted. History and settings are lost with it. Raises
+    ``MigrationError`` for a file that is sound: ``rollback`` loses nothing of that.
+    """
+    place = paths.resolve_file(path)
+    saved = read_scratchpad(Path(backup))
+    owner = agent_id or saved.agent_id or "agent"
+    _refuse_sound(place)
+    new = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        readable = dict(_readable(place, owner))
+        missing = [entry for entry in saved.memories if entry.get("id") not in readable]
+        with_new = Store(new, agent_id=owner, clock=now_utc)
+        try:
+            _add(with_new, readable.values())
+            _add(with_new, (_memory(entry, owner) for entry in missing))
+            total = with_new.count_all()
+        finally:
+            with_new.close()
+        aside = _exchange(place, new)
+    finally:
+        new.unlink(missing_ok=True)
+    return RebuildReport(
+        path=str(place),
+        memory_count=total,
+        from_file=len(readable),
+        from_backup=total - len(readable),
+        set_aside=None if aside is None else str(aside),
+    )
+
+
+def _refuse_sound(place: Path) -> None:
+    if not place.exists():
+        return
+    try:
+        store = Store(place, agent_id=None, clock=now_utc, create=False)
+    except StorageError:
+        return
+    try:
+        if store.check(mend=False).ok:
+            raise MigrationError(
+                f"{place} is sound: `rollback` without --from goes back to keyword search and keeps"
+                " all of it. Move the file away first to go back to the backup's state"
+            )
+    finally:
+        store.close()
+
+
+def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
+    """Yield what can be read of a damaged file, by id."""
+    if not place.exists():
+        return
+    try:
+        store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
+    except StorageError:
+        return
+    try:
+        for memory in store.readable_memories(_PAGE):
+            yield memory.id, memory.model_copy(update={"agent_id": agent_id})
+    finally:
+        store.close()
+
+
+def _add(store: Store, memories: Iterable[Memory]) -> None:
+    page: list[Memory] = []
+    for memory in memories:
+        page.append(memory)
+        if len(page) == _PAGE:
+            store.add(page, made_up=frozenset())
+            page = []
+    if page:
+        store.add(page, made_up=frozenset())
+
+
+def _memory(entry: dict[str, object], agent_id: str) -> Memory:
+    """Make a memory of a backup's entry; whatever category it has is the agent's own."""
+    fields = {name: value for name, value in entry.items() if value is not None}
+    fields.setdefault("created_by_session", "rollback")
+    fields.setdefault("updated_at", fields.get("timestamp", now_utc()))
+    categories = {"categories": [fields.get("category")]}
+    return Memory.model_validate({**fields, "agent_id": agent_id}, context=categories)
+
+
+def _exchange(place: Path, new: Path) -> Path | None:
+    """Put the new file in place of the old one, which is kept under another name.
+
+    The old log goes first: SQLite would play it into the new file. At any moment the name stands
+    for a file: one that finds none would make an empty one.
+    """
+    aside = None
+    try:
+        if place.exists():
+            aside = place.with_name(f"{place.name}.damaged-{now_utc():%Y%m%dT%H%M%S%f}")
+            os.link(place, aside)
+            for suffix in ("-wal", "-shm"):
+                if beside(place, suffix).exists():
+                    beside(place, suffix).rename(beside(aside, suffix))
+        new.replace(place)
+        sync_to_disk(place.parent)
+    except OSError as error:
+        raise StorageUnavailable(f"{place} cannot be replaced: {error}") from error
+    return aside

@@ -1,0 +1,301 @@
+"""The tables of embeddings: which models, which vector for which memory, and what waits for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Final
+
+from agent_memory.connection import Database
+from agent_memory.filters import Condition
+from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.quantization import Quantized, cosine, text_hash
+from agent_memory.times import format_time
+from agent_memory.validation import to_json
+
+_MODEL_FIELDS: Final = tuple(field.name for field in fields(EmbeddingModel))
+_SELECT_MODELS: Final = f"""
+SELECT {", ".join(_MODEL_FIELDS)} FROM embedding_models"""
+_INSERT_MODEL: Final = """
+INSERT INTO embedding_models (model, dimensions, embedder, base_url, state, similarity_floor,
+  vector_weight, created_at)
+VALUES (?, ?, ?, ?, 'building', ?, ?, ?)"""
+# Only while the memory still has the text that was embedded.
+_PUT: Final = """
+INSERT INTO embeddings (seq, model_id, text_hash, scale, vector)
+SELECT seq, ?, ?, ?, ? FROM memories WHERE seq = ? AND content = ?
+ON CONFLICT (model_id, seq) DO UPDATE SET
+  text_hash = excluded.text_hash, scale = excluded.scale, vector = excluded.vector"""
+_SELECT_SAME_TEXT: Final = """
+SELECT scale, vector FROM embeddings WHERE model_id = ? AND text_hash = ? LIMIT 1"""
+_SELECT_QUEUED: Final = """
+SELECT q.seq, m.content, m.archived FROM embedding_queue AS q LEFT JOIN memories AS m USING (seq)
+WHERE q.seq > ? ORDER BY q.seq LIMIT ?"""
+_SELECT_WITHOUT: Final = """
+SELECT m.seq, m.content FROM memories AS m
+WHERE m.seq > ? AND NOT EXISTS
+  (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
+ORDER BY m.seq LIMIT ?"""
+_COUNT_WITHOUT: Final = """
+SELECT count(*), coalesce(sum(octet_length(m.content)), 0) FROM memories AS m
+WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)"""
+_QUEUE_MISSING: Final = """
+INSERT OR IGNORE INTO embedding_queue (seq)
+SELECT m.seq FROM memories AS m
+WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)"""
+_SELECT_EVERYTHING: Final = """
+SELECT e.seq, m.id, m.content, e.text_hash, e.vector, q.seq IS NOT NULL
+FROM embeddings AS e LEFT JOIN memories AS m ON m.seq = e.seq
+LEFT JOIN embedding_queue AS q ON q.seq = e.seq WHERE e.model_id = ?"""
+_COUNT_FORGOTTEN: Final = """
+SELECT count(*) FROM memories AS m
+WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
+AND m.seq NOT IN (SELECT seq FROM embedding_queue)"""
+# What is queued may have a vector of another text.
+_IS_CURRENT: Final = "e.seq NOT IN (SELECT seq FROM embedding_queue)"
+_FROM_NARROWED: Final = f"""
+FROM memories AS m JOIN embeddings AS e ON e.model_id = ? AND e.seq = m.seq
+WHERE {{condition}} AND {_IS_CURRENT}"""
+_FROM_LISTED: Final = f"""
+FROM embeddings AS e
+WHERE e.model_id = ? AND e.seq IN (SELECT value FROM json_each(?)) AND {_IS_CURRENT}"""
+_COSINE: Final = "1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?))"
+
+
+# Models -----------------------------------------------------------------------------------------
+
+
+def models(database: Database) -> list[EmbeddingModel]:
+    """Return the models of the file: the active one, the one that is being built, or neither."""
+    return [
+        EmbeddingModel(**dict(zip(_MODEL_FIELDS, row, strict=True)))
+        for row in database.rows(f"{_SELECT_MODELS} ORDER BY state")
+    ]
+
+
+def add_model(database: Database, model: EmbeddingModel, *, now: datetime) -> int:
+    """Add a model that is to be built, and return its number."""
+    values = (
+        model.model, model.dimensions, model.embedder, model.base_url, model.similarity_floor,
+        model.vector_weight, format_time(now),
+    )  # fmt: skip
+    database.run(_INSERT_MODEL, values)
+    return int(database.value("SELECT last_insert_rowid()"))
+
+
+def activate(database: Database, model_id: int) -> None:
+    """Let searches use a model from now on."""
+    database.run("UPDATE embedding_models SET state = 'active' WHERE model_id = ?", (model_id,))
+
+
+def drop_model(database: Database, model_id: int) -> None:
+    """Delete a model with its vectors."""
+    database.run("DELETE FROM embeddings WHERE model_id = ?", (model_id,))
+    database.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
+
+
+def mark_indexed(database: Database, model_id: int, *, is_indexed: bool) -> None:
+    """Note whether the index of a model follows its vectors."""
+    sql = "UPDATE embedding_models SET is_indexed = ? WHERE model_id = ? AND is_indexed IS NOT ?"
+    database.run(sql, (int(is_indexed), model_id, int(is_indexed)))
+
+
+# Vectors ----------------------------------------------------------------------------------------
+
+
+def put(database: Database, model_id: int, pending: PendingText, vector: Quantized) -> bool:
+    """Keep a memory's vector, and tell whether the memory still has that text."""
+    values = (model_id, text_hash(pending.text), vector.scale, vector.data)
+    return database.run(_PUT, (*values, pending.seq, pending.text)) > 0
+
+
+def of_same_text(database: Database, model_id: int, text: str) -> Quantized | None:
+    """Return the vector that another memory of the same text has."""
+    row = database.row(_SELECT_SAME_TEXT, (model_id, text_hash(text)))
+    return None if row is None else Quantized(*row)
+
+
+def drop_other_texts(database: Database, seq: int, text: str) -> list[int]:
+    """Delete the vectors that a memory has of another text; return the models that had one."""
+    old = "FROM embeddings WHERE seq = ? AND text_hash IS NOT ?"
+    values = (seq, text_hash(text))
+    of_models = [model_id for (model_id,) in database.rows(f"SELECT model_id {old}", values)]
+    if of_models:
+        database.run(f"DELETE {old}", values)
+    return of_models
+
+
+def get(database: Database, model_id: int, seq: int) -> Quantized | None:
+    """Return the vector of a memory."""
+    sql = "SELECT scale, vector FROM embeddings WHERE model_id = ? AND seq = ?"
+    row = database.row(sql, (model_id, seq))
+    return None if row is None else Quantized(*row)
+
+
+def count(database: Database, model_id: int) -> int:
+    """Count the vectors of a model."""
+    sql = "SELECT count(*) FROM embeddings WHERE model_id = ?"
+    return int(database.value(sql, (model_id,)))
+
+
+def count_up_to(database: Database, model_id: int, most: int) -> int:
+    """Count the vectors of a model, ``most`` at most."""
+    sql = "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = ? LIMIT ?)"
+    return int(database.value(sql, (model_id, most)))
+
+
+def archived(database: Database, seqs: Sequence[int]) -> set[int]:
+    """Return those of the rows that are archived."""
+    sql = """SELECT seq FROM memories
+WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
+    return {seq for (seq,) in database.rows(sql, (to_json(list(seqs)),))}
+
+
+def to_index(
+    database: Database, model_id: int, *, after: int, limit: int
+) -> list[tuple[int, bytes]]:
+    """Return rows and vectors that belong into the index, from a row on.
+
+    Archived memories do not, nor does what waits to be looked at.
+    """
+    return database.rows(
+        "SELECT e.seq, e.vector FROM embeddings AS e JOIN memories AS m ON m.seq = e.seq"
+        f" WHERE e.model_id = ? AND e.seq > ? AND m.archived = 0 AND {_IS_CURRENT}"
+        " ORDER BY e.seq LIMIT ?",
+        (model_id, after, limit),
+    )
+
+
+# What waits -------------------------------------------------------------------------------------
+
+
+def is_queue_empty(database: Database) -> bool:
+    """Tell whether nothing happened to any memory since the embeddings were last looked at."""
+    return database.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
+
+
+def queued(
+    database: Database, *, after: int, limit: int
+) -> list[tuple[int, str | None, int | None]]:
+    """Return queued rows with their text and whether they are archived; ``None`` where gone."""
+    return database.rows(_SELECT_QUEUED, (after, limit))
+
+
+def all_queued(database: Database) -> set[int]:
+    """Return the rows that wait to be looked at."""
+    return {seq for (seq,) in database.rows("SELECT seq FROM embedding_queue")}
+
+
+def count_queued(database: Database) -> int:
+    """Count what waits."""
+    return int(database.value("SELECT count(*) FROM embedding_queue"))
+
+
+def dequeue(database: Database, seqs: Iterable[int]) -> None:
+    """Take rows off the queue."""
+    database.run_many("DELETE FROM embedding_queue WHERE seq = ?", ((seq,) for seq in seqs))
+
+
+def clear_queue(database: Database) -> None:
+    """Take all rows off the queue."""
+    database.run("DELETE FROM embedding_queue")
+
+
+def queue_missing(database: Database, model_id: int) -> int:
+    """Queue every memory that has no vector of a model, and return how many that are."""
+    return database.run(_QUEUE_MISSING, (model_id,))
+
+
+def without(database: Database, model_id: int, *, after: int, limit: int) -> list[PendingText]:
+    """Return memories without a vector of a model, from a row on."""
+    rows = database.rows(_SELECT_WITHOUT, (after, model_id, limit))
+    return [PendingText(*row) for row in rows]
+
+
+def count_without(database: Database, model_id: int) -> tuple[int, int]:
+    """Return how many memories have no vector of a model, and the bytes of their texts."""
+    row = database.row(_COUNT_WITHOUT, (model_id,))
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+# Nearness ---------------------------------------------------------------------------------------
+
+
+def narrowed(database: Database, condition: Condition, *, limit: int) -> list[int]:
+    """Return the rows that meet a condition, ``limit`` at most."""
+    sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql} LIMIT ?"
+    return [seq for (seq,) in database.rows(sql, (*condition.values, limit))]
+
+
+def cosines(
+    database: Database, model_id: int, seqs: Sequence[int], query: bytes
+) -> dict[int, float]:
+    """Return the cosine of each of these rows with the query, where its vector is current."""
+    return _cosines(database, _FROM_LISTED, (model_id, to_json(list(seqs))), query)
+
+
+def all_cosines(
+    database: Database, model_id: int, condition: Condition, query: bytes
+) -> dict[int, float]:
+    """Return the cosine of each memory that meets a condition."""
+    sql = _FROM_NARROWED.format(condition=condition.sql)
+    return _cosines(database, sql, (model_id, *condition.values), query)
+
+
+def _cosines(
+    database: Database, source: str, values: tuple[object, ...], query: bytes
+) -> dict[int, float]:
+    if database.load_vectors():
+        rows = database.rows(f"SELECT e.seq, {_COSINE} {source}", (query, *values))
+        return {seq: value for seq, value in rows if value is not None}
+    rows = database.rows(f"SELECT e.seq, e.vector {source}", values)
+    return {seq: cosine(vector, query) for seq, vector in rows if len(vector) == len(query)}
+
+
+def vectors_of(database: Database, model_id: int, condition: Condition) -> list[tuple[int, bytes]]:
+    """Return the vectors of the memories that meet a condition, by row."""
+    sql = f"SELECT e.seq, e.vector {_FROM_NARROWED.format(condition=condition.sql)}"
+    return database.rows(sql, (model_id, *condition.values))
+
+
+# Checking ---------------------------------------------------------------------------------------
+
+
+def sample(database: Database, model_id: int, size: int) -> list[tuple[int, str]]:
+    """Return rows and ids of some memories that have a vector and are not archived."""
+    return database.rows(
+        "SELECT m.seq, m.id FROM embeddings AS e JOIN memories AS m ON m.seq = e.seq"
+        f" WHERE e.model_id = ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
+        (model_id, size),
+    )
+
+
+def faults(database: Database, model: EmbeddingModel) -> list[tuple[int, str]]:
+    """Read every vector of a model; return the rows whose vector is wrong, and how."""
+    rows = database.rows(_SELECT_EVERYTHING, (model.model_id,))
+    found = ((row[0], _fault(row[1:], model.dimensions)) for row in rows)
+    return [(seq, fault) for seq, fault in found if fault is not None]
+
+
+def _fault(row: Sequence[object], dimensions: int) -> str | None:
+    memory_id, content, stored_hash, vector, is_queued = row
+    if memory_id is None:
+        return "an embedding has no memory"
+    if not isinstance(vector, bytes) or len(vector) != dimensions or not any(vector):
+        return f"the vector of memory {memory_id} is damaged"
+    if stored_hash != text_hash(str(content)) and not is_queued:
+        return f"the embedding of memory {memory_id} is of another text"
+    return None
+
+
+def count_forgotten(database: Database, model_id: int) -> int:
+    """Count the memories that have no vector of a model and do not wait for one either."""
+    return int(database.value(_COUNT_FORGOTTEN, (model_id,)))
+
+
+def drop(database: Database, model_id: int, seqs: Iterable[int]) -> None:
+    """Delete vectors, and let their memories wait for new ones."""
+    rows = [(seq,) for seq in seqs]
+    database.run_many(f"DELETE FROM embeddings WHERE model_id = {model_id:d} AND seq = ?", rows)
+    database.run_many("INSERT OR IGNORE INTO embedding_queue (seq) VALUES (?)", rows)
