@@ -101,9 +101,7 @@ def _tag_conditions(filters: SearchFilters) -> list[Condition]:
 def _has_tag(tag: str) -> Condition:
     # SQLite leaves capitals outside ASCII as a program other than this one wrote them.
     same, value = ("t.tag = ?", tag) if tag.isascii() else ("casefold(t.tag) = ?", tag.casefold())
-    return Condition(
-        f"EXISTS (SELECT 1 FROM memory_tags AS t WHERE t.seq = m.seq AND {same})", (value,)
-    )
+    return Condition(f"m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE {same})", (value,))
 
 
 def _joined(parts: list[Condition], word: str, *, empty: Condition) -> Condition:

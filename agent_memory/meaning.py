@@ -105,9 +105,9 @@ class Meaning:
 
     def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> str:
         """Embed one batch of what waits; return what is to be said of the rest."""
+        if self._vectors.read_only or self._is_resting():
+            return self._waiting()
         try:
-            if self._vectors.read_only:
-                return self._waiting()
             pending = self._vectors.settle(self._batch_size(), patient=False)
             wanted = [text for text in pending if text.seq not in self._refused]
             if wanted and state.active is not None and seconds > 0:
@@ -130,6 +130,8 @@ class Meaning:
 
     def follow(self) -> None:
         """Embed what was just stored or changed, if vectors are in use. It never fails."""
+        if self._spec is None or self._is_resting():
+            return
         try:
             while (state := self._vectors.state()).active is not None and state.is_behind:
                 pending = self._vectors.settle(self._batch_size())
@@ -234,9 +236,13 @@ class Meaning:
             )
         return checked
 
+    def _is_resting(self) -> bool:
+        self._leave_parent()
+        return time.monotonic() < self._resting_until
+
     def _within(self, seconds: float | None, call: Callable[[], Result]) -> Result:
         """Call, for so long and no longer; after a failure, not at all for a while."""
-        if time.monotonic() < self._resting_until:
+        if self._is_resting():
             raise EmbeddingError(f"{self._resting_because} (not asked again for a while)")
         if self._stuck is not None and self._stuck.is_alive():
             raise EmbeddingError("the embedder has not answered an earlier question yet")

@@ -6,12 +6,12 @@ are not archived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent_memory.connection import Database
-from agent_memory.filters import Condition
 from agent_memory.quantization import code_bits, code_of
+from agent_memory.validation import to_json
 
 _CHUNK_SIZE: Final = 4096
 """Vectors that vec0 keeps together, its most: with 1,024 a search took a fifth longer."""
@@ -58,14 +58,19 @@ def remove(database: Database, model_id: int, seqs: Iterable[int]) -> None:
 
 
 def nearest(
-    database: Database, model_id: int, query: bytes, condition: Condition, *, limit: int
+    database: Database,
+    model_id: int,
+    query: bytes,
+    *,
+    limit: int,
+    within: Sequence[int] | None = None,
 ) -> list[int]:
-    """Return the rows whose codes are nearest to the query's, of those that meet the condition."""
+    """Return the rows whose codes are nearest to the query's, nearest first; or of these rows."""
     sql = f"SELECT rowid FROM {table(model_id)} WHERE code MATCH vec_bit(?) AND k = ?"
     values: tuple[object, ...] = (code_of(query), limit)
-    if condition.is_narrowing:
-        sql += f" AND rowid IN (SELECT m.seq FROM memories AS m WHERE {condition.sql})"
-        values += condition.values
+    if within is not None:
+        sql += " AND rowid IN (SELECT value FROM json_each(?))"
+        values += (to_json(list(within)),)
     return [seq for (seq,) in database.rows(sql, values)]
 
 

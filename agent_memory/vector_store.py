@@ -300,6 +300,7 @@ class VectorStore:
             return problems
 
     def _finds(self, model: EmbeddingModel, seq: int, vector: Quantized) -> bool:
-        found = nearest(self._database, QueryVector(model, vector.data), NOT_ARCHIVED).cosines
+        query = QueryVector(model, vector.data)
+        found = nearest(self._database, query, NOT_ARCHIVED, wanted=1).cosines
         # Many memories may say the same.
         return seq in found or max(found.values(), default=0.0) > _SAME_MEANING

@@ -25,7 +25,7 @@ VALUES (?, ?, ?, ?, 'building', ?, ?, ?)"""
 _PUT: Final = """
 INSERT INTO embeddings (seq, model_id, text_hash, scale, vector)
 SELECT seq, ?, ?, ?, ? FROM memories WHERE seq = ? AND content = ?
-ON CONFLICT (model_id, seq) DO UPDATE SET
+ON CONFLICT (seq, model_id) DO UPDATE SET
   text_hash = excluded.text_hash, scale = excluded.scale, vector = excluded.vector"""
 _SELECT_SAME_TEXT: Final = """
 SELECT scale, vector FROM embeddings WHERE model_id = ? AND text_hash = ? LIMIT 1"""
@@ -54,9 +54,6 @@ WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq =
 AND m.seq NOT IN (SELECT seq FROM embedding_queue)"""
 # What is queued may have a vector of another text.
 _IS_CURRENT: Final = "e.seq NOT IN (SELECT seq FROM embedding_queue)"
-_FROM_NARROWED: Final = f"""
-FROM memories AS m JOIN embeddings AS e ON e.model_id = ? AND e.seq = m.seq
-WHERE {{condition}} AND {_IS_CURRENT}"""
 _FROM_LISTED: Final = f"""
 FROM embeddings AS e
 WHERE e.model_id = ? AND e.seq IN (SELECT value FROM json_each(?)) AND {_IS_CURRENT}"""
@@ -222,40 +219,41 @@ def count_without(database: Database, model_id: int) -> tuple[int, int]:
 # Nearness ---------------------------------------------------------------------------------------
 
 
-def narrowed(database: Database, condition: Condition, *, limit: int) -> list[int]:
-    """Return the rows that meet a condition, ``limit`` at most."""
+def meeting(database: Database, condition: Condition, *, limit: int) -> list[int]:
+    """Return the rows that meet a condition, ``limit`` at most; -1 for all."""
     sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql} LIMIT ?"
     return [seq for (seq,) in database.rows(sql, (*condition.values, limit))]
+
+
+def filtered(database: Database, condition: Condition, seqs: Sequence[int]) -> list[int]:
+    """Return those of the rows that meet a condition, in their order."""
+    sql = f"""SELECT m.seq FROM memories AS m
+WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition.sql}"""
+    values = (to_json(list(seqs)), *condition.values)
+    passing = {seq for (seq,) in database.rows(sql, values)}
+    return [seq for seq in seqs if seq in passing]
 
 
 def cosines(
     database: Database, model_id: int, seqs: Sequence[int], query: bytes
 ) -> dict[int, float]:
     """Return the cosine of each of these rows with the query, where its vector is current."""
-    return _cosines(database, _FROM_LISTED, (model_id, to_json(list(seqs))), query)
-
-
-def all_cosines(
-    database: Database, model_id: int, condition: Condition, query: bytes
-) -> dict[int, float]:
-    """Return the cosine of each memory that meets a condition."""
-    sql = _FROM_NARROWED.format(condition=condition.sql)
-    return _cosines(database, sql, (model_id, *condition.values), query)
-
-
-def _cosines(
-    database: Database, source: str, values: tuple[object, ...], query: bytes
-) -> dict[int, float]:
+    values = (model_id, to_json(list(seqs)))
     if database.load_vectors():
-        rows = database.rows(f"SELECT e.seq, {_COSINE} {source}", (query, *values))
+        rows = database.rows(f"SELECT e.seq, {_COSINE} {_FROM_LISTED}", (query, *values))
         return {seq: value for seq, value in rows if value is not None}
-    rows = database.rows(f"SELECT e.seq, e.vector {source}", values)
-    return {seq: cosine(vector, query) for seq, vector in rows if len(vector) == len(query)}
+    return {
+        seq: cosine(vector, query)
+        for seq, vector in database.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
+        if len(vector) == len(query)
+    }
 
 
 def vectors_of(database: Database, model_id: int, condition: Condition) -> list[tuple[int, bytes]]:
-    """Return the vectors of the memories that meet a condition, by row."""
-    sql = f"SELECT e.seq, e.vector {_FROM_NARROWED.format(condition=condition.sql)}"
+    """Return the current vectors of the memories that meet a condition, by row."""
+    sql = f"""SELECT e.seq, e.vector FROM memories AS m
+JOIN embeddings AS e ON e.model_id = ? AND e.seq = m.seq
+WHERE {condition.sql} AND {_IS_CURRENT}"""
     return database.rows(sql, (model_id, *condition.values))
 
 

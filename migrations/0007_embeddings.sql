@@ -34,7 +34,7 @@ CREATE TABLE embeddings (
   vector BLOB NOT NULL
 ) STRICT;
 
-CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (model_id, seq);
+CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);  -- the same text is not embedded twice
 
