@@ -3,6 +3,17 @@
 from agent_memory.context import (
     estimate_tokens,
 )
+from agent_memory.embedders import (
+    EmbedderChain,
+    EmbeddingGenerator,
+    EmbeddingUsage,
+    FastEmbedEmbedder,
+    OpenAIEmbedder,
+    SentenceTransformerEmbedder,
+    WordLlamaEmbedder,
+    create_embedder,
+    embedder_names,
+)
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
@@ -36,6 +47,7 @@ from agent_memory.models.agent import (
     CheckReport,
     MigrationInfo,
     Problem,
+    RebuildReport,
 )
 from agent_memory.models.config import (
     MemoryCaptureConfig,
@@ -76,6 +88,9 @@ from agent_memory.models.vector import (
 from agent_memory.paths import (
     database_path,
     memory_root,
+)
+from agent_memory.protocols import (
+    Embedder,
 )
 from agent_memory.storage import (
     MemoryStorage,
@@ -143,7 +158,12 @@ __all__ = [
     "CheckReport",
     "ConfigurationError",
     "DateRange",
+    "Embedder",
+    "EmbedderChain",
     "EmbeddingError",
+    "EmbeddingGenerator",
+    "EmbeddingUsage",
+    "FastEmbedEmbedder",
     "HistoryEntry",
     "HistoryEvent",
     "Importance",
@@ -169,17 +189,20 @@ __all__ = [
     "NotAMemoryFile",
     "Observation",
     "ObservationType",
+    "OpenAIEmbedder",
     "PermissionDenied",
     "Problem",
     "Promotion",
     "ProviderError",
     "RateLimitExceeded",
+    "RebuildReport",
     "ScoredMemory",
     "Scratchpad",
     "ScratchpadMemoryEntry",
     "SearchFilters",
     "SearchMetadata",
     "SearchResults",
+    "SentenceTransformerEmbedder",
     "StorageBackend",
     "StorageClosed",
     "StorageCorrupt",
@@ -193,7 +216,10 @@ __all__ = [
     "ValidationError",
     "VectorPoint",
     "VectorSearchQuery",
+    "WordLlamaEmbedder",
+    "create_embedder",
     "database_path",
+    "embedder_names",
     "estimate_tokens",
     "is_valid_agent_id",
     "memory_root",

@@ -356,6 +356,10 @@ class AgentMemory(OpenMemory):
         """
         return self._meaning.catch_up(progress=progress)
 
+    def suggestion(self) -> str | None:
+        """Return what is suggested from ``migration_threshold`` memories on: to migrate."""
+        return self._mover.suggestion()
+
     @property
     def embedding_usage(self) -> EmbeddingUsage:
         """What was embedded through this object: requests, texts, tokens, dollars."""
@@ -365,7 +369,7 @@ class AgentMemory(OpenMemory):
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata (A) with live figures, and its file's."""
-        return self._store.info()
+        return self._store.info().model_copy(update={"suggestion": self.suggestion()})
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""

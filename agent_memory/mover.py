@@ -11,8 +11,10 @@ from agent_memory.errors import AgentMemoryError, ConfigurationError
 from agent_memory.files import locked
 from agent_memory.meaning import Meaning
 from agent_memory.migration import Move, Progress, lock_path, plan_of
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.models.search import SearchFilters
 from agent_memory.store import Store
 
 _TRY_AGAIN_SECONDS: Final = 600.0
@@ -54,6 +56,13 @@ class Mover:
         self._meaning.forget()
         return bool(dropped)
 
+    def suggestion(self) -> str | None:
+        """Say that there are enough memories to move, if there are and it was not done."""
+        if not self._store.should_migrate(self._threshold()):
+            return None
+        count = self._store.count(SearchFilters.defaults())
+        return f"{count:,} memories: `agent-memory migrate` makes them found by meaning too"
+
     # By itself --------------------------------------------------------------------------------
 
     def follow(self) -> None:
@@ -72,18 +81,19 @@ class Mover:
     def _is_time(self) -> bool:
         if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):
             return False
-        settings = self._store.config()
-        chosen = self._config if "auto_migrate" in self._config.model_fields_set else settings
-        return chosen.auto_migrate and self._store.should_migrate(
-            self._config.migration_threshold
-            if "migration_threshold" in self._config.model_fields_set
-            else settings.migration_threshold
+        return self._setting("auto_migrate").auto_migrate and self._store.should_migrate(
+            self._threshold()
         )
 
+    def _threshold(self) -> int:
+        return self._setting("migration_threshold").migration_threshold
+
     def _strategy(self) -> str:
-        if "migration_strategy" in self._config.model_fields_set:
-            return self._config.migration_strategy
-        return self._store.config().migration_strategy
+        return self._setting("migration_strategy").migration_strategy
+
+    def _setting(self, name: str) -> MemoryToolConfig | AgentConfig:
+        """Return the settings that a setting is taken from: ours if it is set, else the file's."""
+        return self._config if name in self._config.model_fields_set else self._store.config()
 
     def _move_quietly(self) -> None:
         import logging  # noqa: PLC0415 - 3 ms of a start of 180

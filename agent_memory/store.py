@@ -30,7 +30,7 @@ from agent_memory.errors import (
     ValidationError,
 )
 from agent_memory.filters import EVERYTHING, condition_of, scope_of
-from agent_memory.models.agent import AgentConfig, AgentInfo, AgentMetadata, CheckReport
+from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.memory import HistoryEntry, Memory, new_memory_id
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters, SearchResults
@@ -384,7 +384,6 @@ class Store:
                 vector_model=None if serving is None else serving.model,
                 vector_dimensions=None if serving is None else serving.dimensions,
                 pending_embeddings=vectors.count_queued(self._database),
-                suggestion=_suggestion(metadata),
             )
 
     def _get(self, memory_id: str) -> Memory:
@@ -460,10 +459,3 @@ class Store:
         if worthy:
             self._enter_scratchpad(worthy, "accessed", now)
             agent.count_promotions(self._database, len(worthy))
-
-
-def _suggestion(metadata: AgentMetadata) -> str | None:
-    """Say that there are enough memories to move on, if there are."""
-    if not metadata.should_migrate():
-        return None
-    return f"{metadata.memory_count:,} memories: `agent-memory migrate` finds them by meaning too"

@@ -181,7 +181,8 @@ def main() -> None:
     conversations = read(arguments.path)
     print(describe_machine())
     print(
-        f"{len(conversations)} conversations; embedder: {arguments.embedder}; recall@5 / @10 / @25, percent"
+        f"{len(conversations)} conversations; embedder: {arguments.embedder};"
+        " recall@5 / @10 / @25, percent"
     )
     no_decay = {"freshness_decay_rate": 0.0, "access_boost_rate": 0.0}
     for corpus in arguments.corpus or ["turns", "observations"]:

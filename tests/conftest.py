@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory
 
@@ -24,9 +25,10 @@ NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Keep the tester's own memories and settings out of the tests, and the tests out of them."""
-    for name in [name for name in os.environ if name.startswith("AGENT_MEMORY_")]:
+    for name in [name for name in os.environ if name.startswith(("AGENT_MEMORY_", "OPENAI_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 @dataclass
@@ -45,6 +47,13 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    """Run a server that speaks the embeddings API, and does what a test tells it to."""
+    with EmbeddingServer() as running:
+        yield running
 
 
 @pytest.fixture

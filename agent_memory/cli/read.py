@@ -13,6 +13,7 @@ from agent_memory.cli.render import (
     emit,
     history_text,
     memories_text,
+    safe,
     search_text,
     table,
 )
@@ -45,6 +46,8 @@ def search(
             count_accesses=not no_count,
         )
     emit(results, text=search_text(results), as_json=session.json)
+    for note in results.search_metadata.degraded:
+        click.echo(f"note: {safe(note)}", err=True)
 
 
 @click.command()

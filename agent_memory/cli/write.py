@@ -51,6 +51,8 @@ def store(
             emit({"memory_id": memory_id}, text=memory_id, as_json=session.json)
         else:
             _store_lines(session, memory, jsonl, defaults=given, skip_bad=skip_bad)
+        if suggestion := memory.suggestion():
+            click.echo(f"note: {suggestion}", err=True)
 
 
 def _content(argument: str | None) -> str:

@@ -152,12 +152,17 @@ class Database:
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
         self._notice_fork()
         with self._lock:
-            connection = self._live()
-            connection.set_busy_timeout(0)
+            with translated(self.path):
+                # Now, for in the body it would close the connection that is made impatient here.
+                if not self.read_only:
+                    self._notice_replaced_file()
+                connection = self._live()
+                connection.set_busy_timeout(0)
             try:
                 yield
             finally:
-                wait_for_locks(connection)
+                if connection is self._connection:
+                    wait_for_locks(connection)
 
     # Statements: named by what comes back -----------------------------------------------------
 

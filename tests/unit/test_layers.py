@@ -24,12 +24,13 @@ CONNECTION = f"{PACKAGE}.connection"
 FILTERS = f"{PACKAGE}.filters"
 RANKING = f"{PACKAGE}.ranking"
 FACADE = f"{PACKAGE}.memory"
-BASE = ours("vocabulary", "times", "validation", "errors")
+BASE = ours("vocabulary", "times", "validation", "errors", "protocols")
 NAMED_PARTS = ours(
-    *"records keyword filters history scratchpad agent integrity backups accesses".split()
+    *"""records keyword filters history scratchpad agent integrity backups accesses vectors
+    vector_index""".split()
 )
-COMPOSERS = ours("store", "retrieval", "schema")
-WRITERS = ours("store", "schema")
+COMPOSERS = ours(*"store vector_store retrieval nearest checking vector_checks schema".split())
+WRITERS = ours("store", "vector_store", "checking", "schema")
 EDGES = ("cli", "interchange", "integrations", "extraction")
 OPEN_TO_EDGES = ("times", "errors")
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
@@ -216,6 +217,21 @@ def ranking_is_pure(modules: Modules) -> list[str]:
     return used(modules, [RANKING], is_wrong)
 
 
+def embedders_know_no_memories(modules: Modules) -> list[str]:
+    inside = [name for name in modules if is_in(name, "embedders")]
+    allowed = BASE | set(inside) | ours("models.record")
+    return used(modules, inside, lambda _, target: is_ours(target) and target not in allowed)
+
+
+def no_transaction_waits_for_an_embedder(modules: Modules) -> list[str]:
+    inside = parts(modules) | COMPOSERS | {CONNECTION, RANKING}
+    return used(
+        modules,
+        sorted(inside),
+        lambda _, target: is_in(target, "embedders", "meaning", "migration", "mover"),
+    )
+
+
 def edges_use_public_names_only(modules: Modules) -> list[str]:
     public = _public_names(modules[PACKAGE].tree)
     problems = []
@@ -296,6 +312,8 @@ RULES: list[Callable[[Modules], list[str]]] = [
     only_the_store_opens_write_transactions,
     the_facade_knows_no_sql,
     ranking_is_pure,
+    embedders_know_no_memories,
+    no_transaction_waits_for_an_embedder,
     edges_use_public_names_only,
     nothing_below_needs_an_edge,
     nothing_imports_itself_through_others,
@@ -341,6 +359,8 @@ SOUND = {
         ".keyword": f"from {PACKAGE}.connection import Database",
         ".ranking": f"import math\nfrom {PACKAGE}.models.memory import LIMIT",
         ".schema": "def upgrade(database):\n    database.write()",
+        ".embedders": f"from {PACKAGE}.errors import ValidationError",
+        ".embedders.openai": f"from {PACKAGE}.errors import ValidationError",
         ".store": f"from {PACKAGE} import records, keyword\nfrom {PACKAGE}.connection import D",
         ".memory": f"from {PACKAGE}.store import Store",
         ".interchange": "",
@@ -404,6 +424,12 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
     ranking_is_pure: [
         ("ranking", "from @.connection import Database", "imports @.connection"),
         ("ranking", "import numpy", "imports numpy"),
+    ],
+    embedders_know_no_memories: [
+        ("embedders.openai", "from @.models.memory import LIMIT", "imports @.models.memory"),
+    ],
+    no_transaction_waits_for_an_embedder: [
+        ("store", "def f():\n    import @.embedders", "imports @.embedders"),
     ],
     edges_use_public_names_only: [
         ("cli.read", "from @ import keyword", "imports @.keyword"),
