@@ -102,6 +102,9 @@ KEYS = {
     "backup": {"path"},
     "configure": {"scratchpad_max_size", "categories", "similarity_threshold"},
     "forget": {"deleted"},
+    "migrate": {"plan", "status", "memories_processed", "embeddings_generated", "errors"},
+    "rollback": {"rolled_back", "memory_count"},
+    "embed": {"embedded"},
 }
 
 
@@ -115,6 +118,7 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
             "store": ["a chestnut"], "search": ["walnut"], "show": [one], "promote": [one],
             "update": [one, "--content", "an almond"], "demote": [one], "forget": [one, "--yes"],
             "backup": [str(tmp_path / f"{turn}.db")],
+            "migrate": ["--embedder", "wordllama", "--yes"], "rollback": ["--yes"],
         }.get(name, [])  # fmt: skip
         before, after = (["--json"], []) if turn else ([], ["--json"])
         assert run(["--root", str(root), "--agent", "bob", *before, name, *words, *after]) == 0

@@ -15,6 +15,7 @@ from agent_memory.embedders import (
     WordLlamaEmbedder,
 )
 from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.vocabulary import EMBEDDING_MODELS
 
 DOWN = Behaviour(status=503)
 
@@ -126,7 +127,9 @@ def test_a_chain_has_what_its_members_have(server: EmbeddingServer) -> None:
     chain.settle("wordllama-l2-supercat-256", 256)
     chain.embed(["abcd"])
     assert (chain.name, chain.batch_size) == ("openai:m,wordllama", 7)
-    assert (chain.vector_weight, chain.similarity_floor) == (0.4, None)
+    facts = EMBEDDING_MODELS["wordllama-l2-supercat-256"]
+    assert chain.vector_weight == facts["vector_weight"]
+    assert chain.similarity_floor == facts["similarity_floor"]
     assert (chain.usage.texts, chain.cost_per_1k_tokens) == (1, 0.0)
 
 

@@ -150,6 +150,7 @@ def test_the_example_of_an_agents_metadata_comes_back_as_it_was() -> None:
     written = AgentMetadata.model_validate(METADATA).model_dump(mode="json")
     config = written["config"]
     assert config.pop("categories") == []
+    assert config.pop("migration_strategy") == "background"
     assert written == METADATA
     assert list(written) == list(METADATA)
 
