@@ -101,6 +101,7 @@ class Meaning:
             return None
         embedder = self._embedder_of(model)
         (vector,) = self._within(self._timeout, lambda: embedder.embed([query]))
+        _refuse_other_size(len(vector), model)
         return QueryVector(model, quantize(vector).data)
 
     def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> str:
@@ -179,6 +180,8 @@ class Meaning:
         embedder = self._embedder_of(model)
         pairs, refused = self._within(seconds, lambda: embed_texts(embedder, pending))
         self._refused.update(text.seq for text in refused)
+        for _, vector in pairs:
+            _refuse_other_size(len(vector.data), model)
         durable = len(pairs) > _FEW
         return self._vectors.put(model.model_id, pairs, durable=durable, patient=patient)
 
@@ -209,9 +212,10 @@ class Meaning:
         self._leave_parent()
         with self._lock:
             found = self._embedder
-        if found is not None and _fits(found, model):
+        if found is not None and found.model == model.model:
             return found
-        made = self._within(LOADING_SECONDS, lambda: self._make(model))
+        made = self._within(self._timeout, lambda: self._make(model))
+        self._within(LOADING_SECONDS, made.load)
         with self._lock:
             self._embedder = made
         return made
@@ -224,10 +228,10 @@ class Meaning:
         if isinstance(made, EmbedderChain):
             made.settle(model.model, model.dimensions)
         checked = CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
-        if not _fits(checked, model):
+        if checked.model != model.model:
             raise ConfigurationError(
-                f"the file's vectors are of {model.model} ({model.dimensions} numbers), the"
-                f" embedder's of {checked.model} ({checked.dimensions}): `migrate` changes them"
+                f"the file's vectors are of {model.model}, the embedder's of {checked.model}:"
+                " `agent-memory migrate` changes them"
             )
         if model.base_url != checked.base_url:
             raise ConfigurationError(
@@ -312,8 +316,13 @@ def described(embedder: CheckedEmbedder) -> EmbeddingModel:
     )
 
 
-def _fits(embedder: CheckedEmbedder, model: EmbeddingModel) -> bool:
-    return (embedder.model, embedder.dimensions) == (model.model, model.dimensions)
+def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:
+    """Refuse a vector that cannot be compared, of a model that was changed under its name."""
+    if dimensions != model.dimensions:
+        raise ConfigurationError(
+            f"the file's vectors of {model.model} have {model.dimensions} numbers, the embedder's"
+            f" {dimensions}: `agent-memory migrate` changes them"
+        )
 
 
 def _log(message: str, error: AgentMemoryError) -> None:

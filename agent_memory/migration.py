@@ -27,6 +27,7 @@ from agent_memory.vocabulary import (
     BACKUP_SUFFIX,
     EMBEDDING_MODELS,
     SCRATCHPAD_FILENAME,
+    VECTOR_DB_FILENAME,
     StorageBackend,
 )
 
@@ -39,7 +40,10 @@ TEXTS_PER_SECOND: Final = 20
 
 def backup_path(store: Store) -> Path:
     """Return where the memories are written before a move: beside their file."""
-    return store.path.with_name(SCRATCHPAD_FILENAME + BACKUP_SUFFIX)
+    name = SCRATCHPAD_FILENAME + BACKUP_SUFFIX
+    if store.path.name == VECTOR_DB_FILENAME:
+        return store.path.with_name(name)
+    return store.path.with_name(f"{store.path.name}.{name}")  # others may be in its directory
 
 
 def lock_path(store: Store) -> Path:
@@ -120,6 +124,7 @@ class Move:
         target = described(self.embedder)
         active = self.store.vectors.state().active
         if active is not None and is_same(active, target):
+            self.store.vectors.abandon()
             self._tell(status="completed", memories_processed=self.plan.memory_count)
             return
         self.store.write_scratchpad(Path(self.plan.backup_path))

@@ -17,8 +17,9 @@ class Embedder(Protocol):
 
     An embedder may also have any of ``similarity_floor`` (a cosine of -1 to 1 below which two
     texts have nothing to do with each other), ``vector_weight`` (how much its cosine counts beside
-    the words, which count 1), ``cost_per_1k_tokens`` (dollars), ``batch_size`` (texts a call) and
-    ``name`` (how to ask for it again in another process); see ``EMBEDDING_MODELS``.
+    the words, which count 1), ``cost_per_1k_tokens`` (dollars), ``batch_size`` (texts a call),
+    ``name`` (how to ask for it again in another process) and ``load()`` (to be called once before
+    the first ``embed``, and allowed more time); see ``EMBEDDING_MODELS``.
     """
 
     @property

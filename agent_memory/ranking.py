@@ -225,11 +225,12 @@ def _meaning(candidates: Iterable[Candidate], space: Space | None) -> dict[int, 
 
 
 def _strength_of_meaning(candidates: Iterable[Candidate], space: Space | None) -> float:
-    """Return how far the best cosine is from the floor to 1."""
-    if space is None:
-        return 0.0
+    """Return how near the best cosine is: at the model's floor as little as an answer may have."""
     best = max((found.cosine for found in candidates if found.cosine is not None), default=-1.0)
-    return max(0.0, min(1.0, (best - space.floor) / (1.0 - space.floor)))
+    if space is None or best <= space.floor:
+        return 0.0
+    share = min(1.0, (best - space.floor) / (1.0 - space.floor))
+    return STRENGTH_FLOOR + (1.0 - STRENGTH_FLOOR) * share
 
 
 def _with_surroundings(

@@ -246,6 +246,13 @@ class VectorStore:
         assert found is not None  # noqa: S101 - added above
         return found
 
+    def abandon(self) -> None:
+        """Drop a half-built model."""
+        with self._database.write():
+            building = self._state().building
+            if building is not None:
+                self._drop(building)
+
     def activate(self, model_id: int, info: MigrationInfo, *, skipped: Collection[int]) -> bool:
         """Let searches use the model that was built, in place of the old one, which is dropped.
 

@@ -126,7 +126,7 @@ EMBEDDING_MODELS: Final[dict[str, EmbeddingModelSpec]] = {
         "dimensions": 256,
         "cost_per_1k_tokens": 0.0,
         "max_tokens": 100_000,
-        "similarity_floor": 0.15,
+        "similarity_floor": 0.2,
         "vector_weight": 0.3,
         "texts_per_second": 3_000,
     },

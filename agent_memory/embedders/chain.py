@@ -88,6 +88,12 @@ class EmbedderChain:
                 f" {dimensions} dimensions: make a chain of its own for that"
             )
 
+    def load(self) -> None:
+        """Load what there is to load of the settled model."""
+        for member in self._members:
+            if self._settled and member.model == self._settled[0]:
+                member.load()
+
     def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """Return one vector for each text, all of one model.
 

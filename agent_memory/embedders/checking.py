@@ -101,6 +101,12 @@ class CheckedEmbedder:
         usage = self._read("usage")
         return usage if isinstance(usage, EmbeddingUsage) else self._counted
 
+    def load(self) -> None:
+        """Let a local model be loaded now, if the embedder has one to load."""
+        load = self._read("load")
+        if callable(load):
+            self._ask(load)
+
     def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """Return one vector of 32-bit floats for each text.
 

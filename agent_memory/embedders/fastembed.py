@@ -34,6 +34,10 @@ class FastEmbedEmbedder:
         """Numbers in a vector. Loading the model tells."""
         return len(self.embed([PROBE_TEXT])[0])
 
+    def load(self) -> None:
+        """Load the model, if it is not loaded yet: that takes seconds."""
+        self._loaded.get()
+
     def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return an array for each text; the model reads only the start of a long one."""
         return list(self._loaded.get().embed(list(texts)))

@@ -44,6 +44,10 @@ class SentenceTransformerEmbedder:
         spec = EMBEDDING_MODELS.get(self.model)
         return spec["dimensions"] if spec else len(self.embed([PROBE_TEXT])[0])
 
+    def load(self) -> None:
+        """Load the model, if it is not loaded yet: that takes seconds."""
+        self._loaded.get()
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a row of length 1 for each text; the model reads only the start of a long one."""
         rows: NDArray[np.float32] = self._loaded.get().encode(

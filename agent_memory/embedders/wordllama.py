@@ -32,6 +32,10 @@ class WordLlamaEmbedder:
         self.model = f"wordllama-l2-supercat-{dimensions}"
         self.name = "wordllama" if dimensions == 256 else f"wordllama:{dimensions}"
 
+    def load(self) -> None:
+        """Load the weights, if they are not loaded yet: half a second."""
+        _model.get()
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a row of length 1 for each text."""
         import numpy as np  # noqa: PLC0415 - of the extra
