@@ -119,7 +119,7 @@ def similarity(threshold: float) -> float:
 
 def embedder_spec(given: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
     """Return which embedder is wanted: given, else from the environment, else the file's."""
-    if given != "auto":
+    if not isinstance(given, str) or given != "auto":
         return given
     named = os.environ.get(EMBEDDER_VARIABLE)
     if named:

@@ -186,9 +186,18 @@ class Meaning:
         return self._vectors.put(model.model_id, pairs, durable=durable, patient=patient)
 
     def embedder_for_move(self, spec: EmbedderSpec) -> CheckedEmbedder:
-        """Return the embedder that a move goes to. Raises ``ConfigurationError`` without one."""
-        wanted = self._spec if spec is None else spec
-        made = create_embedder(wanted)
+        """Return the embedder that a move goes to. Raises ``ConfigurationError`` without one.
+
+        ``"auto"`` is the memory's own; where that is ``"auto"`` too, the one that a move was begun
+        with, or was made with, else what is at hand.
+        """
+        if _is_auto(spec):
+            spec = self._spec
+        if _is_auto(spec):
+            state = self._vectors.state()
+            begun = state.building or state.active
+            spec = begun.embedder if begun else spec
+        made = create_embedder(spec)
         if made is None:
             raise ConfigurationError(
                 "there is no embedder: run `pip install 'agent-memory[local]'` for one that works"
@@ -221,7 +230,7 @@ class Meaning:
         return made
 
     def _make(self, model: EmbeddingModel) -> CheckedEmbedder:
-        spec = model.embedder if self._spec == "auto" else self._spec
+        spec = model.embedder if _is_auto(self._spec) else self._spec
         made = create_embedder(spec)
         if made is None:
             raise ConfigurationError("this memory was opened without an embedder")
@@ -314,6 +323,10 @@ def described(embedder: CheckedEmbedder) -> EmbeddingModel:
         similarity_floor=embedder.similarity_floor,
         vector_weight=embedder.vector_weight,
     )
+
+
+def _is_auto(spec: EmbedderSpec) -> bool:
+    return isinstance(spec, str) and spec == "auto"
 
 
 def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:
