@@ -148,27 +148,35 @@ class Move:
         """Embed every memory that has no vector of the model, those stored meanwhile too."""
         vectors = self.store.vectors
         after = 0
-        self._count(building, embedded=0)
+        stored = vectors.count(building.model_id)
+        self._count(stored=stored, embedded=0)
         while not self.should_stop():
             batch = vectors.missing(building.model_id, after=after, limit=self.plan.batch_size)
             if not batch:
                 return
             after = batch[-1].seq
-            self._embed_batch(vectors, building, batch)
+            stored += self._embed_batch(vectors, building, batch, stored=stored)
 
     def _embed_batch(
-        self, vectors: VectorStore, building: EmbeddingModel, batch: list[PendingText]
-    ) -> None:
+        self,
+        vectors: VectorStore,
+        building: EmbeddingModel,
+        batch: list[PendingText],
+        *,
+        stored: int,
+    ) -> int:
+        """Embed texts that no memory has a vector of yet, keep all vectors, tell how many."""
         known = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
         new = [pending for pending in batch if pending.text not in known]
         pairs, refused = embed_texts(self.embedder, new) if new else ([], [])
         pairs += [(pending, known[pending.text]) for pending in batch if pending.text in known]
-        vectors.put(building.model_id, pairs)
+        kept = vectors.put(building.model_id, pairs)
         self._refused.update(pending.seq for pending in refused)
-        self._count(building, embedded=len({pending.text for pending in new}) - len(refused))
+        embedded = len({pending.text for pending in new}) - len(refused)
+        self._count(stored=stored + kept, embedded=embedded)
+        return kept
 
-    def _count(self, building: EmbeddingModel, *, embedded: int) -> None:
-        stored = self.store.vectors.count(building.model_id)
+    def _count(self, *, stored: int, embedded: int) -> None:
         self._tell(
             memories_processed=min(stored + len(self._refused), self.plan.memory_count),
             vectors_stored=stored,

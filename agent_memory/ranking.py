@@ -6,8 +6,8 @@ Similarity is built from evidence, each part on a scale where the best candidate
 part           weight  why
 =============  ======  ===========================================================================
 own words      1       BM25 over the words of the query
-own meaning    model's the cosine with the query, where there are vectors: it counts 1 for MiniLM,
-                       0.4 for a static model, whose cosines say less
+own meaning    model's the cosine with the query, where there are vectors: it counts 0.5 for MiniLM,
+                       0.3 for a static model, whose cosines say less
 neighbours     0.3     what was said just before and after in the same session is about the same
                0.1     thing: the answer to a question need not repeat its words
 session        0.4     the mean of the session's three best: a session about the matter counts

@@ -110,10 +110,10 @@ def find(database: Database, request: Request) -> Findings:
     )
     if found.order and found.strength < ranking.STRENGTH_FLOOR:
         least = f"{ranking.STRENGTH_FLOOR:.0%} of the query's words, weighed by rarity"
+        fault, explanation = f"has less than {least}", f"no memory has even {least}"
         if request.meaning is not None:
-            least += ", or a meaning near the query's"
-        near = [(hit, f"has less than {least}") for hit in found.order[:NEAR_MISSES]]
-        explanation = f"no memory has even {least}"
+            fault, explanation = f"{fault}, and another meaning", f"{explanation}, or its meaning"
+        near = [(hit, fault) for hit in found.order[:NEAR_MISSES]]
         return replace(result, reason="below_floor", explanation=explanation, near=near)
     least_similarity = request.threshold or 0.0
     hits = [hit for hit in found.order if hit.similarity >= least_similarity]

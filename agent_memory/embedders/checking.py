@@ -14,7 +14,7 @@ from agent_memory.embedders.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.embedders.vectors import to_float32
 from agent_memory.errors import ConfigurationError, EmbeddingError
 from agent_memory.protocols import Embedder
-from agent_memory.vocabulary import EMBEDDING_MODELS
+from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, EMBEDDING_MODELS
 
 _MAX_NAME_LENGTH: Final = 200
 Answer = TypeVar("Answer")
@@ -86,9 +86,9 @@ class CheckedEmbedder:
 
     @property
     def vector_weight(self) -> float:
-        """How much the cosine counts in a search, where the words count 1. 1 by default."""
+        """How much the cosine counts in a search, where the words count 1. 0.5 by default."""
         weight = self._number("vector_weight", lowest=0.0, highest=1e6)
-        return 1.0 if weight is None else weight
+        return DEFAULT_VECTOR_WEIGHT if weight is None else weight
 
     @property
     def cost_per_1k_tokens(self) -> float:

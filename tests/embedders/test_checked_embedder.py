@@ -270,7 +270,7 @@ def test_what_is_known_of_the_model_counts_next() -> None:
     assert known.vector_weight == facts["vector_weight"]
     assert known.similarity_floor == facts["similarity_floor"]
     unknown = CheckedEmbedder(Local())
-    assert (unknown.vector_weight, unknown.similarity_floor) == (1.0, None)
+    assert (unknown.vector_weight, unknown.similarity_floor) == (0.5, None)
     assert (unknown.name, unknown.batch_size, unknown.cost_per_1k_tokens) == ("local-model", 100, 0)
 
 
