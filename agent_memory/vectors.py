@@ -15,6 +15,7 @@ from agent_memory.times import format_time
 from agent_memory.validation import to_json
 
 _MODEL_FIELDS: Final = tuple(field.name for field in fields(EmbeddingModel))
+_PAGE: Final = 1_000
 _SELECT_MODELS: Final = f"""
 SELECT {", ".join(_MODEL_FIELDS)} FROM embedding_models"""
 _INSERT_MODEL: Final = """
@@ -44,10 +45,12 @@ _QUEUE_MISSING: Final = """
 INSERT OR IGNORE INTO embedding_queue (seq)
 SELECT m.seq FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)"""
+# The plus sign keeps SQLite from sorting all vectors of the model for each page.
 _SELECT_EVERYTHING: Final = """
-SELECT e.seq, m.id, m.content, e.text_hash, e.vector, q.seq IS NOT NULL
+SELECT e.embedding_id, e.seq, m.id, m.content, e.text_hash, e.vector, q.seq IS NOT NULL
 FROM embeddings AS e LEFT JOIN memories AS m ON m.seq = e.seq
-LEFT JOIN embedding_queue AS q ON q.seq = e.seq WHERE e.model_id = ?"""
+LEFT JOIN embedding_queue AS q ON q.seq = e.seq
+WHERE +e.model_id = ? AND e.embedding_id > ? ORDER BY e.embedding_id LIMIT ?"""
 _COUNT_FORGOTTEN: Final = """
 SELECT count(*) FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
@@ -157,9 +160,10 @@ def to_index(
     Archived memories do not, nor does what waits to be looked at.
     """
     return database.rows(
-        "SELECT e.seq, e.vector FROM embeddings AS e JOIN memories AS m ON m.seq = e.seq"
-        f" WHERE e.model_id = ? AND e.seq > ? AND m.archived = 0 AND {_IS_CURRENT}"
-        " ORDER BY e.seq LIMIT ?",
+        # In this order, or SQLite sorts all vectors of the model for each page.
+        "SELECT e.seq, e.vector FROM memories AS m"
+        " CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?"
+        f" WHERE m.seq > ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY m.seq LIMIT ?",
         (model_id, after, limit),
     )
 
@@ -271,9 +275,15 @@ def sample(database: Database, model_id: int, size: int) -> list[tuple[int, str]
 
 def faults(database: Database, model: EmbeddingModel) -> list[tuple[int, str]]:
     """Read every vector of a model; return the rows whose vector is wrong, and how."""
-    rows = database.rows(_SELECT_EVERYTHING, (model.model_id,))
-    found = ((row[0], _fault(row[1:], model.dimensions)) for row in rows)
-    return [(seq, fault) for seq, fault in found if fault is not None]
+    found: list[tuple[int, str]] = []
+    after = 0
+    while rows := database.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
+        for _, seq, *values in rows:
+            fault = _fault(values, model.dimensions)
+            if fault is not None:
+                found.append((seq, fault))
+        after = rows[-1][0]
+    return found
 
 
 def _fault(row: Sequence[object], dimensions: int) -> str | None:
