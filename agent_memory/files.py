@@ -65,15 +65,19 @@ def locked(path: Path, *, busy: str) -> Iterator[None]:
     """Hold a lock between processes, and between the threads of one; the body runs with it.
 
     The lock is the system's, on a file of its own, so that it ends with the process, however that
-    ends. Raises ``StorageLocked`` with the text ``busy`` when somebody has it.
+    ends. Raises ``StorageLocked`` with the text ``busy`` when somebody has it, and
+    ``StorageUnavailable`` where there can be no such file.
     """
+    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     while True:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            handle = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise StorageUnavailable(f"{path} cannot be locked: {error}") from error
         try:
             _lock(handle, path, busy)
-            # Whoever had it may have deleted the file meanwhile: that lock would lock nobody out.
-            if not path.exists() or path.stat().st_ino != os.fstat(handle).st_ino:
-                continue
+            if not _is_file_of(handle, path):
+                continue  # whoever had it deleted it meanwhile: this lock would lock nobody out
             try:
                 yield
             finally:
@@ -81,6 +85,14 @@ def locked(path: Path, *, busy: str) -> Iterator[None]:
             return
         finally:
             os.close(handle)
+
+
+def _is_file_of(handle: int, path: Path) -> bool:
+    """Tell whether a path still stands for the file that was opened."""
+    try:
+        return path.stat().st_ino == os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def _lock(handle: int, path: Path, busy: str) -> None:

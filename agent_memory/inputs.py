@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.embedders import EmbedderSpec
+from agent_memory.embedders import EmbedderSpec, refuse_unknown
 from agent_memory.errors import ValidationError
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.record import Record
@@ -118,12 +118,15 @@ def similarity(threshold: float) -> float:
 
 
 def embedder_spec(given: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
-    """Return which embedder is wanted: given, else from the environment, else the file's."""
-    if not isinstance(given, str) or given != "auto":
+    """Return which embedder is wanted: given, else from the environment, else the file's.
+
+    Raises ``ConfigurationError`` for a name that there is not.
+    """
+    if isinstance(given, str) and given == "auto":
+        given = os.environ.get(EMBEDDER_VARIABLE, "").strip() or given
+    refuse_unknown(given)
+    if given != "auto" or not isinstance(given, str):
         return given
-    named = os.environ.get(EMBEDDER_VARIABLE)
-    if named:
-        return named
     return (
         f"openai:{config.embedding_model}"
         if "embedding_model" in config.model_fields_set

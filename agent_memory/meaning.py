@@ -91,6 +91,8 @@ class Meaning:
             return QueryMeaning(
                 None, [f"searched by keyword only: {error}"], (time.perf_counter() - started) * 1000
             )
+        if state.lacks_index:
+            self._restore_index_quietly()
         left = self._timeout - (time.perf_counter() - started)
         waiting = self._catch_up_quietly(state, seconds=left) if state.is_behind else ""
         milliseconds = (time.perf_counter() - started) * 1000
@@ -117,6 +119,13 @@ class Meaning:
         except (EmbeddingError, ConfigurationError, StorageError) as error:
             _log("embeddings are made later: %s", error)
             return self._waiting()
+
+    def _restore_index_quietly(self) -> None:
+        """Build an index that is missing: that needs no embedder."""
+        try:
+            self._vectors.restore_indexes(patient=False)
+        except StorageError as error:
+            _log("the index is built later: %s", error)
 
     def _waiting(self) -> str:
         waiting = self._vectors.count_pending()
@@ -150,8 +159,9 @@ class Meaning:
         """
         self._resting_until = 0.0
         self._refused.clear()
-        self._vectors.queue_missing()
         done = 0
+        if self._vectors.state().active is not None:
+            self._vectors.queue_missing()
         while (state := self._vectors.state()).active is not None and state.is_behind:
             pending = self._vectors.settle(self._batch_size())
             wanted = [text for text in pending if text.seq not in self._refused]

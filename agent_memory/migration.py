@@ -20,6 +20,7 @@ from agent_memory.meaning import described, embed_texts
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.quantization import cosine, quantize
 from agent_memory.store import Store
 from agent_memory.times import now_utc
 from agent_memory.vector_store import VectorStore
@@ -34,6 +35,9 @@ from agent_memory.vocabulary import (
 Progress = Callable[[MigrationProgress], None]
 
 BYTES_PER_TOKEN: Final = 4
+_MOST_ROUNDS: Final = 1_000
+_ASKED_AGAIN: Final = 3
+_SAME: Final = 0.99
 TEXTS_PER_SECOND: Final = 20
 """A's estimate for a service: 5 s a batch of 100."""
 
@@ -56,7 +60,7 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
     state = store.vectors.state()
     target = described(embedder)
     there = next(
-        (model for model in (state.active, state.building) if model and is_same(model, target)),
+        (model for model in (state.active, state.building) if model and model.is_same(target)),
         None,
     )
     texts, size = store.vectors.count_missing(there.model_id if there else 0)
@@ -78,11 +82,6 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
         batch_size=batch_size,
         backup_path=str(backup_path(store)),
     )
-
-
-def is_same(model: EmbeddingModel, other: EmbeddingModel) -> bool:
-    """Tell whether vectors of both can be compared."""
-    return (model.model, model.dimensions) == (other.model, other.dimensions)
 
 
 @dataclass
@@ -123,13 +122,14 @@ class Move:
     def _run(self, started: float) -> None:
         target = described(self.embedder)
         active = self.store.vectors.state().active
-        if active is not None and is_same(active, target):
+        if active is not None and active.is_same(target):
             self.store.vectors.abandon()
-            self._tell(status="completed", memories_processed=self.plan.memory_count)
+            self._count(stored=self.store.vectors.count(active.model_id), embedded=0)
+            self._tell(status="completed", completed_at=now_utc())
             return
         self.store.write_scratchpad(Path(self.plan.backup_path))
         building = self.store.vectors.begin(target)
-        while True:
+        for _ in range(_MOST_ROUNDS):
             self._embed_missing(building)
             if self.should_stop():
                 self._tell(status="pending")
@@ -141,17 +141,20 @@ class Move:
                 migration_duration_seconds=round(time.monotonic() - started, 3),
             )
             if self.store.vectors.activate(building.model_id, info, skipped=self._refused):
-                break
-        self._tell(status="completed", completed_at=now_utc())
+                self._tell(status="completed", completed_at=now_utc())
+                return
+        raise MigrationError("memories are changed faster than they are embedded")
 
     def _embed_missing(self, building: EmbeddingModel) -> None:
         """Embed every memory that has no vector of the model, those stored meanwhile too."""
         vectors = self.store.vectors
         after = 0
+        # One request a step: what was answered must not be lost to the failure of another.
+        step = min(self.plan.batch_size, self.embedder.batch_size)
         stored = vectors.count(building.model_id)
         self._count(stored=stored, embedded=0)
         while not self.should_stop():
-            batch = vectors.missing(building.model_id, after=after, limit=self.plan.batch_size)
+            batch = vectors.missing(building.model_id, after=after, limit=step)
             if not batch:
                 return
             after = batch[-1].seq
@@ -169,10 +172,10 @@ class Move:
         known = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
         new = [pending for pending in batch if pending.text not in known]
         pairs, refused = embed_texts(self.embedder, new) if new else ([], [])
+        embedded = len({pending.text for pending, _ in pairs})
         pairs += [(pending, known[pending.text]) for pending in batch if pending.text in known]
         kept = vectors.put(building.model_id, pairs)
         self._refused.update(pending.seq for pending in refused)
-        embedded = len({pending.text for pending in new}) - len(refused)
         self._count(stored=stored + kept, embedded=embedded)
         return kept
 
@@ -187,7 +190,25 @@ class Move:
         """Check every vector and the index, and that searches find what they were made from."""
         problems = self.store.vectors.validate(building.model_id)
         if problems:
+            self.store.vectors.mend(building.model_id)
+        problems += self._unsteady(building)
+        if problems:
             raise MigrationError(f"the new vectors are not right: {'; '.join(problems[:3])}")
+
+    def _unsteady(self, building: EmbeddingModel) -> list[str]:
+        """Say whether the embedder gives another vector each time: asked where that costs nothing.
+
+        Searches would find whatever chance brings, and no other check would tell.
+        """
+        if self.embedder.base_url is not None or self.embedder.cost_per_1k_tokens > 0:
+            return []
+        kept = self.store.vectors.sample(building.model_id, _ASKED_AGAIN)
+        again = self.embedder.embed([text.text for text, _ in kept], from_cache=False)
+        return [
+            f"{self.embedder.name} gives another vector for the same text each time"
+            for (_, vector), new in zip(kept, again, strict=True)
+            if cosine(vector.data, quantize(new).data) < _SAME
+        ][:1]
 
     def _tell(self, **changes: object) -> None:
         self.progress = self.progress.model_copy(update=changes)

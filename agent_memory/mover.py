@@ -108,7 +108,7 @@ class Mover:
             logger.warning("%s", error)
 
     def stop(self) -> None:
-        """Let a move in the background end with its batch: it goes on when the file is opened."""
+        """Let a move in the background end with its batch: it goes on with a later store."""
         self._is_stopping.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOPPING_SECONDS)

@@ -157,7 +157,8 @@ def rank(
                 boost_rate=rates.boost,
             ),
             passed_gate=relative[candidate.seq] >= gate(candidate, rates.gate),
-            matches=words[candidate.seq] > 0 or (candidate.cosine or 0.0) > floor,
+            matches=words[candidate.seq] > 0
+            or (candidate.cosine is not None and candidate.cosine > floor),
             by_words=words[candidate.seq] > 0,
         )
         for candidate in candidates

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agent_memory import paths
-from agent_memory.errors import MigrationError, StorageError, StorageUnavailable
+from agent_memory.errors import (
+    ConfigurationError,
+    MigrationError,
+    NotAMemoryFile,
+    StorageCorrupt,
+    StorageError,
+    StorageUnavailable,
+    ValidationError,
+)
 from agent_memory.files import beside, sync_to_disk
 from agent_memory.models.agent import RebuildReport
 from agent_memory.models.memory import Memory
@@ -33,6 +42,9 @@ def rebuild(
     """
     place = paths.resolve_file(path)
     saved = read_scratchpad(Path(backup))
+    if agent_id is not None and saved.agent_id not in (None, agent_id):
+        message = f"is of agent {saved.agent_id!r}, not of {agent_id!r}"
+        raise ValidationError.of("backup", message, str(backup))
     owner = agent_id or saved.agent_id or "agent"
     _refuse_sound(place)
     new = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
@@ -59,12 +71,19 @@ def rebuild(
 
 
 def _refuse_sound(place: Path) -> None:
-    if not place.exists():
+    """Refuse a file that is not damaged; one that is in use, or newer, is an error of its own."""
+    if not place.exists() or place.stat().st_size == 0:
         return
     try:
+        # Read-only first: an empty database would be given a schema.
+        Store(place, agent_id=None, clock=now_utc, create=False, read_only=True).close()
         store = Store(place, agent_id=None, clock=now_utc, create=False)
-    except StorageError:
+    except (StorageCorrupt, NotAMemoryFile, ConfigurationError):
         return
+    except StorageError as error:
+        if type(error) is not StorageError:
+            raise
+        return  # such as a table that cannot be read
     try:
         if store.check(mend=False).ok:
             raise MigrationError(
@@ -77,11 +96,11 @@ def _refuse_sound(place: Path) -> None:
 
 def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
     """Yield what can be read of a damaged file, by id."""
-    if not place.exists():
+    if not place.exists() or place.stat().st_size == 0:
         return
     try:
         store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
-    except StorageError:
+    except (StorageError, ConfigurationError):
         return
     try:
         for memory in store.readable_memories(_PAGE):
@@ -116,16 +135,21 @@ def _exchange(place: Path, new: Path) -> Path | None:
     The old log goes first: SQLite would play it into the new file. At any moment the name stands
     for a file: one that finds none would make an empty one.
     """
-    aside = None
+    aside = place.with_name(f"{place.name}.damaged-{now_utc():%Y%m%dT%H%M%S%f}")
+    existed = place.exists()
+    logs = [suffix for suffix in ("-wal", "-shm") if beside(place, suffix).exists()]
     try:
-        if place.exists():
-            aside = place.with_name(f"{place.name}.damaged-{now_utc():%Y%m%dT%H%M%S%f}")
+        if existed:
             os.link(place, aside)
-            for suffix in ("-wal", "-shm"):
-                if beside(place, suffix).exists():
-                    beside(place, suffix).rename(beside(aside, suffix))
+        for suffix in logs:
+            beside(place, suffix).rename(beside(aside, suffix))
         new.replace(place)
         sync_to_disk(place.parent)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            for suffix in logs:
+                if beside(aside, suffix).exists():
+                    beside(aside, suffix).rename(beside(place, suffix))
+            aside.unlink(missing_ok=True)
         raise StorageUnavailable(f"{place} cannot be replaced: {error}") from error
-    return aside
+    return aside if existed or logs else None

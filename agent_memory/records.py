@@ -32,6 +32,7 @@ _SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
 _SELECT_PAGE: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
+_SELECT_ONE: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ?"
 _SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq > ? AND m.seq <= ?"""
 _SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
@@ -119,10 +120,16 @@ def page(database: Database, *, after: int, limit: int, agent_id: str) -> dict[i
 
 def readable(database: Database, *, after: int, until: int, agent_id: str) -> list[Memory]:
     """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
+    is_one = until - after <= 1
     try:
-        rows = database.rows(_SELECT_SPAN, (after, until))
+        # Of a span of one, too, SQLite would look at the next row, which may be damaged.
+        rows = (
+            database.rows(_SELECT_ONE, (until,))
+            if is_one
+            else database.rows(_SELECT_SPAN, (after, until))
+        )
     except StorageError:
-        if until - after <= 1:
+        if is_one:
             return []
         middle = (after + until) // 2
         return readable(database, after=after, until=middle, agent_id=agent_id) + readable(
@@ -149,6 +156,19 @@ def count(database: Database, condition: Condition) -> int:
 def last_seq(database: Database) -> int:
     """Return the highest row number, 0 when there is no memory."""
     return int(database.value("SELECT max(seq) FROM memories") or 0)
+
+
+def last_seq_of_damaged(database: Database) -> int:
+    """Return the highest row number that was ever given, where the table may not be readable."""
+    for sql in (
+        "SELECT seq FROM sqlite_sequence WHERE name = 'memories'",
+        "SELECT max(seq) FROM memories",
+    ):
+        try:
+            return int(database.value(sql) or 0)
+        except StorageError:
+            continue
+    return 0
 
 
 def update(database: Database, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:

@@ -357,7 +357,7 @@ class Store:
 
     def readable_memories(self, page_size: int) -> Iterator[Memory]:
         """Yield every memory that can be read of a damaged file, passing over those that cannot."""
-        highest = records.last_seq(self._database)
+        highest = records.last_seq_of_damaged(self._database)
         for start in range(0, highest, page_size):
             yield from records.readable(
                 self._database, after=start, until=start + page_size, agent_id=self.agent_id

@@ -6,6 +6,7 @@ from typing import Final
 
 from agent_memory import vector_index, vectors
 from agent_memory.connection import Database
+from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.quantization import code_of
@@ -46,8 +47,19 @@ def problems_of(database: Database, model: EmbeddingModel) -> list[Problem]:
         for _, fault in vectors.faults(database, model)
     ]
     if model.is_indexed and database.load_vectors():
-        problems += _compare_index(database, model)
+        try:
+            problems += _compare_index(database, model)
+        except StorageError as error:  # sqlite-vec has errors of its own for a damaged table
+            detail = f"{vector_index.table(model.model_id)} cannot be read: {error}"
+            problems.append(Problem(kind="stale_vector_index", detail=detail))
     return problems
+
+
+def mend(database: Database, model: EmbeddingModel) -> None:
+    """Drop the wrong vectors of a model and build its index anew. Must run in ``write()``."""
+    vectors.drop(database, model.model_id, [seq for seq, _ in vectors.faults(database, model)])
+    if database.load_vectors():
+        build_index(database, model)
 
 
 def _compare_index(database: Database, model: EmbeddingModel) -> list[Problem]:
@@ -74,13 +86,9 @@ def repair(database: Database) -> None:
     """Drop wrong vectors, queue what has none, build the indexes anew. Must run in ``write()``."""
     models = vectors.models(database)
     for model in models:
-        wrong = [seq for seq, _ in vectors.faults(database, model)]
-        vectors.drop(database, model.model_id, wrong)
+        mend(database, model)
     if models:
         vectors.queue_missing(database, models[0].model_id)
-    if not database.load_vectors():
-        return
-    for name in _leftovers(database, models):
-        vector_index.drop(database, name)
-    for model in models:
-        build_index(database, model)
+    if database.load_vectors():
+        for name in _leftovers(database, models):
+            vector_index.drop(database, name)

@@ -30,12 +30,14 @@ _SAME_MEANING: Final = 0.99
 class VectorState:
     """The model that searches use, the one being built, and whether the embeddings are behind.
 
-    They are when memories changed since they were looked at, or an index is missing.
+    They are when memories changed since they were looked at, or an index is missing, which
+    ``lacks_index`` tells.
     """
 
     active: EmbeddingModel | None
     building: EmbeddingModel | None
     is_behind: bool
+    lacks_index: bool
 
     @property
     def serving(self) -> EmbeddingModel | None:
@@ -65,11 +67,9 @@ class VectorStore:
     def _state(self) -> VectorState:
         found = {model.state: model for model in vectors.models(self._database)}
         active, building = found.get("active"), found.get("building")
-        is_behind = bool(found) and (
-            not vectors.is_queue_empty(self._database)
-            or any(self._lacks_index(model) for model in found.values())
-        )
-        return VectorState(active, building, is_behind)
+        lacks_index = any(self._lacks_index(model) for model in found.values())
+        is_behind = lacks_index or (bool(found) and not vectors.is_queue_empty(self._database))
+        return VectorState(active, building, is_behind, lacks_index)
 
     def _lacks_index(self, model: EmbeddingModel) -> bool:
         """Tell whether there is no index where there could be one."""
@@ -169,6 +169,11 @@ class VectorStore:
         vectors.mark_indexed(self._database, model.model_id, is_indexed=False)
         return False
 
+    def restore_indexes(self, *, patient: bool = True) -> None:
+        """Build the indexes that are missing."""
+        with self._writing(patient=patient):
+            self._restore_indexes(self._state())
+
     def _restore_indexes(self, state: VectorState) -> None:
         for model in (state.active, state.building):
             if model is not None and self._lacks_index(model):
@@ -232,10 +237,7 @@ class VectorStore:
         """
         with self._database.write():
             building = self._state().building
-            if building and (building.model, building.dimensions) == (
-                model.model,
-                model.dimensions,
-            ):
+            if building and building.is_same(model):
                 return building
             if building:
                 self._drop(building)
@@ -268,6 +270,7 @@ class VectorStore:
             if state.active is not None:
                 self._drop(state.active)
             vectors.activate(self._database, model_id)
+            vectors.queue_missing(self._database, model_id)  # those that were refused
             agent.set_backend(self._database, "vector", migration=info, now=self._clock())
             return True
 
@@ -305,6 +308,18 @@ class VectorStore:
                 if vector is not None and not self._finds(model, seq, vector):
                     problems.append(f"a search with the vector of {memory_id} does not find it")
             return problems
+
+    def mend(self, model_id: int) -> None:
+        """Drop the wrong vectors of a model, and build its index anew."""
+        with self._database.write():
+            for model in vectors.models(self._database):
+                if model.model_id == model_id:
+                    vector_checks.mend(self._database, model)
+
+    def sample(self, model_id: int, size: int) -> list[tuple[PendingText, Quantized]]:
+        """Return some memories with their vectors."""
+        with self._database.read():
+            return vectors.sample_with_texts(self._database, model_id, size)
 
     def _finds(self, model: EmbeddingModel, seq: int, vector: Quantized) -> bool:
         query = QueryVector(model, vector.data)

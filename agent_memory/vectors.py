@@ -244,7 +244,8 @@ def cosines(
     """Return the cosine of each of these rows with the query, where its vector is current."""
     values = (model_id, to_json(list(seqs)))
     if database.load_vectors():
-        rows = database.rows(f"SELECT e.seq, {_COSINE} {_FROM_LISTED}", (query, *values))
+        sql = f"SELECT e.seq, {_COSINE} {_FROM_LISTED} AND length(e.vector) = ?"
+        rows = database.rows(sql, (query, *values, len(query)))
         return {seq: value for seq, value in rows if value is not None}
     return {
         seq: cosine(vector, query)
@@ -271,6 +272,19 @@ def sample(database: Database, model_id: int, size: int) -> list[tuple[int, str]
         f" WHERE e.model_id = ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
         (model_id, size),
     )
+
+
+def sample_with_texts(
+    database: Database, model_id: int, size: int
+) -> list[tuple[PendingText, Quantized]]:
+    """Return some memories with their texts and vectors."""
+    rows = database.rows(
+        "SELECT m.seq, m.content, e.scale, e.vector FROM embeddings AS e"
+        " JOIN memories AS m ON m.seq = e.seq"
+        f" WHERE e.model_id = ? AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
+        (model_id, size),
+    )
+    return [(PendingText(seq, text), Quantized(scale, data)) for seq, text, scale, data in rows]
 
 
 def faults(database: Database, model: EmbeddingModel) -> list[tuple[int, str]]:

@@ -133,6 +133,22 @@ EMBEDDING_MODELS: Final[dict[str, EmbeddingModelSpec]] = {
         "vector_weight": 0.3,
         "texts_per_second": 3_000,
     },
+    "wordllama-l2-supercat-128": {
+        "dimensions": 128,
+        "cost_per_1k_tokens": 0.0,
+        "max_tokens": 100_000,
+        "similarity_floor": 0.2,
+        "vector_weight": 0.3,
+        "texts_per_second": 3_000,
+    },
+    "wordllama-l2-supercat-64": {
+        "dimensions": 64,
+        "cost_per_1k_tokens": 0.0,
+        "max_tokens": 100_000,
+        "similarity_floor": 0.2,
+        "vector_weight": 0.3,
+        "texts_per_second": 3_000,
+    },
     "all-MiniLM-L6-v2": {
         "dimensions": 384,
         "cost_per_1k_tokens": 0.0,

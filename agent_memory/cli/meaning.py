@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agent_memory import AgentMemory, MigrationPlan, MigrationProgress
+from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
 from agent_memory.cli.options import Session, json_option
 from agent_memory.cli.render import emit, safe
 
@@ -43,7 +43,9 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
             return
         _confirm(f"{_plan_text(plan)}\nGo on?", yes=yes, otherwise="nothing was changed")
         done = _with_bar(memory, embedder, plan)
-    text = f"done: {done.plan.memory_count:,} memories are found by meaning too ({plan.model})"
+    is_new = plan.to_embed or plan.current_backend is StorageBackend.FILE
+    text = f"{done.plan.memory_count:,} memories are found by meaning too ({plan.model})"
+    text = f"done: {text}" if is_new else f"there was nothing to do: {text} already"
     emit(done, text="\n".join([text, *map(safe, done.errors)]), as_json=session.json)
 
 
@@ -60,7 +62,7 @@ def _with_bar(memory: AgentMemory, embedder: str, plan: MigrationPlan) -> Migrat
 
 def _plan_text(plan: MigrationPlan) -> str:
     dollars = plan.estimated_cost_usd
-    price = f"${dollars:.4f}" if dollars else "nothing"
+    price = "nothing" if not dollars else f"${dollars:.2f}" if dollars >= 0.01 else "under a cent"
     return (
         f"{plan.memory_count:,} memories, of which {plan.to_embed:,} are to be embedded by"
         f" {plan.embedder} ({plan.model}, {plan.dimensions} numbers each)\n"
@@ -104,7 +106,8 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         _confirm(f"Rebuild {session.path()} from {backup}?", yes=yes, otherwise="nothing was done")
         done = AgentMemory.rebuild(session.path(), backup, agent_id=session.agent)
         text = f"rebuilt with {done.memory_count:,} memories: {done.from_file:,} from the old file,"
-        text += f" {done.from_backup:,} from the backup. The old file is {done.set_aside}"
+        text += f" {done.from_backup:,} from the backup"
+        text += f". The old file is {done.set_aside}" if done.set_aside else ""
         emit(done, text=text, as_json=session.json)
         return
     with session.open() as memory:
@@ -135,4 +138,7 @@ def embed(session: Session, /) -> None:
             length=waiting, label="embedding", file=sys.stderr, hidden=hidden
         ) as bar:
             done = memory.embed(progress=lambda count, _: bar.update(count - bar.pos))
-    emit({"embedded": done}, text=f"embedded {done:,} memories", as_json=session.json)
+        backend = memory.info().storage_backend
+    text = f"embedded {done:,} memories"
+    text += ": search is by keyword; `agent-memory migrate` changes that" * (backend == "file")
+    emit({"embedded": done}, text=text, as_json=session.json)

@@ -11,7 +11,12 @@ from agent_memory.embedders.fastembed import FastEmbedEmbedder
 from agent_memory.embedders.generator import EmbeddingGenerator
 from agent_memory.embedders.openai import OpenAIEmbedder
 from agent_memory.embedders.refused import EmbeddingRefused
-from agent_memory.embedders.registry import EmbedderSpec, create_embedder, embedder_names
+from agent_memory.embedders.registry import (
+    EmbedderSpec,
+    create_embedder,
+    embedder_names,
+    refuse_unknown,
+)
 from agent_memory.embedders.sentence_transformers import SentenceTransformerEmbedder
 from agent_memory.embedders.usage import EmbeddingUsage
 from agent_memory.embedders.wordllama import WordLlamaEmbedder
@@ -29,4 +34,5 @@ __all__ = [
     "WordLlamaEmbedder",
     "create_embedder",
     "embedder_names",
+    "refuse_unknown",
 ]

@@ -52,6 +52,11 @@ class EmbedderChain:
         return min(member.batch_size for member in self._members)
 
     @property
+    def base_url(self) -> str | None:
+        """As the first member of the settled model has it."""
+        return self._settled_member().base_url
+
+    @property
     def similarity_floor(self) -> float | None:
         """As the members of the settled model have it."""
         return self._settled_member().similarity_floor

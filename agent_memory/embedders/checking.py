@@ -107,15 +107,15 @@ class CheckedEmbedder:
         if callable(load):
             self._ask(load)
 
-    def embed(self, texts: Sequence[str]) -> list[array[float]]:
-        """Return one vector of 32-bit floats for each text.
+    def embed(self, texts: Sequence[str], *, from_cache: bool = True) -> list[array[float]]:
+        """Return one vector of 32-bit floats for each text, not ``from_cache`` if that is said.
 
         Raises ``EmbeddingError``; the vectors of batches before the one that failed stay cached.
         """
         # Half of a surrogate pair cannot be sent to anyone: it becomes a question mark.
         encoded = [text.encode(errors="replace") for text in texts]
         keys = [hashlib.sha256(data).digest() for data in encoded]
-        found = self._cache.find(keys)
+        found = self._cache.find(keys) if from_cache else {}
         missing = {
             key: data.decode() for key, data in zip(keys, encoded, strict=True) if key not in found
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from agent_memory.embedders.chain import EmbedderChain
 from agent_memory.embedders.fastembed import FastEmbedEmbedder
@@ -52,6 +52,17 @@ def create_embedder(spec: EmbedderSpec) -> Embedder | None:
         f"{spec!r:.100} is no embedder: give a name ({', '.join(embedder_names())}), or an object"
         " with `model`, `dimensions` and `embed`"
     )
+
+
+def refuse_unknown(spec: EmbedderSpec) -> None:
+    """Raise ``ConfigurationError`` for a name that there is not; nothing is loaded or made."""
+    for one in spec.split(",") if isinstance(spec, str) else spec if _is_list(spec) else ():
+        if isinstance(one, str):
+            _refuse_unknown(one)
+
+
+def _is_list(spec: EmbedderSpec) -> TypeGuard[Sequence[str | Embedder]]:
+    return isinstance(spec, list | tuple)
 
 
 def embedder_names() -> list[str]:

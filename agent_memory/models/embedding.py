@@ -18,6 +18,14 @@ class EmbeddingModel:
     vector_weight: float
     is_indexed: bool
 
+    def is_same(self, other: "EmbeddingModel") -> bool:
+        """Tell whether the vectors of both can be compared: the model, its size, who made them."""
+        return (self.model, self.dimensions, self.base_url) == (
+            other.model,
+            other.dimensions,
+            other.base_url,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PendingText:
