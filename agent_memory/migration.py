@@ -26,7 +26,7 @@ from agent_memory.times import now_utc
 from agent_memory.vector_store import VectorStore
 from agent_memory.vocabulary import (
     BACKUP_SUFFIX,
-    EMBEDDING_MODELS,
+    MODEL_TRAITS,
     SCRATCHPAD_FILENAME,
     VECTOR_DB_FILENAME,
     StorageBackend,
@@ -65,8 +65,8 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
     )
     texts, size = store.vectors.count_missing(there.model_id if there else 0)
     tokens = -(-size // BYTES_PER_TOKEN)
-    known = EMBEDDING_MODELS.get(target.model)
-    pace = known.get("texts_per_second", TEXTS_PER_SECOND) if known else TEXTS_PER_SECOND
+    traits = MODEL_TRAITS.get(target.model)
+    pace = traits["texts_per_second"] if traits else TEXTS_PER_SECOND
     return MigrationPlan(
         agent_id=store.agent_id,
         current_backend=StorageBackend.VECTOR if state.active else StorageBackend.FILE,

@@ -7,6 +7,7 @@ their codes, and their vectors decide. Without sqlite-vec the same two steps are
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,8 +20,14 @@ from agent_memory.quantization import code_of, distance
 NEAREST: Final = 100
 """Memories that the index names. Its time grows with them: of 100,000, 80 take 12 ms, 160 20."""
 _MOST_TRIED: Final = 300
+_LEAST_WANTED: Final = 32
+"""Of the nearest ten by their codes alone, too few are among the nearest five by their vectors."""
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
+
+
+Namer = Callable[[int, Sequence[int] | None], list[int]]
+"""From how many, and among which, to rows: the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +55,8 @@ class Nearest:
     degraded: str | None = None
 
 
-def nearest(
-    database: Database, query: QueryVector, condition: Condition, *, wanted: int
-) -> Nearest:
-    """Return the nearest of the memories that meet a condition, at least ``wanted`` if there are.
+def nearest(database: Database, query: QueryVector, condition: Condition, *, limit: int) -> Nearest:
+    """Return the nearest of the memories that meet a condition, more than ``limit`` if there are.
 
     Must run inside ``read()``.
     """
@@ -59,59 +64,73 @@ def nearest(
     degraded = None if has_extension else f"{database.vectors_problem()}; vectors were scanned"
     found = _few(database, query.model.model_id, condition)
     if found is None:
-        is_indexed = query.model.is_indexed and has_extension
-        if is_indexed and vector_index.exists(database, query.model.model_id):
-            found = _by_index(database, query, condition, wanted)
-        else:
-            found = _by_code(database, query, condition)
+        found = _by_code(database, query, condition, wanted=max(_LEAST_WANTED, 2 * limit))
     cosines = vectors.cosines(database, query.model.model_id, found, query.data)
     return Nearest(_best(cosines), degraded)
 
 
 def _few(database: Database, model_id: int, condition: Condition) -> list[int] | None:
-    """Return the rows that meet a condition if they are so few that each can be compared."""
+    """Return the rows that meet a condition if they are so few that each can be compared.
+
+    The same where it lets archived memories pass, which the index does not have.
+    """
     most = EXACT_UP_TO + 1
     is_everything = condition.sql == NOT_ARCHIVED.sql
     if is_everything and vectors.count_up_to(database, model_id, most) == most:
         return None
-    rows = vectors.meeting(database, condition, limit=most)
-    return rows if len(rows) < most else None
+    limit = most if condition.leaves_out_archived else -1
+    rows = vectors.meeting(database, condition, limit=limit)
+    return rows if limit == -1 or len(rows) < most else None
 
 
-def _by_index(
-    database: Database, query: QueryVector, condition: Condition, wanted: int
+def _by_code(
+    database: Database, query: QueryVector, condition: Condition, *, wanted: int
 ) -> list[int]:
-    """Let the index name the nearest.
+    """Return the rows whose codes are nearest.
 
     A filter is tested on the nearest of all first: those that pass are the nearest of the filtered,
     in order, and where they are enough, the filter need not be tested on every memory. Then more of
     the nearest are tried, and then the index is told all rows that pass, which takes it 30 ms more.
     """
-    model_id, data = query.model.model_id, query.data
-    if not condition.leaves_out_archived:  # the index has no archived memories
-        return vectors.meeting(database, condition, limit=-1)
-    found = vector_index.nearest(database, model_id, data, limit=NEAREST)
+    name = _namer(database, query)
+    found = name(NEAREST, None)
     if not condition.is_narrowing:
         return found
     passing = vectors.filtered(database, condition, found)
     needed = NEAREST * wanted // max(1, len(passing)) * 5 // 4
     if len(passing) < wanted and needed <= _MOST_TRIED:
-        found = vector_index.nearest(database, model_id, data, limit=needed)
-        passing = vectors.filtered(database, condition, found)
+        passing = vectors.filtered(database, condition, name(needed, None))
     if len(passing) >= wanted:
         return passing
-    within = vectors.meeting(database, condition, limit=-1)
-    return vector_index.nearest(database, model_id, data, limit=NEAREST, within=within)
+    return name(NEAREST, vectors.meeting(database, condition, limit=-1))
+
+
+def _namer(database: Database, query: QueryVector) -> Namer:
+    """Return what names the rows of the nearest codes: the index, or a scan that does the same."""
+    model = query.model
+    is_indexed = model.is_indexed and database.load_vectors()
+    if is_indexed and vector_index.exists(database, model.model_id):
+        return lambda limit, within: _without_ties(
+            vector_index.nearest(database, model.model_id, query.data, limit=limit, within=within)
+        )
+    code = code_of(query.data)
+    rows = vectors.to_index(database, model, after=0, limit=-1)
+    distances = [(seq, distance(code_of(data), code)) for seq, data in rows]
+
+    def scan(limit: int, within: Sequence[int] | None) -> list[int]:
+        allowed = None if within is None else set(within)
+        asked = (entry for entry in distances if allowed is None or entry[0] in allowed)
+        return _without_ties(heapq.nsmallest(limit, asked, key=lambda entry: entry[1]))
+
+    return scan
+
+
+def _without_ties(found: Sequence[tuple[int, int]]) -> list[int]:
+    """Leave out those as far away as the last: of these the index names some, a scan others."""
+    last = found[-1][1] if found else 0
+    return [seq for seq, far in found if far < last] or [seq for seq, _ in found]
 
 
 def _best(cosines: dict[int, float]) -> dict[int, float]:
     rows = heapq.nsmallest(NEAREST, cosines, key=lambda seq: (-cosines[seq], seq))
     return {seq: cosines[seq] for seq in rows}
-
-
-def _by_code(database: Database, query: QueryVector, condition: Condition) -> list[int]:
-    """Do in Python what the index does."""
-    code = code_of(query.data)
-    rows = vectors.vectors_of(database, query.model.model_id, condition)
-    distances = ((distance(code_of(data), code), seq) for seq, data in rows)
-    return [seq for _, seq in heapq.nsmallest(NEAREST, distances)]

@@ -19,7 +19,7 @@ class Embedder(Protocol):
     texts have nothing to do with each other), ``vector_weight`` (how much its cosine counts beside
     the words, which count 1), ``cost_per_1k_tokens`` (dollars), ``batch_size`` (texts a call),
     ``name`` (how to ask for it again in another process) and ``load()`` (to be called once before
-    the first ``embed``, and allowed more time); see ``EMBEDDING_MODELS``.
+    the first ``embed``, and allowed more time); see ``MODEL_TRAITS``.
     """
 
     @property

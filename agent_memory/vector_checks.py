@@ -19,7 +19,7 @@ def build_index(database: Database, model: EmbeddingModel) -> None:
     """Build the index of a model from its vectors. Must run inside ``write()``."""
     vector_index.create(database, model.model_id, model.dimensions)
     after = 0
-    while rows := vectors.to_index(database, model.model_id, after=after, limit=_CHUNK):
+    while rows := vectors.to_index(database, model, after=after, limit=_CHUNK):
         vector_index.put(database, model.model_id, rows)
         after = rows[-1][0]
     vectors.mark_indexed(database, model.model_id, is_indexed=True)
@@ -68,7 +68,7 @@ def _compare_index(database: Database, model: EmbeddingModel) -> list[Problem]:
         return [Problem(kind="stale_vector_index", detail=f"the table {name} is missing")]
     codes = vector_index.codes(database, model.model_id)
     wrong = after = 0
-    while rows := vectors.to_index(database, model.model_id, after=after, limit=_CHUNK):
+    while rows := vectors.to_index(database, model, after=after, limit=_CHUNK):
         wrong += sum(codes.pop(seq, None) != code_of(data) for seq, data in rows)
         after = rows[-1][0]
     # What waits to be looked at may still be there.

@@ -64,14 +64,18 @@ def nearest(
     *,
     limit: int,
     within: Sequence[int] | None = None,
-) -> list[int]:
-    """Return the rows whose codes are nearest to the query's, nearest first; or of these rows."""
-    sql = f"SELECT rowid FROM {table(model_id)} WHERE code MATCH vec_bit(?) AND k = ?"
+) -> list[tuple[int, int]]:
+    """Return the rows whose codes are nearest to the query's, nearest first, with the distance.
+
+    ``within``: of these rows only.
+    """
+    sql = f"""SELECT rowid, CAST(distance AS INTEGER) FROM {table(model_id)}
+WHERE code MATCH vec_bit(?) AND k = ?"""
     values: tuple[object, ...] = (code_of(query), limit)
     if within is not None:
         sql += " AND rowid IN (SELECT value FROM json_each(?))"
         values += (to_json(list(within)),)
-    return [seq for (seq,) in database.rows(sql, values)]
+    return database.rows(sql, values)
 
 
 def codes(database: Database, model_id: int) -> dict[int, bytes]:

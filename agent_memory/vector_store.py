@@ -140,7 +140,7 @@ class VectorStore:
 
     def _follow(self, model: EmbeddingModel, pending: PendingText, archived: int | None) -> bool:
         """Bring the index up to date with a memory, and tell whether it has a vector."""
-        vector = vectors.get(self._database, model.model_id, pending.seq)
+        vector = vectors.get(self._database, model, pending.seq)
         if vector is None:
             vector = vectors.of_same_text(self._database, model.model_id, pending.text)
             if vector is None:
@@ -304,7 +304,7 @@ class VectorStore:
                 problem.detail for problem in vector_checks.problems_of(self._database, model)
             ]
             for seq, memory_id in vectors.sample(self._database, model_id, _SPOT_CHECKS):
-                vector = vectors.get(self._database, model_id, seq)
+                vector = vectors.get(self._database, model, seq)
                 if vector is not None and not self._finds(model, seq, vector):
                     problems.append(f"a search with the vector of {memory_id} does not find it")
             return problems
@@ -323,6 +323,6 @@ class VectorStore:
 
     def _finds(self, model: EmbeddingModel, seq: int, vector: Quantized) -> bool:
         query = QueryVector(model, vector.data)
-        found = nearest(self._database, query, NOT_ARCHIVED, wanted=1).cosines
+        found = nearest(self._database, query, NOT_ARCHIVED, limit=1).cosines
         # Many memories may say the same.
         return seq in found or max(found.values(), default=0.0) > _SAME_MEANING

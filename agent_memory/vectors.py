@@ -90,8 +90,7 @@ def activate(database: Database, model_id: int) -> None:
 
 
 def drop_model(database: Database, model_id: int) -> None:
-    """Delete a model with its vectors."""
-    database.run("DELETE FROM embeddings WHERE model_id = ?", (model_id,))
+    """Delete a model, and by cascade its vectors."""
     database.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
 
 
@@ -126,10 +125,11 @@ def drop_other_texts(database: Database, seq: int, text: str) -> list[int]:
     return of_models
 
 
-def get(database: Database, model_id: int, seq: int) -> Quantized | None:
-    """Return the vector of a memory."""
-    sql = "SELECT scale, vector FROM embeddings WHERE model_id = ? AND seq = ?"
-    row = database.row(sql, (model_id, seq))
+def get(database: Database, model: EmbeddingModel, seq: int) -> Quantized | None:
+    """Return the vector of a memory; one of another length is none."""
+    sql = """SELECT scale, vector FROM embeddings
+WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
+    row = database.row(sql, (model.model_id, seq, model.dimensions))
     return None if row is None else Quantized(*row)
 
 
@@ -153,18 +153,19 @@ WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
 
 
 def to_index(
-    database: Database, model_id: int, *, after: int, limit: int
+    database: Database, model: EmbeddingModel, *, after: int, limit: int
 ) -> list[tuple[int, bytes]]:
-    """Return rows and vectors that belong into the index, from a row on.
+    """Return rows and vectors that belong into the index, from a row on; -1 for no limit.
 
-    Archived memories do not, nor does what waits to be looked at.
+    Archived memories do not, nor what waits to be looked at, nor damaged vectors.
     """
     return database.rows(
         # In this order, or SQLite sorts all vectors of the model for each page.
         "SELECT e.seq, e.vector FROM memories AS m"
         " CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?"
-        f" WHERE m.seq > ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY m.seq LIMIT ?",
-        (model_id, after, limit),
+        f" WHERE m.seq > ? AND m.archived = 0 AND {_IS_CURRENT} AND length(e.vector) = ?"
+        " ORDER BY m.seq LIMIT ?",
+        (model.model_id, after, model.dimensions, limit),
     )
 
 
@@ -252,14 +253,6 @@ def cosines(
         for seq, vector in database.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
         if len(vector) == len(query)
     }
-
-
-def vectors_of(database: Database, model_id: int, condition: Condition) -> list[tuple[int, bytes]]:
-    """Return the current vectors of the memories that meet a condition, by row."""
-    sql = f"""SELECT e.seq, e.vector FROM memories AS m
-JOIN embeddings AS e ON e.model_id = ? AND e.seq = m.seq
-WHERE {condition.sql} AND {_IS_CURRENT}"""
-    return database.rows(sql, (model_id, *condition.values))
 
 
 # Checking ---------------------------------------------------------------------------------------

@@ -14,7 +14,11 @@ from agent_memory.embedders.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.embedders.vectors import to_float32
 from agent_memory.errors import ConfigurationError, EmbeddingError
 from agent_memory.protocols import Embedder
-from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, EMBEDDING_MODELS
+from agent_memory.vocabulary import (
+    DEFAULT_VECTOR_WEIGHT,
+    EMBEDDING_MODELS,
+    MODEL_TRAITS,
+)
 
 _MAX_NAME_LENGTH: Final = 200
 Answer = TypeVar("Answer")
@@ -198,8 +202,9 @@ class CheckedEmbedder:
         """Return a number that the embedder has, else the one of its model, if it is known."""
         number = self._read(attribute)
         if number is None:
-            known = cast("Mapping[str, float]", EMBEDDING_MODELS.get(self.model, {}))
-            return known.get(attribute)
+            facts = (MODEL_TRAITS.get(self.model), EMBEDDING_MODELS.get(self.model))
+            known = cast("list[Mapping[str, float]]", [fact for fact in facts if fact])
+            return next((fact[attribute] for fact in known if attribute in fact), None)
         if not isinstance(number, int | float) or not lowest <= number <= highest:
             raise self._misconfigured(attribute, number, f"from {lowest:g} to {highest:g}")
         return float(number)

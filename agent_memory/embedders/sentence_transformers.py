@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embedders.once import Once
 from agent_memory.embedders.settings import PROBE_TEXT, require_package
-from agent_memory.vocabulary import EMBEDDING_MODELS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,9 +39,8 @@ class SentenceTransformerEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector. Of a model that is not in ``EMBEDDING_MODELS``, loading it tells."""
-        spec = EMBEDDING_MODELS.get(self.model)
-        return spec["dimensions"] if spec else len(self.embed([PROBE_TEXT])[0])
+        """Numbers in a vector. Loading the model tells."""
+        return len(self.embed([PROBE_TEXT])[0])
 
     def load(self) -> None:
         """Load the model, if it is not loaded yet: that takes seconds."""

@@ -15,7 +15,7 @@ from embedding_server import text_vector
 
 from agent_memory.embedders import CheckedEmbedder, EmbeddingUsage, OpenAIEmbedder
 from agent_memory.errors import ConfigurationError, EmbeddingError
-from agent_memory.vocabulary import EMBEDDING_MODELS
+from agent_memory.vocabulary import MODEL_TRAITS
 
 
 class Local:
@@ -266,7 +266,7 @@ def test_what_an_embedder_says_of_itself_counts() -> None:
 
 def test_what_is_known_of_the_model_counts_next() -> None:
     known = CheckedEmbedder(with_attributes(model="wordllama-l2-supercat-256", dimensions=256))
-    facts = EMBEDDING_MODELS["wordllama-l2-supercat-256"]
+    facts = MODEL_TRAITS["wordllama-l2-supercat-256"]
     assert known.vector_weight == facts["vector_weight"]
     assert known.similarity_floor == facts["similarity_floor"]
     unknown = CheckedEmbedder(Local())

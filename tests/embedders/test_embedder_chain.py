@@ -15,7 +15,7 @@ from agent_memory.embedders import (
     WordLlamaEmbedder,
 )
 from agent_memory.errors import ConfigurationError, EmbeddingError
-from agent_memory.vocabulary import EMBEDDING_MODELS
+from agent_memory.vocabulary import MODEL_TRAITS
 
 DOWN = Behaviour(status=503)
 
@@ -127,7 +127,7 @@ def test_a_chain_has_what_its_members_have(server: EmbeddingServer) -> None:
     chain.settle("wordllama-l2-supercat-256", 256)
     chain.embed(["abcd"])
     assert (chain.name, chain.batch_size) == ("openai:m,wordllama", 7)
-    facts = EMBEDDING_MODELS["wordllama-l2-supercat-256"]
+    facts = MODEL_TRAITS["wordllama-l2-supercat-256"]
     assert chain.vector_weight == facts["vector_weight"]
     assert chain.similarity_floor == facts["similarity_floor"]
     assert (chain.usage.texts, chain.cost_per_1k_tokens) == (1, 0.0)

@@ -190,6 +190,11 @@ WHEN EXISTS (SELECT 1 FROM embedding_models) BEGIN
   DELETE FROM embeddings WHERE seq = OLD.seq;
   INSERT OR IGNORE INTO embedding_queue (seq) VALUES (OLD.seq);
 END;
+CREATE TRIGGER embedding_queue_of_deleted_embedding AFTER DELETE ON embeddings
+-- Not when a whole model goes.
+WHEN EXISTS (SELECT 1 FROM embedding_models WHERE model_id = OLD.model_id) BEGIN
+  INSERT OR IGNORE INTO embedding_queue (seq) VALUES (OLD.seq);
+END;
 CREATE TRIGGER embedding_queue_of_new AFTER INSERT ON memories
 WHEN EXISTS (SELECT 1 FROM embedding_models) BEGIN
   INSERT OR IGNORE INTO embedding_queue (seq) VALUES (NEW.seq);

@@ -154,13 +154,13 @@ DAMAGES = {
         ["dog", "cat"],
     ),
     "a vector is gone": Damage(
-        ["DELETE FROM embeddings WHERE seq = 1"],
+        ["DELETE FROM embeddings WHERE seq = 1", "DELETE FROM embedding_queue"],
         MISSING,
         "1 memories have no embedding and do not wait for one",
         ["dog"],
     ),
     "all vectors are gone": Damage(
-        ["DELETE FROM embeddings"],
+        ["DELETE FROM embeddings", "DELETE FROM embedding_queue"],
         MISSING,
         f"{len(STORED)} memories have no embedding",
         STORED,
