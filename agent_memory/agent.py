@@ -110,7 +110,7 @@ def set_backend(
     moved = format_time(now) if backend == "vector" else None
     database.run(
         "UPDATE agent SET storage_backend = ?, migration_date = ?, migration = ?",
-        (backend, moved, to_json(migration.model_dump(exclude_none=True))),
+        (backend, moved, to_json(migration.model_dump(mode="json", exclude_none=True))),
     )
 
 

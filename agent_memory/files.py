@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent_memory import forking
 from agent_memory.errors import StorageLocked, StorageUnavailable
 
 
@@ -71,20 +72,46 @@ def locked(path: Path, *, busy: str) -> Iterator[None]:
     flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     while True:
         try:
-            handle = os.open(path, flags, 0o600)
+            held = _Held(os.open(path, flags, 0o600))
         except OSError as error:
             raise StorageUnavailable(f"{path} cannot be locked: {error}") from error
         try:
-            _lock(handle, path, busy)
-            if not _is_file_of(handle, path):
+            _lock(held.handle, path, busy)
+            if not _is_file_of(held.handle, path):
                 continue  # whoever had it deleted it meanwhile: this lock would lock nobody out
             try:
                 yield
             finally:
-                path.unlink(missing_ok=True)
+                if held.is_open and os.name == "posix":  # Windows deletes no file that is open
+                    path.unlink(missing_ok=True)
             return
         finally:
-            os.close(handle)
+            held.close()
+
+
+class _Held:
+    """An open lock file. A forked child lets go of it: a lock is held until its last copy is."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.is_open = True
+        forking.join(self)
+
+    def close(self) -> None:
+        """Let go."""
+        if self.is_open:
+            self.is_open = False
+            os.close(self.handle)
+
+    def hold(self) -> None:
+        """Nothing needs to wait for a fork."""
+
+    def release(self) -> None:
+        """Nothing waited."""
+
+    def leave_parent(self) -> None:
+        """In a forked child: the lock is the parent's."""
+        self.close()
 
 
 def _is_file_of(handle: int, path: Path) -> bool:

@@ -36,6 +36,11 @@ class Condition:
         """Tell whether no archived memory can meet it."""
         return NOT_ARCHIVED.sql in self.sql
 
+    def of_archived(self, *, archived: bool) -> Condition:
+        """Return the condition that this one holds and the memory is archived, or is not."""
+        only = Condition("m.archived = 1") if archived else NOT_ARCHIVED
+        return only if self.sql == EVERYTHING.sql else _joined([self, only], " AND ", empty=only)
+
 
 EVERYTHING: Final = Condition("1")
 _NOTHING: Final = Condition("0")

@@ -31,6 +31,31 @@ _held: Final[list[Forkable]] = []
 _one_at_a_time: Final = threading.Lock()
 
 
+class Lock:
+    """A lock that is free in a forked child, whoever held it in the parent at that moment."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        """Take the lock, and tell whether that worked."""
+        if self._pid != os.getpid():
+            self._pid, self._lock = os.getpid(), threading.Lock()
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        """Give the lock back; in a child, one that was taken before the fork is nobody's."""
+        if self._pid == os.getpid():
+            self._lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
 def join(member: Forkable) -> None:
     """Take part in forks from now on, for as long as the member lives."""
     with _one_at_a_time:

@@ -6,12 +6,15 @@ one that failed is left alone for a while; meanwhile memories are found by keywo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
+from agent_memory import forking
 from agent_memory.embedders import (
     CheckedEmbedder,
     EmbedderChain,
@@ -20,6 +23,7 @@ from agent_memory.embedders import (
     EmbeddingUsage,
     create_embedder,
 )
+from agent_memory.embedders.settings import DEFAULT_BATCH_SIZE
 from agent_memory.errors import AgentMemoryError, ConfigurationError, EmbeddingError, StorageError
 from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.nearest import QueryMeaning, QueryVector
@@ -28,8 +32,6 @@ from agent_memory.vector_store import VectorState, VectorStore
 
 Result = TypeVar("Result")
 
-LOADING_SECONDS: Final = 60.0
-"""How long a local model may take to load."""
 REST_SECONDS: Final = 30.0
 """How long a provider that failed is left alone: a thousand stores must not each wait for it."""
 _FEW: Final = 10
@@ -40,7 +42,8 @@ class Meaning:
     """The embedder of one open memory. Threads may share it.
 
     ``spec`` says which embedder is wanted; ``"auto"`` is the one that made the file's vectors.
-    ``timeout_seconds`` is how long a search, and a store after its commit, wait for it.
+    ``timeout_seconds`` is how long a search waits for it at most, and a store after its commit for
+    each batch. A local model that takes longer to load goes on loading, and serves the next one.
     """
 
     def __init__(
@@ -55,27 +58,28 @@ class Meaning:
         self._spec = spec
         self._timeout = timeout_seconds
         self._cache_ttl = cache_ttl_seconds
-        self._lock = threading.Lock()
+        self._spent = EmbeddingUsage()
         self._start_anew()
 
     def _start_anew(self) -> None:
         self._pid = os.getpid()
+        self._lock = forking.Lock()
+        self._catching_up = forking.Lock()
         self._embedder: CheckedEmbedder | None = None
         self._stuck: threading.Thread | None = None
         self._resting_until = 0.0
         self._resting_because = ""
-        self._refused: set[int] = set()
 
     def _leave_parent(self) -> None:
         """After ``fork``: a connection to a service cannot be shared with the parent."""
         if os.getpid() != self._pid:
-            self._lock = threading.Lock()
             self._start_anew()
 
     @property
     def usage(self) -> EmbeddingUsage:
         """Return what was embedded through this memory, and its price."""
-        return EmbeddingUsage() if self._embedder is None else self._embedder.usage
+        embedder = self._embedder
+        return self._spent if embedder is None else self._spent + embedder.usage
 
     # Searching --------------------------------------------------------------------------------
 
@@ -84,70 +88,62 @@ class Meaning:
         state = self._vectors.state()
         if state.active is None:
             return QueryMeaning()
-        started = time.perf_counter()
+        started = time.monotonic()
+        vector, degraded = None, []
         try:
             vector = self._query_vector(state.active, query)
         except (EmbeddingError, ConfigurationError) as error:
-            return QueryMeaning(
-                None, [f"searched by keyword only: {error}"], (time.perf_counter() - started) * 1000
-            )
-        if state.lacks_index:
-            self._restore_index_quietly()
-        left = self._timeout - (time.perf_counter() - started)
-        waiting = self._catch_up_quietly(state, seconds=left) if state.is_behind else ""
-        milliseconds = (time.perf_counter() - started) * 1000
-        return QueryMeaning(vector, [waiting] if waiting else [], milliseconds)
+            degraded.append(f"searched by keyword only: {error}")
+        if state.is_behind:
+            left = self._timeout - (time.monotonic() - started)
+            degraded += self._catch_up_quietly(state, seconds=left)
+        return QueryMeaning(vector, degraded, (time.monotonic() - started) * 1000)
 
     def _query_vector(self, model: EmbeddingModel, query: str) -> QueryVector | None:
         if not query.strip():
             return None
-        embedder = self._embedder_of(model)
-        (vector,) = self._within(self._timeout, lambda: embedder.embed([query]))
-        _refuse_other_size(len(vector), model)
+        started = time.monotonic()
+        embedder = self._embedder_of(model, seconds=self._timeout)
+        left = self._timeout - (time.monotonic() - started)
+        (vector,) = self._within(left, lambda: _sized(embedder.embed([query]), model))
         return QueryVector(model, quantize(vector).data)
 
-    def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> str:
+    def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> list[str]:
         """Embed one batch of what waits; return what is to be said of the rest."""
-        if self._vectors.read_only or self._is_resting():
-            return self._waiting()
         try:
-            pending = self._vectors.settle(self._batch_size(), patient=False)
-            wanted = [text for text in pending if text.seq not in self._refused]
-            if wanted and state.active is not None and seconds > 0:
-                self._embed(state.active, wanted, seconds=seconds, patient=False)
-            return self._waiting() if pending else ""
+            if state.lacks_index:
+                self._vectors.restore_indexes(patient=False)
+            if not self._vectors.read_only and not self._is_resting() and seconds > 0:
+                with self._alone() as is_alone:
+                    if is_alone and state.active is not None:
+                        self._embed_a_batch(state.active, seconds=seconds, patient=False)
         except (EmbeddingError, ConfigurationError, StorageError) as error:
             _log("embeddings are made later: %s", error)
-            return self._waiting()
-
-    def _restore_index_quietly(self) -> None:
-        """Build an index that is missing: that needs no embedder."""
-        try:
-            self._vectors.restore_indexes(patient=False)
-        except StorageError as error:
-            _log("the index is built later: %s", error)
-
-    def _waiting(self) -> str:
         waiting = self._vectors.count_pending()
         if not waiting:
-            return ""
-        return f"{waiting} memories are not embedded yet: they are found by keyword"
-
-    def _batch_size(self) -> int:
-        return 100 if self._embedder is None else self._embedder.batch_size
+            return []
+        return [f"{waiting} memories are not embedded yet: they are found by keyword"]
 
     # Storing ----------------------------------------------------------------------------------
 
-    def follow(self) -> None:
-        """Embed what was just stored or changed, if vectors are in use. It never fails."""
-        if self._spec is None or self._is_resting():
+    def follow(self, stored: int) -> None:
+        """Embed what was just stored or changed, if vectors are in use. It never fails.
+
+        It takes the timeout for each batch of as many memories as were ``stored``, at most: a
+        backlog is worked off by and by.
+        """
+        if (self._spec is None and self._embedder is None) or self._is_resting():
             return
         try:
-            while (state := self._vectors.state()).active is not None and state.is_behind:
-                pending = self._vectors.settle(self._batch_size())
-                wanted = [text for text in pending if text.seq not in self._refused]
-                if not wanted or not self._embed(state.active, wanted, seconds=self._timeout):
-                    return
+            state = self._vectors.state()
+            if state.active is None or not state.is_behind:
+                return
+            deadline = time.monotonic() + self._timeout * -(-stored // self._batch_size())
+            with self._alone() as is_alone:
+                while is_alone and (left := deadline - time.monotonic()) > 0:
+                    seconds = min(left, self._timeout)
+                    if not any(self._embed_a_batch(state.active, seconds=seconds)):
+                        return
         except (EmbeddingError, ConfigurationError, StorageError) as error:
             _log("embeddings are made later: %s", error)
 
@@ -158,42 +154,53 @@ class Meaning:
         embedded until then is kept.
         """
         self._resting_until = 0.0
-        self._refused.clear()
-        done = 0
-        if self._vectors.state().active is not None:
-            self._vectors.queue_missing()
-        while (state := self._vectors.state()).active is not None and state.is_behind:
-            pending = self._vectors.settle(self._batch_size())
-            wanted = [text for text in pending if text.seq not in self._refused]
-            if not wanted:
-                break
-            done += self._embed(state.active, wanted, seconds=None)
+        active = self._vectors.state().active
+        if active is None:
+            return 0
+        self._vectors.queue_missing()
+        done = refused = 0
+        while any(batch := self._embed_a_batch(active, seconds=None)):
+            done, refused = done + batch[0], refused + batch[1]
             if progress is not None:
-                progress(done, done + self._vectors.count_pending() - len(self._refused))
-        if self._refused:
+                progress(done, done + self._vectors.count_pending())
+        if refused:
             raise EmbeddingError(
-                f"the embedder refused {len(self._refused)} texts: they are found by keyword only"
+                f"the embedder refused the texts of {refused} memories: they are found by keyword"
             )
         return done
 
     # Embedding --------------------------------------------------------------------------------
 
-    def _embed(
-        self,
-        model: EmbeddingModel,
-        pending: Sequence[PendingText],
-        *,
-        seconds: float | None,
-        patient: bool = True,
-    ) -> int:
-        """Embed texts, keep their vectors, and return how many were kept."""
-        embedder = self._embedder_of(model)
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Tell whether no other thread is catching up: it would embed the same texts."""
+        is_alone = self._catching_up.acquire(blocking=False)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._catching_up.release()
+
+    def _batch_size(self) -> int:
+        return DEFAULT_BATCH_SIZE if self._embedder is None else self._embedder.batch_size
+
+    def _embed_a_batch(
+        self, model: EmbeddingModel, *, seconds: float | None, patient: bool = True
+    ) -> tuple[int, int]:
+        """Bring the embeddings up to date, embed a batch of what waits.
+
+        Returns how many were embedded, and how many the embedder refused.
+        """
+        pending = self._vectors.settle(self._batch_size(), patient=patient)
+        if not pending:
+            return 0, 0
+        embedder = self._embedder_of(model, seconds=seconds)
         pairs, refused = self._within(seconds, lambda: embed_texts(embedder, pending))
-        self._refused.update(text.seq for text in refused)
         for _, vector in pairs:
             _refuse_other_size(len(vector.data), model)
-        durable = len(pairs) > _FEW
-        return self._vectors.put(model.model_id, pairs, durable=durable, patient=patient)
+        self._vectors.refuse(refused)
+        self._vectors.put(model.model_id, pairs, durable=len(pairs) > _FEW, patient=patient)
+        return len(pairs), len(refused)
 
     def embedder_for_move(self, spec: EmbedderSpec) -> CheckedEmbedder:
         """Return the embedder that a move goes to. Raises ``ConfigurationError`` without one.
@@ -206,7 +213,7 @@ class Meaning:
         if _is_auto(spec):
             state = self._vectors.state()
             begun = state.building or state.active
-            spec = begun.embedder if begun else spec
+            spec = _named_in_file(begun) if begun else spec
         made = create_embedder(spec)
         if made is None:
             raise ConfigurationError(
@@ -215,33 +222,32 @@ class Meaning:
             )
         return CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
 
-    def use(self, embedder: CheckedEmbedder) -> None:
-        """Use an embedder from now on: a move went to it."""
+    def use(self, embedder: CheckedEmbedder | None) -> None:
+        """Use an embedder from now on: a move went to it; or none: the vectors are gone."""
         with self._lock:
+            if embedder is not self._embedder:
+                self._spent = self.usage
             self._embedder = embedder
             self._resting_until = 0.0
 
-    def forget(self) -> None:
-        """Use no embedder any more: the vectors are gone."""
-        with self._lock:
-            self._start_anew()
-
-    def _embedder_of(self, model: EmbeddingModel) -> CheckedEmbedder:
+    def _embedder_of(self, model: EmbeddingModel, *, seconds: float | None) -> CheckedEmbedder:
         """Return the embedder that makes vectors of a model, loaded and known to fit."""
         self._leave_parent()
-        with self._lock:
-            found = self._embedder
+        found = self._embedder
         if found is not None and found.model == model.model:
             return found
-        made = self._within(self._timeout, lambda: self._make(model))
-        self._within(LOADING_SECONDS, made.load)
-        with self._lock:
-            self._embedder = made
-        return made
+
+        def make() -> CheckedEmbedder:
+            made = self._make(model)
+            made.load()
+            with self._lock:
+                self._embedder = made  # also when nobody waits for it any more
+            return made
+
+        return self._within(seconds, make, rests_if_slow=False)
 
     def _make(self, model: EmbeddingModel) -> CheckedEmbedder:
-        spec = model.embedder if _is_auto(self._spec) else self._spec
-        made = create_embedder(spec)
+        made = create_embedder(_named_in_file(model) if _is_auto(self._spec) else self._spec)
         if made is None:
             raise ConfigurationError("this memory was opened without an embedder")
         if isinstance(made, EmbedderChain):
@@ -252,6 +258,7 @@ class Meaning:
                 f"the file's vectors are of {model.model}, the embedder's of {checked.model}:"
                 " `agent-memory migrate` changes them"
             )
+        _refuse_other_size(checked.dimensions, model)
         if model.base_url != checked.base_url:
             raise ConfigurationError(
                 f"the file's vectors were made by {model.base_url or 'the provider itself'}, not by"
@@ -263,18 +270,21 @@ class Meaning:
         self._leave_parent()
         return time.monotonic() < self._resting_until
 
-    def _within(self, seconds: float | None, call: Callable[[], Result]) -> Result:
+    def _within(
+        self, seconds: float | None, call: Callable[[], Result], *, rests_if_slow: bool = True
+    ) -> Result:
         """Call, for so long and no longer; after a failure, not at all for a while."""
         if self._is_resting():
             raise EmbeddingError(f"{self._resting_because} (not asked again for a while)")
         if self._stuck is not None and self._stuck.is_alive():
-            raise EmbeddingError("the embedder has not answered an earlier question yet")
+            raise EmbeddingError("the embedder is still loading, or answering an earlier question")
         try:
-            if seconds is None:
-                return call()
-            return self._bounded(seconds, call)
+            return call() if seconds is None else self._bounded(seconds, call)
+        except EmbeddingRefused:
+            raise
         except (EmbeddingError, ConfigurationError) as error:
-            if not isinstance(error, EmbeddingRefused):
+            is_slow = self._stuck is not None and self._stuck.is_alive()
+            if rests_if_slow or not is_slow:
                 self._resting_because = str(error)
                 self._resting_until = time.monotonic() + REST_SECONDS
             raise
@@ -291,10 +301,10 @@ class Meaning:
 
         thread = threading.Thread(target=run, name="agent-memory-embedder", daemon=True)
         thread.start()
-        thread.join(seconds)
+        thread.join(max(0.0, seconds))
         if thread.is_alive():
             self._stuck = thread
-            raise EmbeddingError(f"the embedder did not answer within {seconds:.3g} s")
+            raise EmbeddingError(f"the embedder did not answer within {self._timeout:.3g} s")
         if "error" in outcome:
             raise outcome["error"]
         return outcome["result"]  # type: ignore[no-any-return]
@@ -337,6 +347,25 @@ def described(embedder: CheckedEmbedder) -> EmbeddingModel:
 
 def _is_auto(spec: EmbedderSpec) -> bool:
     return isinstance(spec, str) and spec == "auto"
+
+
+def _named_in_file(model: EmbeddingModel) -> str:
+    """Return the embedder that a file names, unless it says which model is to be loaded.
+
+    A file may come from anywhere, and a model from a hub, or a directory, can hold code.
+    """
+    if model.embedder.partition(":")[0] == "sentence-transformers" and ":" in model.embedder:
+        raise ConfigurationError(
+            f"the file names the embedder {model.embedder!r:.100}: to have that model loaded, name"
+            " it yourself (AGENT_MEMORY_EMBEDDER, or embedder=)"
+        )
+    return model.embedder
+
+
+def _sized(vectors: Sequence[array[float]], model: EmbeddingModel) -> Sequence[array[float]]:
+    for vector in vectors:
+        _refuse_other_size(len(vector), model)
+    return vectors
 
 
 def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:

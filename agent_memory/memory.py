@@ -143,7 +143,7 @@ class AgentMemory(OpenMemory):
                 faults,
             )
         ids = self._store.add(memories, made_up=frozenset(made_up), progress=progress)
-        self._mover.follow()
+        self._mover.follow(len(ids))
         return ids
 
     def validate(self, item: Mapping[str, Any]) -> None:

@@ -36,6 +36,7 @@ Progress = Callable[[MigrationProgress], None]
 
 BYTES_PER_TOKEN: Final = 4
 _MOST_ROUNDS: Final = 1_000
+_FEW_REFUSED: Final = 20
 _ASKED_AGAIN: Final = 3
 _SAME: Final = 0.99
 TEXTS_PER_SECOND: Final = 20
@@ -121,29 +122,37 @@ class Move:
 
     def _run(self, started: float) -> None:
         target = described(self.embedder)
-        active = self.store.vectors.state().active
-        if active is not None and active.is_same(target):
+        state = self.store.vectors.state()
+        if state.active is not None and state.active.is_same(target):
             self.store.vectors.abandon()
-            self._count(stored=self.store.vectors.count(active.model_id), embedded=0)
+            self._embed_missing(state.active)
             self._tell(status="completed", completed_at=now_utc())
             return
-        self.store.write_scratchpad(Path(self.plan.backup_path))
+        is_begun = state.building is not None and state.building.is_same(target)
+        backup = Path(self.plan.backup_path)
+        if not (is_begun and backup.exists()):
+            self.store.write_scratchpad(backup)
         building = self.store.vectors.begin(target)
+        self._embed_missing(building)
+        if self.should_stop():
+            self._tell(status="pending")
+            return
+        self._validate(building)
+        self._switch(building, backup, started)
+        self._tell(status="completed", completed_at=now_utc())
+
+    def _switch(self, building: EmbeddingModel, backup: Path, started: float) -> None:
+        """Let searches use the new vectors, when what was stored meanwhile has them too."""
         for _ in range(_MOST_ROUNDS):
-            self._embed_missing(building)
-            if self.should_stop():
-                self._tell(status="pending")
-                return
-            self._validate(building)
             info = MigrationInfo(
-                backup_path=Path(self.plan.backup_path).name,
+                backup_path=backup.name,
                 can_rollback=True,
                 migration_duration_seconds=round(time.monotonic() - started, 3),
             )
             if self.store.vectors.activate(building.model_id, info, skipped=self._refused):
-                self._tell(status="completed", completed_at=now_utc())
                 return
-        raise MigrationError("memories are changed faster than they are embedded")
+            self._embed_missing(building)
+        raise MigrationError("memories are stored faster than they are embedded")
 
     def _embed_missing(self, building: EmbeddingModel) -> None:
         """Embed every memory that has no vector of the model, those stored meanwhile too."""
@@ -152,13 +161,22 @@ class Move:
         # One request a step: what was answered must not be lost to the failure of another.
         step = min(self.plan.batch_size, self.embedder.batch_size)
         stored = vectors.count(building.model_id)
+        vectors.settle(None)  # vectors of old texts go
         self._count(stored=stored, embedded=0)
-        while not self.should_stop():
-            batch = vectors.missing(building.model_id, after=after, limit=step)
-            if not batch:
-                return
+        while batch := vectors.missing(building.model_id, after=after, limit=step):
             after = batch[-1].seq
             stored += self._embed_batch(vectors, building, batch, stored=stored)
+            self._refuse_useless(stored)
+            if self.should_stop():  # only now: a process of one store, too, gets on by a batch
+                return
+
+    def _refuse_useless(self, stored: int) -> None:
+        """Stop where the embedder takes hardly any text, as one that is no embedder does."""
+        if len(self._refused) > _FEW_REFUSED and len(self._refused) > stored:
+            raise EmbeddingError(
+                f"{self.embedder.name} refused {len(self._refused)} of the first"
+                f" {len(self._refused) + stored} texts: check its model and its settings"
+            )
 
     def _embed_batch(
         self,
@@ -189,6 +207,8 @@ class Move:
     def _validate(self, building: EmbeddingModel) -> None:
         """Check every vector and the index, and that searches find what they were made from."""
         problems = self.store.vectors.validate(building.model_id)
+        if self._refused and not self.progress.vectors_stored:
+            problems.append(f"{self.embedder.name} refused every text")
         if problems:
             self.store.vectors.mend(building.model_id)
         problems += self._unsteady(building)

@@ -6,8 +6,9 @@ import threading
 import time
 from typing import Final
 
+from agent_memory import forking
 from agent_memory.embedders import EmbedderSpec
-from agent_memory.errors import AgentMemoryError, ConfigurationError
+from agent_memory.errors import AgentMemoryError, ConfigurationError, StorageReadOnly
 from agent_memory.files import locked
 from agent_memory.meaning import Meaning
 from agent_memory.migration import Move, Progress, lock_path, plan_of
@@ -31,6 +32,7 @@ class Mover:
         self._thread: threading.Thread | None = None
         self._is_stopping = threading.Event()
         self._next_try = 0.0
+        self._starting = forking.Lock()
 
     def plan(self, spec: EmbedderSpec) -> MigrationPlan:
         """Say what a move would take."""
@@ -39,6 +41,7 @@ class Mover:
 
     def migrate(self, spec: EmbedderSpec, *, report: Progress | None = None) -> MigrationProgress:
         """Move now, and return how it went."""
+        self._refuse_read_only()
         embedder = self._meaning.embedder_for_move(spec)
         plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
         move = Move(self._store, embedder, plan, should_stop=self._is_stopping.is_set)
@@ -51,9 +54,10 @@ class Mover:
 
     def roll_back(self) -> bool:
         """Go back to keyword search; tell whether there were vectors."""
+        self._refuse_read_only()
         with locked(lock_path(self._store), busy="this memory is being moved: stop that first"):
             dropped = self._store.vectors.roll_back()
-        self._meaning.forget()
+        self._meaning.use(None)
         return bool(dropped)
 
     def suggestion(self) -> str | None:
@@ -63,26 +67,35 @@ class Mover:
         count = self._store.count(SearchFilters.defaults())
         return f"{count:,} memories: `agent-memory migrate` makes them found by meaning too"
 
+    def _refuse_read_only(self) -> None:
+        if self._store.vectors.read_only:
+            raise StorageReadOnly(f"{self._store.path} was opened read-only: open it for writing")
+
     # By itself --------------------------------------------------------------------------------
 
-    def follow(self) -> None:
+    def follow(self, stored: int = 1) -> None:
         """After a store or a change: embed it, or move, if that is wanted and time. Never fails."""
-        self._meaning.follow()
-        if self._is_time():
+        self._meaning.follow(stored)
+        with self._starting:
+            if not self._is_time():
+                return
             self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS
-            if self._strategy() == "immediate":
-                self._move_quietly()
-            else:
+            if self._strategy() == "background":
                 self._thread = threading.Thread(
                     target=self._move_quietly, name="agent-memory-migration", daemon=True
                 )
                 self._thread.start()
+                return
+        self._move_quietly()
 
     def _is_time(self) -> bool:
         if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):
             return False
-        return self._setting("auto_migrate").auto_migrate and self._store.should_migrate(
-            self._threshold()
+        return (
+            self._setting("auto_migrate").auto_migrate
+            and self._store.should_migrate(self._threshold())
+            # Whoever went back to keywords wants to stay there, until `migrate` is run.
+            and not self._store.vectors.was_rolled_back()
         )
 
     def _threshold(self) -> int:

@@ -19,15 +19,13 @@ from agent_memory.quantization import code_of, distance
 
 NEAREST: Final = 100
 """Memories that the index names. Its time grows with them: of 100,000, 80 take 12 ms, 160 20."""
-_MOST_TRIED: Final = 300
-_LEAST_WANTED: Final = 32
-"""Of the nearest ten by their codes alone, too few are among the nearest five by their vectors."""
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
+_MANY: Final = EXACT_UP_TO + 1
 
 
-Namer = Callable[[int, Sequence[int] | None], list[int]]
-"""From how many, and among which, to rows: the nearest first."""
+Namer = Callable[[Sequence[int] | None], list[int]]
+"""Takes rows, or ``None`` for all, and returns the nearest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,54 +53,33 @@ class Nearest:
     degraded: str | None = None
 
 
-def nearest(database: Database, query: QueryVector, condition: Condition, *, limit: int) -> Nearest:
-    """Return the nearest of the memories that meet a condition, more than ``limit`` if there are.
+def nearest(database: Database, query: QueryVector, condition: Condition) -> Nearest:
+    """Return the nearest of the memories that meet a condition. Must run inside ``read()``.
 
-    Must run inside ``read()``.
+    The condition holds before the nearest are chosen: those that it leaves out take nobody's place.
     """
     has_extension = database.load_vectors()
     degraded = None if has_extension else f"{database.vectors_problem()}; vectors were scanned"
-    found = _few(database, query.model.model_id, condition)
-    if found is None:
-        found = _by_code(database, query, condition, wanted=max(_LEAST_WANTED, 2 * limit))
+    # The index has no archived memories: where they may be found, each of them is compared.
+    archived: list[int] = []
+    if not condition.leaves_out_archived:
+        archived = vectors.meeting(database, condition.of_archived(archived=True))
+        condition = condition.of_archived(archived=False)
+    found = archived + _named(database, query, condition)
     cosines = vectors.cosines(database, query.model.model_id, found, query.data)
     return Nearest(_best(cosines), degraded)
 
 
-def _few(database: Database, model_id: int, condition: Condition) -> list[int] | None:
-    """Return the rows that meet a condition if they are so few that each can be compared.
-
-    The same where it lets archived memories pass, which the index does not have.
-    """
-    most = EXACT_UP_TO + 1
+def _named(database: Database, query: QueryVector, condition: Condition) -> list[int]:
+    """Return the rows to compare: all that meet the condition, or those of the nearest codes."""
+    model_id = query.model.model_id
+    passing: list[int] | None = None
     is_everything = condition.sql == NOT_ARCHIVED.sql
-    if is_everything and vectors.count_up_to(database, model_id, most) == most:
-        return None
-    limit = most if condition.leaves_out_archived else -1
-    rows = vectors.meeting(database, condition, limit=limit)
-    return rows if limit == -1 or len(rows) < most else None
-
-
-def _by_code(
-    database: Database, query: QueryVector, condition: Condition, *, wanted: int
-) -> list[int]:
-    """Return the rows whose codes are nearest.
-
-    A filter is tested on the nearest of all first: those that pass are the nearest of the filtered,
-    in order, and where they are enough, the filter need not be tested on every memory. Then more of
-    the nearest are tried, and then the index is told all rows that pass, which takes it 30 ms more.
-    """
-    name = _namer(database, query)
-    found = name(NEAREST, None)
-    if not condition.is_narrowing:
-        return found
-    passing = vectors.filtered(database, condition, found)
-    needed = NEAREST * wanted // max(1, len(passing)) * 5 // 4
-    if len(passing) < wanted and needed <= _MOST_TRIED:
-        passing = vectors.filtered(database, condition, name(needed, None))
-    if len(passing) >= wanted:
-        return passing
-    return name(NEAREST, vectors.meeting(database, condition, limit=-1))
+    if not is_everything or vectors.count_up_to(database, model_id, _MANY) < _MANY:
+        passing = vectors.meeting(database, condition)
+        if len(passing) < _MANY:
+            return passing
+    return _namer(database, query)(passing)
 
 
 def _namer(database: Database, query: QueryVector) -> Namer:
@@ -110,17 +87,17 @@ def _namer(database: Database, query: QueryVector) -> Namer:
     model = query.model
     is_indexed = model.is_indexed and database.load_vectors()
     if is_indexed and vector_index.exists(database, model.model_id):
-        return lambda limit, within: _without_ties(
-            vector_index.nearest(database, model.model_id, query.data, limit=limit, within=within)
+        return lambda within: _without_ties(
+            vector_index.nearest(database, model.model_id, query.data, limit=NEAREST, within=within)
         )
     code = code_of(query.data)
     rows = vectors.to_index(database, model, after=0, limit=-1)
     distances = [(seq, distance(code_of(data), code)) for seq, data in rows]
 
-    def scan(limit: int, within: Sequence[int] | None) -> list[int]:
+    def scan(within: Sequence[int] | None) -> list[int]:
         allowed = None if within is None else set(within)
         asked = (entry for entry in distances if allowed is None or entry[0] in allowed)
-        return _without_ties(heapq.nsmallest(limit, asked, key=lambda entry: entry[1]))
+        return _without_ties(heapq.nsmallest(NEAREST, asked, key=lambda entry: entry[1]))
 
     return scan
 

@@ -61,7 +61,12 @@ _SHIFT: Final = bytes((number - 128) % 256 for number in range(256))
 
 def text_hash(text: str) -> bytes:
     """Return what tells one text from another: 16 bytes."""
-    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:16]
+    return hash_of(text.encode(errors="surrogatepass"))
+
+
+def hash_of(encoded: bytes) -> bytes:
+    """Return the hash of a text in UTF-8."""
+    return hashlib.sha256(encoded).digest()[:16]
 
 
 def code_of(data: bytes) -> bytes:

@@ -7,6 +7,9 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory import paths
 from agent_memory.errors import (
@@ -54,7 +57,7 @@ def rebuild(
         with_new = Store(new, agent_id=owner, clock=now_utc)
         try:
             _add(with_new, readable.values())
-            _add(with_new, (_memory(entry, owner) for entry in missing))
+            skipped = _add_entries(with_new, missing, owner)
             total = with_new.count_all()
         finally:
             with_new.close()
@@ -66,6 +69,7 @@ def rebuild(
         memory_count=total,
         from_file=len(readable),
         from_backup=total - len(readable),
+        skipped=skipped,
         set_aside=None if aside is None else str(aside),
     )
 
@@ -85,10 +89,12 @@ def _refuse_sound(place: Path) -> None:
             raise
         return  # such as a table that cannot be read
     try:
-        if store.check(mend=False).ok:
+        problems = store.check(mend=False).problems
+        if all(problem.kind != "damaged_file" for problem in problems):
+            advice = "`check --repair` mends the rest. " if problems else ""
             raise MigrationError(
-                f"{place} is sound: `rollback` without --from goes back to keyword search and keeps"
-                " all of it. Move the file away first to go back to the backup's state"
+                f"{place} can be read: {advice}`rollback` without --from goes back to keyword"
+                " search and keeps all of it. Move the file away to go back to the backup's state"
             )
     finally:
         store.close()
@@ -120,7 +126,20 @@ def _add(store: Store, memories: Iterable[Memory]) -> None:
         store.add(page, made_up=frozenset())
 
 
-def _memory(entry: dict[str, object], agent_id: str) -> Memory:
+def _add_entries(store: Store, entries: Iterable[dict[str, Any]], agent_id: str) -> list[str]:
+    """Store what the backup has; return what could not be, and why: it must not stop the rest."""
+    memories: list[Memory] = []
+    skipped: list[str] = []
+    for entry in entries:
+        try:
+            memories.append(_memory(entry, agent_id))
+        except PydanticValidationError as error:
+            skipped.append(f"{entry.get('id')}: {ValidationError.from_pydantic(error)}")
+    _add(store, memories)
+    return skipped
+
+
+def _memory(entry: dict[str, Any], agent_id: str) -> Memory:
     """Make a memory of a backup's entry; whatever category it has is the agent's own."""
     fields = {name: value for name, value in entry.items() if value is not None}
     fields.setdefault("created_by_session", "rollback")

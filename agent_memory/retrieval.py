@@ -283,7 +283,7 @@ def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request)
 def _nearest(database: Database, request: Request) -> Nearest:
     if request.meaning is None:
         return Nearest({})
-    return nearest(database, request.meaning, request.condition, limit=request.limit)
+    return nearest(database, request.meaning, request.condition)
 
 
 def _first(cosines: Mapping[int, float], count: int) -> list[int]:

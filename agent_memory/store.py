@@ -371,9 +371,10 @@ class Store:
         """Return the agent's metadata with live figures."""
         self.flush()
         with self._database.read():
-            active = self.count(SearchFilters())
-            metadata = agent.metadata(self._database, memory_count=active)
-            serving = next(iter(vectors.models(self._database)), None)
+            count = self.count(SearchFilters())
+            metadata = agent.metadata(self._database, memory_count=count)
+            models = vectors.models(self._database)
+            active = next((model for model in models if model.state == "active"), None)
             return AgentInfo(
                 **metadata.model_dump(),
                 path=str(self.path),
@@ -381,8 +382,8 @@ class Store:
                 sqlite_version=library_version(),
                 scratchpad_size=scratchpad.size(self._database),
                 archived_count=self.count(SearchFilters(archived=True)),
-                vector_model=None if serving is None else serving.model,
-                vector_dimensions=None if serving is None else serving.dimensions,
+                vector_model=None if active is None else active.model,
+                vector_dimensions=None if active is None else active.dimensions,
                 pending_embeddings=vectors.count_queued(self._database),
             )
 

@@ -16,7 +16,7 @@ from agent_memory import agent, vector_checks, vector_index, vectors
 from agent_memory.connection import Database
 from agent_memory.filters import NOT_ARCHIVED
 from agent_memory.models.agent import MigrationInfo
-from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.nearest import QueryVector, nearest
 from agent_memory.quantization import Quantized
 
@@ -95,17 +95,17 @@ class VectorStore:
 
     # Keeping up -------------------------------------------------------------------------------
 
-    def settle(self, limit: int, *, patient: bool = True) -> list[PendingText]:
+    def settle(self, limit: int | None, *, patient: bool = True) -> list[PendingText]:
         """Bring the embeddings up to date as far as no text must be embedded for it.
 
         Vectors of deleted memories and of old texts go, archived memories leave the index, a text
-        that another memory has too takes its vector. Returns ``limit`` at most of those that need
-        a vector of the serving model. Not ``patient``, it raises ``StorageLocked`` rather than
-        wait for another process that writes.
+        that another memory has too takes its vector. Returns ``limit`` at most (``None``: all) of
+        those that need a vector of the serving model. Not ``patient``, it raises
+        ``StorageLocked`` rather than wait for another process that writes.
         """
         pending: list[PendingText] = []
         after = 0
-        while len(pending) < limit:
+        while limit is None or len(pending) < limit:
             with self._writing(patient=patient):
                 state = self._state()
                 self._restore_indexes(state)
@@ -113,32 +113,31 @@ class VectorStore:
                 pending += self._settle(rows, state)
             if len(rows) < _CHUNK:
                 break
-            after = rows[-1][0]
+            after = rows[-1].seq
         return pending[:limit]
 
-    def _settle(
-        self, rows: Sequence[tuple[int, str | None, int | None]], state: VectorState
-    ) -> list[PendingText]:
+    def _settle(self, rows: Sequence[QueuedMemory], state: VectorState) -> list[PendingText]:
         models = [model for model in (state.active, state.building) if model]
         done: list[int] = []
         pending: list[PendingText] = []
-        for seq, text, archived in rows:
-            if text is None:
+        for row in rows:
+            if row.text is None:
                 for model in models:
-                    self._leave_index(model, [seq])
-                done.append(seq)
+                    self._leave_index(model, [row.seq])
+                done.append(row.seq)
                 continue
-            for model_id in vectors.drop_other_texts(self._database, seq, text):
-                self._leave_index(next(m for m in models if m.model_id == model_id), [seq])
-            found = [self._follow(model, PendingText(seq, text), archived) for model in models]
-            if found and not found[0]:
-                pending.append(PendingText(seq, text))
-            else:
-                done.append(seq)
+            for model_id in vectors.drop_other_texts(self._database, row.seq, row.text):
+                self._leave_index(next(m for m in models if m.model_id == model_id), [row.seq])
+            text = PendingText(row.seq, row.text)
+            found = [self._follow(model, text, archived=row.is_archived) for model in models]
+            if not found or found[0]:
+                done.append(row.seq)
+            elif not row.is_refused:
+                pending.append(text)
         vectors.dequeue(self._database, done)
         return pending
 
-    def _follow(self, model: EmbeddingModel, pending: PendingText, archived: int | None) -> bool:
+    def _follow(self, model: EmbeddingModel, pending: PendingText, *, archived: bool) -> bool:
         """Bring the index up to date with a memory, and tell whether it has a vector."""
         vector = vectors.get(self._database, model, pending.seq)
         if vector is None:
@@ -222,9 +221,19 @@ class VectorStore:
         with waiting, self._database.write(durable=durable):
             yield
 
+    def refuse(self, refused: Sequence[PendingText]) -> None:
+        """Note that the embedder refused these texts: they wait, and are not asked for again."""
+        if refused:
+            with self._database.write():
+                vectors.refuse(self._database, refused)
+
     def queue_missing(self) -> int:
-        """Queue what has no vector of the serving model; return how many were not queued before."""
+        """Queue what has no vector of the serving model, refused texts too.
+
+        Returns how many were not queued before.
+        """
         with self._database.write():
+            vectors.forget_refusals(self._database)
             serving = self._state().serving
             return 0 if serving is None else vectors.queue_missing(self._database, serving.model_id)
 
@@ -270,9 +279,14 @@ class VectorStore:
             if state.active is not None:
                 self._drop(state.active)
             vectors.activate(self._database, model_id)
-            vectors.queue_missing(self._database, model_id)  # those that were refused
+            vectors.forget_refusals(self._database)
+            vectors.refuse(self._database, left)
             agent.set_backend(self._database, "vector", migration=info, now=self._clock())
             return True
+
+    def was_rolled_back(self) -> bool:
+        """Tell whether the last that happened was that somebody went back to keywords."""
+        return agent.migration(self._database).rolled_back_at is not None
 
     def roll_back(self) -> list[EmbeddingModel]:
         """Go back to search by keyword: drop all vectors. Returns the models that there were."""
@@ -281,8 +295,10 @@ class VectorStore:
             for model in models:
                 self._drop(model)
             vectors.clear_queue(self._database)
-            info = agent.migration(self._database).model_copy(update={"can_rollback": False})
-            agent.set_backend(self._database, "file", migration=info, now=self._clock())
+            now = self._clock()
+            changes = {"can_rollback": False, "rolled_back_at": now}
+            info = agent.migration(self._database).model_copy(update=changes)
+            agent.set_backend(self._database, "file", migration=info, now=now)
             return models
 
     def _drop(self, model: EmbeddingModel) -> None:
@@ -323,6 +339,6 @@ class VectorStore:
 
     def _finds(self, model: EmbeddingModel, seq: int, vector: Quantized) -> bool:
         query = QueryVector(model, vector.data)
-        found = nearest(self._database, query, NOT_ARCHIVED, limit=1).cosines
+        found = nearest(self._database, query, NOT_ARCHIVED).cosines
         # Many memories may say the same.
         return seq in found or max(found.values(), default=0.0) > _SAME_MEANING

@@ -9,8 +9,8 @@ from typing import Final
 
 from agent_memory.connection import Database
 from agent_memory.filters import Condition
-from agent_memory.models.embedding import EmbeddingModel, PendingText
-from agent_memory.quantization import Quantized, cosine, text_hash
+from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.quantization import Quantized, cosine, hash_of, text_hash
 from agent_memory.times import format_time
 from agent_memory.validation import to_json
 
@@ -31,10 +31,11 @@ ON CONFLICT (seq, model_id) DO UPDATE SET
 _SELECT_SAME_TEXT: Final = """
 SELECT scale, vector FROM embeddings WHERE model_id = ? AND text_hash = ? LIMIT 1"""
 _SELECT_QUEUED: Final = """
-SELECT q.seq, m.content, m.archived FROM embedding_queue AS q LEFT JOIN memories AS m USING (seq)
+SELECT q.seq, CAST(m.content AS BLOB), m.archived, q.refused_hash
+FROM embedding_queue AS q LEFT JOIN memories AS m USING (seq)
 WHERE q.seq > ? ORDER BY q.seq LIMIT ?"""
 _SELECT_WITHOUT: Final = """
-SELECT m.seq, m.content FROM memories AS m
+SELECT m.seq, CAST(m.content AS BLOB) FROM memories AS m
 WHERE m.seq > ? AND NOT EXISTS
   (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
 ORDER BY m.seq LIMIT ?"""
@@ -47,10 +48,13 @@ SELECT m.seq FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)"""
 # The plus sign keeps SQLite from sorting all vectors of the model for each page.
 _SELECT_EVERYTHING: Final = """
-SELECT e.embedding_id, e.seq, m.id, m.content, e.text_hash, e.vector, q.seq IS NOT NULL
+SELECT e.embedding_id, e.seq, m.id, CAST(m.content AS BLOB), e.text_hash, e.vector,
+  q.seq IS NOT NULL
 FROM embeddings AS e LEFT JOIN memories AS m ON m.seq = e.seq
 LEFT JOIN embedding_queue AS q ON q.seq = e.seq
 WHERE +e.model_id = ? AND e.embedding_id > ? ORDER BY e.embedding_id LIMIT ?"""
+_COUNT_QUEUED: Final = """
+SELECT count(*) FROM embedding_queue AS q WHERE q.seq IN (SELECT seq FROM memories)"""
 _COUNT_FORGOTTEN: Final = """
 SELECT count(*) FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
@@ -177,11 +181,26 @@ def is_queue_empty(database: Database) -> bool:
     return database.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
 
 
-def queued(
-    database: Database, *, after: int, limit: int
-) -> list[tuple[int, str | None, int | None]]:
-    """Return queued rows with their text and whether they are archived; ``None`` where gone."""
-    return database.rows(_SELECT_QUEUED, (after, limit))
+def queued(database: Database, *, after: int, limit: int) -> list[QueuedMemory]:
+    """Return queued memories from a row on; -1 for no limit."""
+    return [
+        QueuedMemory(
+            seq=seq,
+            text=_readable(content),
+            is_gone=content is None,
+            is_archived=bool(archived),
+            is_refused=content is not None and refused == hash_of(content),
+        )
+        for seq, content, archived, refused in database.rows(_SELECT_QUEUED, (after, limit))
+    ]
+
+
+def _readable(content: bytes | None) -> str | None:
+    """Return a text, if it is one: another program can store bytes that are not UTF-8."""
+    try:
+        return None if content is None else content.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def all_queued(database: Database) -> set[int]:
@@ -190,8 +209,8 @@ def all_queued(database: Database) -> set[int]:
 
 
 def count_queued(database: Database) -> int:
-    """Count what waits."""
-    return int(database.value("SELECT count(*) FROM embedding_queue"))
+    """Count the memories that wait."""
+    return int(database.value(_COUNT_QUEUED))
 
 
 def dequeue(database: Database, seqs: Iterable[int]) -> None:
@@ -209,10 +228,29 @@ def queue_missing(database: Database, model_id: int) -> int:
     return database.run(_QUEUE_MISSING, (model_id,))
 
 
+def refuse(database: Database, pending: Iterable[PendingText]) -> None:
+    """Note that the embedder refused these texts: they are not asked for again."""
+    database.run_many(
+        "INSERT INTO embedding_queue (seq, refused_hash) VALUES (?, ?)"
+        " ON CONFLICT (seq) DO UPDATE SET refused_hash = excluded.refused_hash",
+        ((refused.seq, text_hash(refused.text)) for refused in pending),
+    )
+
+
+def forget_refusals(database: Database) -> None:
+    """Let every text be asked for again, of another embedder perhaps."""
+    database.run("UPDATE embedding_queue SET refused_hash = NULL WHERE refused_hash IS NOT NULL")
+
+
 def without(database: Database, model_id: int, *, after: int, limit: int) -> list[PendingText]:
-    """Return memories without a vector of a model, from a row on."""
-    rows = database.rows(_SELECT_WITHOUT, (after, model_id, limit))
-    return [PendingText(*row) for row in rows]
+    """Return memories without a vector of a model, from a row on, as far as they can be read."""
+    while rows := database.rows(_SELECT_WITHOUT, (after, model_id, limit)):
+        texts = [(seq, _readable(content)) for seq, content in rows]
+        found = [PendingText(seq, text) for seq, text in texts if text is not None]
+        if found:
+            return found
+        after = rows[-1][0]
+    return []
 
 
 def count_without(database: Database, model_id: int) -> tuple[int, int]:
@@ -224,19 +262,10 @@ def count_without(database: Database, model_id: int) -> tuple[int, int]:
 # Nearness ---------------------------------------------------------------------------------------
 
 
-def meeting(database: Database, condition: Condition, *, limit: int) -> list[int]:
-    """Return the rows that meet a condition, ``limit`` at most; -1 for all."""
-    sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql} LIMIT ?"
-    return [seq for (seq,) in database.rows(sql, (*condition.values, limit))]
-
-
-def filtered(database: Database, condition: Condition, seqs: Sequence[int]) -> list[int]:
-    """Return those of the rows that meet a condition, in their order."""
-    sql = f"""SELECT m.seq FROM memories AS m
-WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition.sql}"""
-    values = (to_json(list(seqs)), *condition.values)
-    passing = {seq for (seq,) in database.rows(sql, values)}
-    return [seq for seq in seqs if seq in passing]
+def meeting(database: Database, condition: Condition) -> list[int]:
+    """Return the rows that meet a condition."""
+    sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql}"
+    return [seq for (seq,) in database.rows(sql, condition.values)]
 
 
 def cosines(
@@ -299,7 +328,7 @@ def _fault(row: Sequence[object], dimensions: int) -> str | None:
         return "an embedding has no memory"
     if not isinstance(vector, bytes) or len(vector) != dimensions or not any(vector):
         return f"the vector of memory {memory_id} is damaged"
-    if stored_hash != text_hash(str(content)) and not is_queued:
+    if isinstance(content, bytes) and stored_hash != hash_of(content) and not is_queued:
         return f"the embedding of memory {memory_id} is of another text"
     return None
 

@@ -115,7 +115,7 @@ def measure_ours(folder: Path, vectors: Vectors, queries: Vectors) -> tuple[Meas
         def search(number: int) -> list[int]:
             query = QueryVector(model, quantized[number])
             with database.read():
-                found = nearest(database, query, NOT_ARCHIVED, limit=CUTOFF).cosines
+                found = nearest(database, query, NOT_ARCHIVED).cosines
             return sorted(found, key=lambda seq: -found[seq])[:CUTOFF]
 
         times, recall = timed_recall(search, exact_answers(vectors, queries))

@@ -41,7 +41,9 @@ CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);  -- the sam
 CREATE TABLE embedding_queue (
   -- Memories that were stored, changed, archived or deleted since the embeddings were last looked
   -- at: the library works this off at its next use, and embeds what has no embedding of its text.
-  seq INTEGER PRIMARY KEY
+  seq INTEGER PRIMARY KEY,
+  -- Of the text that the embedder refused, if it did: written like embeddings.text_hash.
+  refused_hash BLOB
 ) STRICT;
 
 CREATE TRIGGER embedding_queue_of_deleted_embedding AFTER DELETE ON embeddings

@@ -44,7 +44,7 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
         _confirm(f"{_plan_text(plan)}\nGo on?", yes=yes, otherwise="nothing was changed")
         done = _with_bar(memory, embedder, plan)
     is_new = plan.to_embed or plan.current_backend is StorageBackend.FILE
-    text = f"{done.plan.memory_count:,} memories are found by meaning too ({plan.model})"
+    text = f"{done.vectors_stored:,} memories are found by meaning too ({plan.model})"
     text = f"done: {text}" if is_new else f"there was nothing to do: {text} already"
     emit(done, text="\n".join([text, *map(safe, done.errors)]), as_json=session.json)
 
@@ -108,7 +108,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         text = f"rebuilt with {done.memory_count:,} memories: {done.from_file:,} from the old file,"
         text += f" {done.from_backup:,} from the backup"
         text += f". The old file is {done.set_aside}" if done.set_aside else ""
-        emit(done, text=text, as_json=session.json)
+        emit(done, text="\n".join([text, *map(safe, done.skipped)]), as_json=session.json)
         return
     with session.open() as memory:
         found = memory.info()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+
+from agent_memory import forking
 
 
 class VectorCache:
@@ -19,7 +20,7 @@ class VectorCache:
         self._size = size if ttl_seconds > 0 else 0
         self._ttl_seconds = ttl_seconds
         self._entries: OrderedDict[bytes, tuple[float, array[float]]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, array[float]]:
         """Return the vectors that are there, by key."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from array import array
 from collections.abc import Sequence
 
+from agent_memory import forking
 from agent_memory.embedders.checking import CheckedEmbedder
 from agent_memory.embedders.refused import EmbeddingRefused
 from agent_memory.embedders.settings import PROBE_TEXT
@@ -29,7 +30,7 @@ class EmbedderChain:
         # Whoever uses the chain keeps a cache; here it would only keep the vectors twice.
         self._members = [CheckedEmbedder(embedder, cache_size=0) for embedder in embedders]
         self._settled: tuple[str, int] | None = None
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
 
     @property
     def model(self) -> str:
@@ -81,7 +82,7 @@ class EmbedderChain:
 
         Raises ``ConfigurationError`` where no member has it, or the chain is settled on another.
         """
-        if not any(_has(member, model, dimensions) for member in self._members):
+        if not any(self._settles(member, model, dimensions) for member in self._members):
             there = ", ".join(member.model for member in self._members)
             raise ConfigurationError(
                 f"no embedder of the chain has model {model!r} with {dimensions} dimensions;"
@@ -97,7 +98,8 @@ class EmbedderChain:
         """Load what there is to load of the settled model."""
         for member in self._members:
             if self._settled and member.model == self._settled[0]:
-                member.load()
+                with contextlib.suppress(EmbeddingError, ConfigurationError):
+                    member.load()  # another may answer
 
     def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """Return one vector for each text, all of one model.
@@ -119,6 +121,13 @@ class EmbedderChain:
             except (EmbeddingError, ConfigurationError) as error:
                 faults.append((member, error))
         raise _failure(faults)
+
+    def _settles(self, member: CheckedEmbedder, model: str, dimensions: int) -> bool:
+        """Tell whether a member has a model; one that cannot say how long its vectors are may."""
+        try:
+            return _has(member, model, dimensions)
+        except EmbeddingError:
+            return member.model == model
 
     def _agree_on(self, model: str, dimensions: int) -> bool:
         """Settle the chain if it is not; tell whether it is settled on this."""

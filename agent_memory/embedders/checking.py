@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
+from agent_memory import forking
 from agent_memory.embedders.cache import VectorCache
 from agent_memory.embedders.settings import DEFAULT_BATCH_SIZE, MAX_DIMENSIONS
 from agent_memory.embedders.usage import EmbeddingUsage, estimate_tokens
@@ -44,7 +44,7 @@ class CheckedEmbedder:
             )
         self._embedder = embedder
         self._cache = VectorCache(cache_size, cache_ttl_seconds)
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
         self._counted = EmbeddingUsage()
         self._model = "" if _is_computed(embedder, "model") else self._read_model()
         self._dimensions = 0 if _is_computed(embedder, "dimensions") else self._read_dimensions()

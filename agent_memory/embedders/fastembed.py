@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embedders.once import Once
@@ -27,7 +28,7 @@ class FastEmbedEmbedder:
         require_package("fastembed", extra="fastembed")
         self.model = model
         self.name = "fastembed" if model == _DEFAULT_MODEL else f"fastembed:{model}"
-        self._loaded = Once(lambda: _load(model, directory))
+        self._loaded = _shared(model, directory)
 
     @property
     def dimensions(self) -> int:
@@ -41,6 +42,12 @@ class FastEmbedEmbedder:
     def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return an array for each text; the model reads only the start of a long one."""
         return list(self._loaded.get().embed(list(texts)))
+
+
+@cache
+def _shared(model: str, directory: str | None) -> Once[Any]:
+    """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
+    return Once(lambda: _load(model, directory))
 
 
 def _load(model: str, directory: str | None) -> Any:  # noqa: ANN401 - the package is optional

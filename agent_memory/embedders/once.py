@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from agent_memory import forking
 
 Value = TypeVar("Value")
 
@@ -18,7 +19,7 @@ class Once(Generic[Value]):
     def __init__(self, make: Callable[[], Value]) -> None:
         self._make = make
         self._made: list[Value] = []
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
 
     def get(self) -> Value:
         """Return the value."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from agent_memory import forking
 from agent_memory.embedders.once import Once
 from agent_memory.embedders.openai_errors import embedding_error
 from agent_memory.embedders.settings import (
@@ -94,7 +94,7 @@ class OpenAIEmbedder:
         self._learned_dimensions = self._spec["dimensions"] if self._spec else 0
         self._clients: dict[int, Once[openai.OpenAI]] = {}
         self._usage = EmbeddingUsage()
-        self._lock = threading.Lock()
+        self._lock = forking.Lock()
 
     @property
     def model(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +36,7 @@ class SentenceTransformerEmbedder:
         )
         is_default = model == _DEFAULT_MODEL
         self.name = "sentence-transformers" if is_default else f"sentence-transformers:{model}"
-        self._loaded = Once(lambda: _load(model))
+        self._loaded = _shared(model)
 
     @property
     def dimensions(self) -> int:
@@ -52,6 +53,12 @@ class SentenceTransformerEmbedder:
             list(texts), normalize_embeddings=True, show_progress_bar=False
         )
         return rows
+
+
+@cache
+def _shared(model: str) -> Once[Any]:
+    """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
+    return Once(lambda: _load(model))
 
 
 def _load(model: str) -> Any:  # noqa: ANN401 - the package is optional

@@ -45,11 +45,12 @@ class AgentConfig(Record):
 
 
 class MigrationInfo(Record):
-    """How the move to semantic search went (A)."""
+    """How the move to semantic search went (A), and when it was rolled back, if it was."""
 
     backup_path: Text | None = None
     can_rollback: bool = False
     migration_duration_seconds: float | None = None
+    rolled_back_at: UtcDatetime | None = None
 
 
 class AgentMetadata(Record):
@@ -75,7 +76,7 @@ class AgentMetadata(Record):
 class AgentInfo(AgentMetadata):
     """An agent's metadata, and the file that it lives in.
 
-    ``vector_model`` is the embedding model whose vectors are in it, complete or not;
+    ``vector_model`` is the embedding model whose vectors searches use;
     ``pending_embeddings`` how many memories wait to be embedded; ``suggestion`` is there from
     ``migration_threshold`` memories on.
     """
@@ -133,7 +134,11 @@ class CheckReport(Record):
 
 
 class RebuildReport(Record):
-    """What a file was made anew from. ``set_aside`` is where the old one is, if there was one."""
+    """What a file was made anew from.
+
+    ``skipped`` says which entries of the backup could not be taken, and why; ``set_aside`` where
+    the old file is, if there was one.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -141,4 +146,5 @@ class RebuildReport(Record):
     memory_count: int = Field(ge=0)
     from_file: int = Field(ge=0)
     from_backup: int = Field(ge=0)
+    skipped: list[str] = Field(default_factory=list)
     set_aside: str | None

@@ -28,6 +28,20 @@ class EmbeddingModel:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedMemory:
+    """A memory that something happened to since the embeddings were last looked at.
+
+    ``text`` is ``None`` where the memory is gone, and where its bytes are no text.
+    """
+
+    seq: int
+    text: str | None
+    is_gone: bool
+    is_archived: bool
+    is_refused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PendingText:
     """A memory whose embedding is missing or of another text, by its row number."""
 

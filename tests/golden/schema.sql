@@ -53,7 +53,9 @@ CREATE TABLE embedding_models (
 CREATE TABLE embedding_queue (
   -- Memories that were stored, changed, archived or deleted since the embeddings were last looked
   -- at: the library works this off at its next use, and embeds what has no embedding of its text.
-  seq INTEGER PRIMARY KEY
+  seq INTEGER PRIMARY KEY,
+  -- Of the text that the embedder refused, if it did: written like embeddings.text_hash.
+  refused_hash BLOB
 ) STRICT;
 CREATE TABLE embeddings (
   -- What a memory means, as a vector of one signed byte a number: number i is vector[i] * scale.

@@ -223,7 +223,7 @@ class Field:
         with self.database.read():
             (model,) = models(self.database)
             vector = QueryVector(model, quantize(self.embedder.vector(query).tolist()).data)
-            found = nearest(self.database, vector, condition, limit=count).cosines
+            found = nearest(self.database, vector, condition).cosines
             best = sorted(found, key=found.__getitem__, reverse=True)[:count]
             return [
                 self.database.value("SELECT content FROM memories WHERE seq = ?", (seq,))

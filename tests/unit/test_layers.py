@@ -24,7 +24,7 @@ CONNECTION = f"{PACKAGE}.connection"
 FILTERS = f"{PACKAGE}.filters"
 RANKING = f"{PACKAGE}.ranking"
 FACADE = f"{PACKAGE}.memory"
-BASE = ours("vocabulary", "times", "validation", "errors", "protocols")
+BASE = ours("vocabulary", "times", "validation", "errors", "protocols", "forking")
 NAMED_PARTS = ours(
     *"""records keyword filters history scratchpad agent integrity backups accesses vectors
     vector_index""".split()
