@@ -119,6 +119,12 @@ def migration(database: Database) -> MigrationInfo:
     return _read_migration(database.value("SELECT migration FROM agent")) or MigrationInfo()
 
 
+def was_rolled_back(database: Database) -> bool:
+    """Tell whether search is by keyword because somebody went back to it."""
+    sql = "SELECT storage_backend = 'file' AND migration IS NOT NULL FROM agent"
+    return bool(database.value(sql))
+
+
 def metadata(database: Database, *, memory_count: int) -> AgentMetadata:
     """Return the agent's metadata with the figures as they stand."""
     row = database.row(_SELECT)

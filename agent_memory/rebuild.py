@@ -91,9 +91,9 @@ def _refuse_sound(place: Path) -> None:
     try:
         problems = store.check(mend=False).problems
         if all(problem.kind != "damaged_file" for problem in problems):
-            advice = "`check --repair` mends the rest. " if problems else ""
+            advice = "`check --repair` mends the rest; " if problems else ""
             raise MigrationError(
-                f"{place} can be read: {advice}`rollback` without --from goes back to keyword"
+                f"{place} is sound: {advice}`rollback` without --from goes back to keyword"
                 " search and keeps all of it. Move the file away to go back to the backup's state"
             )
     finally:

@@ -286,7 +286,7 @@ class VectorStore:
 
     def was_rolled_back(self) -> bool:
         """Tell whether the last that happened was that somebody went back to keywords."""
-        return agent.migration(self._database).rolled_back_at is not None
+        return agent.was_rolled_back(self._database)
 
     def roll_back(self) -> list[EmbeddingModel]:
         """Go back to search by keyword: drop all vectors. Returns the models that there were."""
@@ -296,8 +296,7 @@ class VectorStore:
                 self._drop(model)
             vectors.clear_queue(self._database)
             now = self._clock()
-            changes = {"can_rollback": False, "rolled_back_at": now}
-            info = agent.migration(self._database).model_copy(update=changes)
+            info = agent.migration(self._database).model_copy(update={"can_rollback": False})
             agent.set_backend(self._database, "file", migration=info, now=now)
             return models
 

@@ -45,12 +45,11 @@ class AgentConfig(Record):
 
 
 class MigrationInfo(Record):
-    """How the move to semantic search went (A), and when it was rolled back, if it was."""
+    """How the move to semantic search went (A)."""
 
     backup_path: Text | None = None
     can_rollback: bool = False
     migration_duration_seconds: float | None = None
-    rolled_back_at: UtcDatetime | None = None
 
 
 class AgentMetadata(Record):

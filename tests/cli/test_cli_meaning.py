@@ -411,7 +411,7 @@ BROKEN_INDEX = "UPDATE embedding_index_1_vector_chunks00 SET vectors = zeroblob(
 
 @pytest.mark.parametrize(
     ("kind", "sql"),
-    [("stale_vector_index", BROKEN_INDEX), ("missing_embedding", "DELETE FROM embeddings"),
+    [("stale_vector_index", BROKEN_INDEX),
      ("wrong_embedding", "UPDATE embeddings SET vector = zeroblob(256)")],
 )  # fmt: skip
 def test_check_finds_and_mends_what_is_wrong_with_vectors(
