@@ -26,6 +26,8 @@ from agent_memory.times import now_utc, parse_end, parse_time, shifted
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
+# Each command loads its model anew: sentence-transformers takes over five seconds for it.
+_CONFIG: Final = {"embedding_timeout_seconds": 20.0}
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -56,13 +58,17 @@ class Session:
         """Open the memory that is meant. Only a command that stores makes a new one."""
         path = self.path()
         if self.db is not None:
-            return AgentMemory.open(path, agent_id=self.agent, create=create, session_id=session_id)
+            return AgentMemory.open(
+                path, agent_id=self.agent, create=create, session_id=session_id, config=_CONFIG
+            )
         if not create and not path.exists():
             raise StorageUnavailable(
                 f"agent {self.agent!r} has no memories yet: there is no {path}."
                 " `agent-memory store` makes it; `agent-memory agents` lists those that there are"
             )
-        return AgentMemory(self.agent or "", root=self.root, create=create, session_id=session_id)
+        return AgentMemory(
+            self.agent or "", root=self.root, create=create, session_id=session_id, config=_CONFIG
+        )
 
     def path(self) -> Path:
         """Return the file that is meant."""
