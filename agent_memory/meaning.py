@@ -142,7 +142,8 @@ class Meaning:
             with self._alone() as is_alone:
                 while is_alone and (left := deadline - time.monotonic()) > 0:
                     seconds = min(left, self._timeout)
-                    if not any(self._embed_a_batch(state.active, seconds=seconds)):
+                    done = any(self._embed_a_batch(state.active, seconds=seconds))
+                    if not (done and self._vectors.state().is_behind):
                         return
         except (EmbeddingError, ConfigurationError, StorageError) as error:
             _log("embeddings are made later: %s", error)
