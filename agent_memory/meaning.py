@@ -63,7 +63,7 @@ class Meaning:
 
     def _start_anew(self) -> None:
         self._pid = os.getpid()
-        self._lock = forking.Lock()
+        self._making = forking.Lock()
         self._catching_up = forking.Lock()
         self._embedder: CheckedEmbedder | None = None
         self._stuck: threading.Thread | None = None
@@ -196,7 +196,9 @@ class Meaning:
         if not pending:
             return 0, 0
         embedder = self._embedder_of(model, seconds=seconds)
-        pairs, refused = self._within(seconds, lambda: embed_texts(embedder, pending))
+        # No more than one request: of one that is cut off by the timeout nothing is kept.
+        batch = pending[: embedder.batch_size]
+        pairs, refused = self._within(seconds, lambda: embed_texts(embedder, batch))
         for _, vector in pairs:
             _refuse_other_size(len(vector.data), model)
         self._vectors.refuse(refused)
@@ -225,11 +227,10 @@ class Meaning:
 
     def use(self, embedder: CheckedEmbedder | None) -> None:
         """Use an embedder from now on: a move went to it; or none: the vectors are gone."""
-        with self._lock:
-            if embedder is not self._embedder:
-                self._spent = self.usage
-            self._embedder = embedder
-            self._resting_until = 0.0
+        if embedder is not self._embedder:
+            self._spent = self.usage
+        self._embedder = embedder
+        self._resting_until = 0.0
 
     def _embedder_of(self, model: EmbeddingModel, *, seconds: float | None) -> CheckedEmbedder:
         """Return the embedder that makes vectors of a model, loaded and known to fit."""
@@ -239,11 +240,14 @@ class Meaning:
             return found
 
         def make() -> CheckedEmbedder:
-            made = self._make(model)
-            made.load()
-            with self._lock:
+            with self._making:
+                there = self._embedder
+                if there is not None and there.model == model.model:
+                    return there  # another thread was faster
+                made = self._make(model)
+                made.load()
                 self._embedder = made  # also when nobody waits for it any more
-            return made
+                return made
 
         return self._within(seconds, make, rests_if_slow=False)
 
@@ -355,7 +359,8 @@ def _named_in_file(model: EmbeddingModel) -> str:
 
     A file may come from anywhere, and a model from a hub, or a directory, can hold code.
     """
-    if model.embedder.partition(":")[0] == "sentence-transformers" and ":" in model.embedder:
+    names = [name.strip() for name in model.embedder.split(",")]
+    if any(name.startswith("sentence-transformers:") for name in names):
         raise ConfigurationError(
             f"the file names the embedder {model.embedder!r:.100}: to have that model loaded, name"
             " it yourself (AGENT_MEMORY_EMBEDDER, or embedder=)"

@@ -35,7 +35,7 @@ from agent_memory.vocabulary import (
 Progress = Callable[[MigrationProgress], None]
 
 BYTES_PER_TOKEN: Final = 4
-_MOST_ROUNDS: Final = 1_000
+_MOST_ROUNDS: Final = 10
 _FEW_REFUSED: Final = 20
 _ASKED_AGAIN: Final = 3
 _SAME: Final = 0.99
@@ -133,42 +133,57 @@ class Move:
         if not (is_begun and backup.exists()):
             self.store.write_scratchpad(backup)
         building = self.store.vectors.begin(target)
-        self._embed_missing(building)
-        if self.should_stop():
+        until = self._embed_missing(building)
+        if until is None:
             self._tell(status="pending")
             return
         self._validate(building)
-        self._switch(building, backup, started)
+        self._switch(building, backup, started, until)
         self._tell(status="completed", completed_at=now_utc())
 
-    def _switch(self, building: EmbeddingModel, backup: Path, started: float) -> None:
-        """Let searches use the new vectors, when what was stored meanwhile has them too."""
-        for _ in range(_MOST_ROUNDS):
+    def _switch(
+        self, building: EmbeddingModel, backup: Path, started: float, until: int | None
+    ) -> None:
+        """Let searches use the new vectors; what was stored meanwhile is embedded at the next use.
+
+        What was changed meanwhile is embedded first, unless that never ends.
+        """
+        for attempt in range(1, _MOST_ROUNDS + 1):
             info = MigrationInfo(
                 backup_path=backup.name,
                 can_rollback=True,
                 migration_duration_seconds=round(time.monotonic() - started, 3),
             )
-            if self.store.vectors.activate(building.model_id, info, skipped=self._refused):
+            is_last = attempt == _MOST_ROUNDS or until is None
+            if self.store.vectors.activate(
+                building.model_id, info, skipped=self._refused, until=0 if is_last else until or 0
+            ):
                 return
-            self._embed_missing(building)
-        raise MigrationError("memories are stored faster than they are embedded")
+            until = self._embed_missing(building)
 
-    def _embed_missing(self, building: EmbeddingModel) -> None:
-        """Embed every memory that has no vector of the model, those stored meanwhile too."""
+    def _embed_missing(self, building: EmbeddingModel) -> int | None:
+        """Embed every memory that there is now and has no vector of the model.
+
+        Returns the last of them, or ``None`` when it was stopped before.
+        """
         vectors = self.store.vectors
-        after = 0
+        after, until = 0, vectors.last_seq()
         # One request a step: what was answered must not be lost to the failure of another.
         step = min(self.plan.batch_size, self.embedder.batch_size)
         stored = vectors.count(building.model_id)
         vectors.settle(None)  # vectors of old texts go
         self._count(stored=stored, embedded=0)
         while batch := vectors.missing(building.model_id, after=after, limit=step):
+            if after >= until:
+                break
             after = batch[-1].seq
             stored += self._embed_batch(vectors, building, batch, stored=stored)
             self._refuse_useless(stored)
-            if self.should_stop():  # only now: a process of one store, too, gets on by a batch
-                return
+            # Only now: a process that stores once, too, gets on by a batch.
+            is_done = after >= until or not vectors.missing(building.model_id, after=after, limit=1)
+            if self.should_stop() and not is_done:
+                return None
+        return until
 
     def _refuse_useless(self, stored: int) -> None:
         """Stop where the embedder takes hardly any text, as one that is no embedder does."""

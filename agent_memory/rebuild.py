@@ -109,7 +109,7 @@ def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
     except (StorageError, ConfigurationError):
         return
     try:
-        for memory in store.readable_memories(_PAGE):
+        for memory in store.readable_memories():
             yield memory.id, memory.model_copy(update={"agent_id": agent_id})
     finally:
         store.close()

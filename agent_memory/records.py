@@ -30,8 +30,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = ?"
 _SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
-_SELECT_PAGE: Final = f"""SELECT {_COLUMNS} FROM memories AS m
-WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
 _SELECT_ONE: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ?"
 _SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq > ? AND m.seq <= ?"""
@@ -109,12 +107,6 @@ def get(database: Database, memory_id: str, *, agent_id: str) -> Memory | None:
 def get_many(database: Database, seqs: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
     """Return the memories of these rows, by row number."""
     rows = database.rows(_SELECT_BY_SEQ, (to_json(list(seqs)),))
-    return {row[0]: _memory(row, agent_id) for row in rows}
-
-
-def page(database: Database, *, after: int, limit: int, agent_id: str) -> dict[int, Memory]:
-    """Return memories by row number, in its order, from a row on."""
-    rows = database.rows(_SELECT_PAGE, (after, limit))
     return {row[0]: _memory(row, agent_id) for row in rows}
 
 

@@ -341,26 +341,18 @@ class Store:
         """
         return write_scratchpad(
             path,
-            self._every_memory(),
+            self.readable_memories(),
             agent_id=self.agent_id,
             last_updated=self._clock(),
             max_size=self.config().scratchpad_max_size,
         )
 
-    def _every_memory(self) -> Iterator[Memory]:
-        after = 0
-        while page := records.page(
-            self._database, after=after, limit=_PAGE, agent_id=self.agent_id
-        ):
-            yield from page.values()
-            after = max(page)
-
-    def readable_memories(self, page_size: int) -> Iterator[Memory]:
-        """Yield every memory that can be read of a damaged file, passing over those that cannot."""
+    def readable_memories(self) -> Iterator[Memory]:
+        """Yield every memory that can be read, passing over damaged rows."""
         highest = records.last_seq_of_damaged(self._database)
-        for start in range(0, highest, page_size):
+        for start in range(0, highest, _PAGE):
             yield from records.readable(
-                self._database, after=start, until=start + page_size, agent_id=self.agent_id
+                self._database, after=start, until=start + _PAGE, agent_id=self.agent_id
             )
 
     def config(self) -> AgentConfig:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from agent_memory import agent, vector_checks, vector_index, vectors
+from agent_memory import agent, records, vector_checks, vector_index, vectors
 from agent_memory.connection import Database
 from agent_memory.filters import NOT_ARCHIVED
 from agent_memory.models.agent import MigrationInfo
@@ -84,6 +84,10 @@ class VectorStore:
     def count_missing(self, model_id: int) -> tuple[int, int]:
         """Return how many memories have no vector of a model, and the bytes of their texts."""
         return vectors.count_without(self._database, model_id)
+
+    def last_seq(self) -> int:
+        """Return the highest row number of a memory."""
+        return records.last_seq(self._database)
 
     def count(self, model_id: int) -> int:
         """Count the vectors of a model."""
@@ -264,23 +268,26 @@ class VectorStore:
             if building is not None:
                 self._drop(building)
 
-    def activate(self, model_id: int, info: MigrationInfo, *, skipped: Collection[int]) -> bool:
+    def activate(
+        self, model_id: int, info: MigrationInfo, *, skipped: Collection[int], until: int
+    ) -> bool:
         """Let searches use the model that was built, in place of the old one, which is dropped.
 
-        Returns false, and changes nothing, while a memory has no vector, but for the rows
-        ``skipped``, whose texts the embedder refused.
+        Returns false, and changes nothing, while one of the rows up to ``until`` has no vector, but
+        for those ``skipped``, whose texts the embedder refused. What has none then waits.
         """
         with self._database.write():
             state = self._state()
             self._settle(vectors.queued(self._database, after=0, limit=-1), state)
             left = vectors.without(self._database, model_id, after=0, limit=len(skipped) + 1)
-            if any(pending.seq not in skipped for pending in left):
+            if any(pending.seq not in skipped and pending.seq <= until for pending in left):
                 return False
             if state.active is not None:
                 self._drop(state.active)
             vectors.activate(self._database, model_id)
             vectors.forget_refusals(self._database)
-            vectors.refuse(self._database, left)
+            vectors.queue_missing(self._database, model_id)
+            vectors.refuse(self._database, [text for text in left if text.seq in skipped])
             agent.set_backend(self._database, "vector", migration=info, now=self._clock())
             return True
 

@@ -48,6 +48,8 @@ def translated(path: Path) -> Iterator[None]:
             if isinstance(error, kind):
                 raise ours(f"{path} {advice} ({error})") from error
         raise StorageError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise StorageCorrupt(f"{path} holds a text that is not UTF-8: {error}") from error
     except PermissionError as error:
         raise StorageUnavailable(f"{path} may not be accessed: {error}") from error
     except OSError as error:

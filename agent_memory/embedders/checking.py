@@ -46,6 +46,7 @@ class CheckedEmbedder:
         self._cache = VectorCache(cache_size, cache_ttl_seconds)
         self._lock = forking.Lock()
         self._counted = EmbeddingUsage()
+        self._before = self._counted_by_itself() or EmbeddingUsage()
         self._model = "" if _is_computed(embedder, "model") else self._read_model()
         self._dimensions = 0 if _is_computed(embedder, "dimensions") else self._read_dimensions()
 
@@ -101,9 +102,9 @@ class CheckedEmbedder:
 
     @property
     def usage(self) -> EmbeddingUsage:
-        """What was asked so far: as the embedder counts it, or with estimated tokens."""
-        usage = self._read("usage")
-        return usage if isinstance(usage, EmbeddingUsage) else self._counted
+        """What was asked through this object: as the embedder counts it, or estimated tokens."""
+        usage = self._counted_by_itself()
+        return self._counted if usage is None else usage - self._before
 
     def load(self) -> None:
         """Let a local model be loaded now, if the embedder has one to load."""
@@ -149,13 +150,17 @@ class CheckedEmbedder:
         return vectors
 
     def _count(self, texts: list[str]) -> None:
-        if isinstance(self._read("usage"), EmbeddingUsage):
-            return  # it counts by itself
+        if self._counted_by_itself() is not None:
+            return
         usage = EmbeddingUsage.of_request(
             len(texts), estimate_tokens(texts), cost_per_1k_tokens=self.cost_per_1k_tokens
         )
         with self._lock:
             self._counted += usage
+
+    def _counted_by_itself(self) -> EmbeddingUsage | None:
+        usage = self._read("usage")
+        return usage if isinstance(usage, EmbeddingUsage) else None
 
     def _ask(self, question: Callable[[], Answer]) -> Answer:
         """Call the embedder; whatever it raises becomes an error of ours."""

@@ -30,6 +30,14 @@ class EmbeddingUsage:
             cost_usd=self.cost_usd + other.cost_usd,
         )
 
+    def __sub__(self, earlier: EmbeddingUsage) -> EmbeddingUsage:
+        return EmbeddingUsage(
+            requests=self.requests - earlier.requests,
+            texts=self.texts - earlier.texts,
+            tokens=self.tokens - earlier.tokens,
+            cost_usd=self.cost_usd - earlier.cost_usd,
+        )
+
     @classmethod
     def of_request(
         cls, texts: int, tokens: int, *, cost_per_1k_tokens: float = 0.0
