@@ -24,7 +24,6 @@ from agent_memory.errors import (
 from agent_memory.files import beside, sync_to_disk
 from agent_memory.models.agent import RebuildReport
 from agent_memory.models.memory import Memory
-from agent_memory.scratchpad_yaml import read_scratchpad
 from agent_memory.store import Store
 from agent_memory.times import now_utc
 
@@ -43,6 +42,8 @@ def rebuild(
     is set aside under another name, never deleted. History and settings are lost with it. Raises
     ``MigrationError`` for a file that is sound: ``rollback`` loses nothing of that.
     """
+    from agent_memory.scratchpad_yaml import read_scratchpad  # noqa: PLC0415 - 3 ms
+
     place = paths.resolve_file(path)
     saved = read_scratchpad(Path(backup))
     if agent_id is not None and saved.agent_id not in (None, agent_id):

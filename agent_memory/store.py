@@ -37,7 +37,6 @@ from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.nearest import QueryMeaning
 from agent_memory.ranking import Rates
 from agent_memory.retrieval import Request
-from agent_memory.scratchpad_yaml import write_scratchpad
 from agent_memory.times import format_time
 from agent_memory.validation import is_memory_id
 from agent_memory.vector_store import VectorStore
@@ -339,6 +338,8 @@ class Store:
         They are read by the page, so that other threads need not wait: what is stored meanwhile
         is in it as well.
         """
+        from agent_memory.scratchpad_yaml import write_scratchpad  # noqa: PLC0415 - 3 ms
+
         return write_scratchpad(
             path,
             self.readable_memories(),
