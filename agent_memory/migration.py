@@ -36,9 +36,12 @@ Progress = Callable[[MigrationProgress], None]
 
 BYTES_PER_TOKEN: Final = 4
 _MOST_ROUNDS: Final = 10
+"""Tries to switch with nothing left to embed, while memories are being changed."""
 _FEW_REFUSED: Final = 20
+"""Refused texts that are no sign yet of an embedder that takes none."""
 _ASKED_AGAIN: Final = 3
 _SAME: Final = 0.99
+"""The cosine of two vectors that a steady embedder gives for one text, at least."""
 TEXTS_PER_SECOND: Final = 20
 """A's estimate for a service: 5 s a batch of 100."""
 

@@ -35,8 +35,11 @@ class MemoryToolConfig(Record):
 
     ``auto_migrate`` moves to search by meaning at ``migration_threshold`` memories, in the
     background or, with the strategy ``immediate``, before the store that reached it returns. A
-    search, and a store after its commit, wait ``embedding_timeout_seconds`` for the embedder at
-    most. Embeddings are cached in memory for ``cache_ttl_seconds``.
+    search waits ``embedding_timeout_seconds`` for the embedder at most, and so does a store after
+    its commit, for each batch of what it stored. Embeddings are cached in memory for
+    ``cache_ttl_seconds``. ``embedding_model``, when it is set, is the model that OpenAI's client
+    asks for; ``embedding_dimensions`` is A's and has no effect yet: use
+    AGENT_MEMORY_EMBEDDING_DIMENSIONS, or an ``OpenAIEmbedder``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
