@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agent_memory import inputs, paths
+from agent_memory.embedder_choice import settings_of
 from agent_memory.embedders import EmbedderSpec
 from agent_memory.errors import ConfigurationError
 from agent_memory.inputs import Clock, validated
@@ -106,7 +107,8 @@ class OpenMemory:
         self._config = config
         self._context_config = validated(MemoryContextConfig, context_config)
         self.session_id = inputs.session_name(session_id)
-        spec = inputs.embedder_spec(embedder, config)
+        # Without the model that is set, which would make another embedder's file OpenAI's.
+        spec = inputs.embedder_spec(embedder, MemoryToolConfig.defaults())
         self._store = Store(
             path,
             agent_id=agent_id,
@@ -121,6 +123,7 @@ class OpenMemory:
         self._meaning = Meaning(
             self._store.vectors,
             spec,
+            settings=lambda: settings_of(config, self._store.config()),
             timeout_seconds=config.embedding_timeout_seconds,
             cache_ttl_seconds=config.cache_ttl_seconds if config.enable_caching else 0,
         )

@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from agent_memory import forking
+from agent_memory.embedder_choice import difference, is_auto, to_move_to, to_serve
 from agent_memory.embedders import (
     CheckedEmbedder,
     EmbedderChain,
+    EmbedderSettings,
     EmbedderSpec,
     EmbeddingRefused,
     EmbeddingUsage,
@@ -42,6 +44,7 @@ class Meaning:
     """The embedder of one open memory. Threads may share it.
 
     ``spec`` says which embedder is wanted; ``"auto"`` is the one that made the file's vectors.
+    ``settings`` returns what is set for embedders that are named, as it is now.
     ``timeout_seconds`` is how long a search waits for it at most, and a store after its commit for
     each batch. A local model that takes longer to load goes on loading, and serves the next one.
     """
@@ -51,11 +54,13 @@ class Meaning:
         vectors: VectorStore,
         spec: EmbedderSpec,
         *,
+        settings: Callable[[], EmbedderSettings],
         timeout_seconds: float,
         cache_ttl_seconds: float,
     ) -> None:
         self._vectors = vectors
         self._spec = spec
+        self._settings = settings
         self._timeout = timeout_seconds
         self._cache_ttl = cache_ttl_seconds
         self._spent = EmbeddingUsage()
@@ -92,12 +97,25 @@ class Meaning:
         vector, degraded = None, []
         try:
             vector = self._query_vector(state.active, query)
+            if vector is not None and (told := self._difference(state.active)):
+                degraded.append(told)
         except (EmbeddingError, ConfigurationError) as error:
             degraded.append(f"searched by keyword only: {error}")
         if state.is_behind:
             left = self._timeout - (time.monotonic() - started)
             degraded += self._catch_up_quietly(state, seconds=left)
         return QueryMeaning(vector, degraded, (time.monotonic() - started) * 1000)
+
+    def difference(self) -> str | None:
+        """Say that searches use another of OpenAI's models than the one that is set, if so."""
+        active = self._vectors.state().active
+        return None if active is None else self._difference(active)
+
+    def _difference(self, active: EmbeddingModel) -> str | None:
+        try:
+            return difference(self._spec, active, self._settings())
+        except ConfigurationError as error:
+            return str(error)  # a search that found its vector has not failed
 
     def _query_vector(self, model: EmbeddingModel, query: str) -> QueryVector | None:
         if not query.strip():
@@ -208,16 +226,15 @@ class Meaning:
     def embedder_for_move(self, spec: EmbedderSpec) -> CheckedEmbedder:
         """Return the embedder that a move goes to. Raises ``ConfigurationError`` without one.
 
-        ``"auto"`` is the memory's own; where that is ``"auto"`` too, the one that a move was begun
-        with, or was made with, else what is at hand.
+        ``"auto"`` is the memory's own; where that is ``"auto"`` too, the settings and the file say
+        which, else it is what is at hand.
         """
-        if _is_auto(spec):
+        settings = self._settings()
+        if is_auto(spec):
             spec = self._spec
-        if _is_auto(spec):
-            state = self._vectors.state()
-            begun = state.building or state.active
-            spec = _named_in_file(begun) if begun else spec
-        made = create_embedder(spec)
+        if is_auto(spec):
+            spec, settings = to_move_to(self._vectors.state(), settings)
+        made = create_embedder(spec, settings)
         if made is None:
             raise ConfigurationError(
                 "there is no embedder: run `pip install 'agent-memory[local]'` for one that works"
@@ -236,23 +253,25 @@ class Meaning:
         """Return the embedder that makes vectors of a model, loaded and known to fit."""
         self._leave_parent()
         found = self._embedder
-        if found is not None and found.model == model.model:
+        if found is not None and _makes(found, model):
             return found
+
+        settings = self._settings()  # here, for the other thread has no connection to the file
 
         def make() -> CheckedEmbedder:
             with self._making:
                 there = self._embedder
-                if there is not None and there.model == model.model:
+                if there is not None and _makes(there, model):
                     return there  # another thread was faster
-                made = self._make(model)
+                made = self._make(model, settings)
                 made.load()
                 self._embedder = made  # also when nobody waits for it any more
                 return made
 
         return self._within(seconds, make, rests_if_slow=False)
 
-    def _make(self, model: EmbeddingModel) -> CheckedEmbedder:
-        made = create_embedder(_named_in_file(model) if _is_auto(self._spec) else self._spec)
+    def _make(self, model: EmbeddingModel, settings: EmbedderSettings) -> CheckedEmbedder:
+        made = create_embedder(*to_serve(self._spec, model, settings))
         if made is None:
             raise ConfigurationError("this memory was opened without an embedder")
         if isinstance(made, EmbedderChain):
@@ -350,22 +369,9 @@ def described(embedder: CheckedEmbedder) -> EmbeddingModel:
     )
 
 
-def _is_auto(spec: EmbedderSpec) -> bool:
-    return isinstance(spec, str) and spec == "auto"
-
-
-def _named_in_file(model: EmbeddingModel) -> str:
-    """Return the embedder that a file names, unless it says which model is to be loaded.
-
-    A file may come from anywhere, and a model from a hub, or a directory, can hold code.
-    """
-    names = [name.strip() for name in model.embedder.split(",")]
-    if any(name.startswith("sentence-transformers:") for name in names):
-        raise ConfigurationError(
-            f"the file names the embedder {model.embedder!r:.100}: to have that model loaded, name"
-            " it yourself (AGENT_MEMORY_EMBEDDER, or embedder=)"
-        )
-    return model.embedder
+def _makes(embedder: CheckedEmbedder, model: EmbeddingModel) -> bool:
+    """Tell whether an embedder in use makes vectors of a model: a move may have changed it."""
+    return embedder.model == model.model and embedder.dimensions == model.dimensions
 
 
 def _sized(vectors: Sequence[array[float]], model: EmbeddingModel) -> Sequence[array[float]]:

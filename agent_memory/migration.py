@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.embedders import CheckedEmbedder
-from agent_memory.errors import EmbeddingError, MigrationError
+from agent_memory.errors import ConfigurationError, EmbeddingError, MigrationError
 from agent_memory.files import locked
 from agent_memory.meaning import described, embed_texts
 from agent_memory.models.agent import MigrationInfo
@@ -39,7 +39,6 @@ _MOST_ROUNDS: Final = 10
 """Tries to switch with nothing left to embed, while memories are being changed."""
 _FEW_REFUSED: Final = 20
 """Refused texts that are no sign yet of an embedder that takes none."""
-_ASKED_AGAIN: Final = 3
 _SAME: Final = 0.99
 """The cosine of two vectors that a steady embedder gives for one text, at least."""
 TEXTS_PER_SECOND: Final = 20
@@ -107,13 +106,17 @@ class Move:
         """Move, and return how it went.
 
         Raises ``MigrationError`` when the embedder fails or the checks do, and when another
-        process moves this memory already. The memory is as it was then, searches too.
+        process moves this memory already; ``ConfigurationError`` when the embedder turns out to be
+        set up wrong. The memory is as it was then, searches too.
         """
         self.progress = MigrationProgress(plan=self.plan, status="running", started_at=now_utc())
         started = time.monotonic()
         try:
             with locked(lock_path(self.store), busy="another process moves this memory already"):
                 self._run(started)
+        except ConfigurationError as error:
+            self._tell(status="failed", errors=[*self.progress.errors, str(error)])
+            raise
         except (EmbeddingError, MigrationError) as error:
             self._tell(status="failed", errors=[*self.progress.errors, str(error)])
             raise MigrationError(
@@ -236,17 +239,18 @@ class Move:
     def _unsteady(self, building: EmbeddingModel) -> list[str]:
         """Say whether the embedder gives another vector each time: asked where that costs nothing.
 
-        Searches would find whatever chance brings, and no other check would tell.
+        Searches would find whatever chance brings, and no other check would tell. One text is
+        enough, and an embedder may cost something without saying so.
         """
         if self.embedder.base_url is not None or self.embedder.cost_per_1k_tokens > 0:
             return []
-        kept = self.store.vectors.sample(building.model_id, _ASKED_AGAIN)
+        kept = self.store.vectors.sample(building.model_id, 1)
         again = self.embedder.embed([text.text for text, _ in kept], from_cache=False)
         return [
             f"{self.embedder.name} gives another vector for the same text each time"
             for (_, vector), new in zip(kept, again, strict=True)
             if cosine(vector.data, quantize(new).data) < _SAME
-        ][:1]
+        ]
 
     def _tell(self, **changes: object) -> None:
         self.progress = self.progress.model_copy(update=changes)

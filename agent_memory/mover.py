@@ -61,7 +61,9 @@ class Mover:
         return bool(dropped)
 
     def suggestion(self) -> str | None:
-        """Say that there are enough memories to move, if there are and it was not done."""
+        """Say that there are enough memories to move, or that another model is set, if it is so."""
+        if told := self._meaning.difference():
+            return told
         if not self._store.should_migrate(self._threshold()):
             return None
         count = self._store.count(SearchFilters.defaults())

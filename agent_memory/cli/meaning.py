@@ -28,12 +28,18 @@ from agent_memory.cli.render import emit, safe
 def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> None:
     """Move to search by meaning, or to another embedding model. A move that stopped goes on.
 
-    All memories are first written into scratchpad.yaml.backup beside the file. `auto` takes openai
-    when OPENAI_API_KEY is set, else what is installed.
+    All memories are first written into scratchpad.yaml.backup beside the file. `auto` is the
+    embedder that made the file's vectors; without any, openai when OPENAI_API_KEY is set, else what
+    is installed.
+
+    openai asks OPENAI_BASE_URL, or OpenAI itself, for MODEL, else AGENT_MEMORY_EMBEDDING_MODEL,
+    else the `embedding_model` that `configure` set, else text-embedding-3-small. There are also
+    AGENT_MEMORY_EMBEDDING_DIMENSIONS, _BATCH_SIZE, _TIMEOUT and _RETRIES.
 
     \b
     Examples:
       agent-memory --agent bob migrate --dry-run
+      agent-memory --agent bob migrate --embedder openai:text-embedding-3-large
       agent-memory --agent bob migrate --embedder wordllama --yes
     """
     with session.open() as memory:

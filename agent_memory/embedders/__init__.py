@@ -18,12 +18,14 @@ from agent_memory.embedders.registry import (
     refuse_unknown,
 )
 from agent_memory.embedders.sentence_transformers import SentenceTransformerEmbedder
+from agent_memory.embedders.settings import EmbedderSettings
 from agent_memory.embedders.usage import EmbeddingUsage
 from agent_memory.embedders.wordllama import WordLlamaEmbedder
 
 __all__ = [
     "CheckedEmbedder",
     "EmbedderChain",
+    "EmbedderSettings",
     "EmbedderSpec",
     "EmbeddingGenerator",
     "EmbeddingRefused",

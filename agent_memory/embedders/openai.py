@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 
 from agent_memory import forking
 from agent_memory.embedders.once import Once
-from agent_memory.embedders.openai_errors import embedding_error
+from agent_memory.embedders.openai_errors import cannot_shorten, embedding_error
 from agent_memory.embedders.settings import (
     DEFAULT_BATCH_SIZE,
-    MAX_DIMENSIONS,
+    DIMENSIONS_VARIABLE,
+    MODEL_VARIABLE,
     PROBE_TEXT,
+    dimensions_setting,
     seconds_setting,
     text_setting,
     whole_number_setting,
@@ -32,6 +34,8 @@ KEY_VARIABLE: Final = "OPENAI_API_KEY"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 # The client refuses to work without a key; a local server reads none.
 _NO_KEY: Final = "no-key"
+_NEVER_SHORTENED: Final = {"text-embedding-ada-002": 1536}
+"""Models that refuse to be asked for a length, even for their own."""
 
 
 class OpenAIEmbedder:
@@ -44,8 +48,9 @@ class OpenAIEmbedder:
     AGENT_MEMORY_EMBEDDING_TIMEOUT (30, of each attempt) and ``max_retries`` from
     AGENT_MEMORY_EMBEDDING_RETRIES (2, so three attempts, with growing waits between them).
 
-    Raises ``ConfigurationError`` for a setting that cannot be, and where there is neither a key
-    nor a ``base_url``. No request is made before the first embedding. Threads may share it.
+    Raises ``ConfigurationError`` for a setting that cannot be, such as more ``dimensions`` than the
+    model has, and where there is neither a key nor a ``base_url``. No request is made before the
+    first embedding. Threads may share it.
     """
 
     def __init__(
@@ -59,18 +64,11 @@ class OpenAIEmbedder:
         timeout_seconds: float | None = None,
         max_retries: int | None = None,
     ) -> None:
-        self._model = text_setting(model, "AGENT_MEMORY_EMBEDDING_MODEL", DEFAULT_MODEL)
+        self._model = text_setting(model, MODEL_VARIABLE, DEFAULT_MODEL)
         self._base_url = _clean_url(text_setting(base_url, "OPENAI_BASE_URL"))
         self._api_key = _clean_key(text_setting(api_key, KEY_VARIABLE), self._base_url)
         # 0 stands for "not given": the service then sends what the model has.
-        self._asked_dimensions = whole_number_setting(
-            dimensions,
-            "dimensions",
-            "AGENT_MEMORY_EMBEDDING_DIMENSIONS",
-            default=0,
-            lowest=0 if dimensions is None else 1,
-            highest=MAX_DIMENSIONS,
-        )
+        self._asked_dimensions = _fitting(dimensions_setting(dimensions), self._model)
         self.batch_size = whole_number_setting(
             batch_size,
             "batch_size",
@@ -91,7 +89,7 @@ class OpenAIEmbedder:
             highest=20,
         )
         self._spec = EMBEDDING_MODELS.get(self._model)
-        self._learned_dimensions = self._spec["dimensions"] if self._spec else 0
+        self._learned_dimensions = _own_dimensions(self._model)
         self._clients: dict[int, Once[openai.OpenAI]] = {}
         self._usage = EmbeddingUsage()
         self._lock = forking.Lock()
@@ -158,15 +156,23 @@ class OpenAIEmbedder:
             vectors = _in_order(response, len(sent))
         # The client checks nothing in an answer: an HTML page ends in an AttributeError.
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
-            raise embedding_error(
-                error,
-                model=self._model,
-                secret=self._api_key,
-                attempts=self._max_retries + 1,
-                timeout_seconds=self._timeout,
-            ) from error
+            raise self._error(error) from error
+        asked, given = self._asked_dimensions, len(vectors[0])
+        if asked not in (0, given) and self._spec is None:
+            raise ConfigurationError(cannot_shorten(self._model, asked, own=given))
         self._count(response, sent, vectors)
         return vectors
+
+    def _error(self, error: Exception) -> EmbeddingError | ConfigurationError:
+        return embedding_error(
+            error,
+            model=self._model,
+            # What was answered before is not what is refused now.
+            dimensions=0 if self._usage.requests else self._asked_dimensions,
+            secret=self._api_key,
+            attempts=self._max_retries + 1,
+            timeout_seconds=self._timeout,
+        )
 
     def _client(self) -> openai.OpenAI:
         """Return this process's client: a forked child must not speak on its parent's sockets."""
@@ -199,6 +205,28 @@ class OpenAIEmbedder:
             self._usage += EmbeddingUsage.of_request(
                 len(sent), tokens, cost_per_1k_tokens=self.cost_per_1k_tokens
             )
+
+
+def _own_dimensions(model: str) -> int:
+    """Return how long a model's vectors are, 0 where that is not known."""
+    spec = EMBEDDING_MODELS.get(model)
+    return spec["dimensions"] if spec else _NEVER_SHORTENED.get(model, 0)
+
+
+def _fitting(asked: int, model: str) -> int:
+    """Return the dimensions to ask a model for; 0 is for what it has.
+
+    Raises ``ConfigurationError`` for those that it cannot give.
+    """
+    own = _own_dimensions(model)
+    if model in _NEVER_SHORTENED and asked not in (0, own):
+        raise ConfigurationError(cannot_shorten(model, asked, own=own))
+    if own and asked > own:
+        raise ConfigurationError(
+            f"{model} has {own} dimensions at most, not {asked}: set embedding_dimensions"
+            f" ({DIMENSIONS_VARIABLE}) to a smaller number, or take another model"
+        )
+    return 0 if model in _NEVER_SHORTENED else asked
 
 
 def cut_to_tokens(text: str, max_tokens: int) -> str:
@@ -242,7 +270,7 @@ def _clean_url(url: str) -> str:
         # A name and password before the @ are not for a message.
         raise ConfigurationError(
             f"the base_url {url.rpartition('@')[2]!r:.100} is not a web address: write it like"
-            " http://localhost:11434/v1 (argument base_url, or OPENAI_BASE_URL)"
+            " http://localhost:11434/v1 (embedding_base_url, or OPENAI_BASE_URL)"
         )
     return url or _OPENAI_URL
 
@@ -250,12 +278,13 @@ def _clean_url(url: str) -> str:
 def _clean_key(key: str, base_url: str) -> str:
     if not key and base_url == _OPENAI_URL:
         raise ConfigurationError(
-            f"there is no key for OpenAI: set {KEY_VARIABLE},"
+            f"there is no key for OpenAI: set {KEY_VARIABLE}, or embedding_api_key,"
             " or use the local embedder (pip install 'agent-memory[local]')"
         )
     # An HTTP header cannot hold others, and the client's error would print the key.
     if not all("!" <= letter <= "~" for letter in key):
         raise ConfigurationError(
             f"the API key has a space or another character that no key has: check {KEY_VARIABLE}"
+            " and embedding_api_key"
         )
     return key

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.embedders.refused import EmbeddingRefused
-from agent_memory.errors import EmbeddingError
+from agent_memory.embedders.settings import DIMENSIONS_VARIABLE
+from agent_memory.errors import ConfigurationError, EmbeddingError
 
 if TYPE_CHECKING:
     import openai
 
+_REFUSALS: Final = (400, 413, 422)
+
 
 def embedding_error(
-    error: Exception, *, model: str, secret: str, attempts: int, timeout_seconds: float
-) -> EmbeddingError:
-    """Return our error for one of the client's; it says what to do, and never the key."""
+    error: Exception,
+    *,
+    model: str,
+    dimensions: int,
+    secret: str,
+    attempts: int,
+    timeout_seconds: float,
+) -> EmbeddingError | ConfigurationError:
+    """Return our error for one of the client's; it says what to do, and never the key.
+
+    ``dimensions`` are those that were asked for, 0 for none: a service that will not have them is
+    a ``ConfigurationError``, for it would refuse every text.
+    """
     import openai  # noqa: PLC0415 - imported already, by the request that failed
 
     _hide(error, secret)
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     if isinstance(error, openai.APIStatusError):
+        refused = error.status_code in _REFUSALS
+        if refused and dimensions and "dimensions" in str(error):
+            return ConfigurationError(f"{cannot_shorten(model, dimensions)} ({error!s:.300})")
         return _of_status(error, model, tries)
     if isinstance(error, openai.APITimeoutError):
         return EmbeddingError(
             f"the embedding service did not answer within {timeout_seconds:g} seconds,"
-            f" in {tries}: try again later, or raise AGENT_MEMORY_EMBEDDING_TIMEOUT"
+            f" in {tries}: try again later, or raise embedding_timeout"
+            " (AGENT_MEMORY_EMBEDDING_TIMEOUT)"
         )
     if isinstance(error, openai.APIConnectionError):
         return EmbeddingError(
@@ -37,14 +54,23 @@ def embedding_error(
     )
 
 
+def cannot_shorten(model: str, asked: int, *, own: int | None = None) -> str:
+    """Say that a model has vectors of its ``own`` length only, and what to do about it."""
+    has = "its own dimensions" if own is None else f"{own} dimensions"
+    return (
+        f"model {model} has {has}, not {asked}: unset embedding_dimensions ({DIMENSIONS_VARIABLE}),"
+        " or take a model that can be shortened, such as text-embedding-3-small"
+    )
+
+
 def _of_status(error: openai.APIStatusError, model: str, tries: str) -> EmbeddingError:
     status = error.status_code
     said = f" ({error!s:.300})"
-    if status in (400, 413, 422):
+    if status in _REFUSALS:
         return EmbeddingRefused(f"the embedding service refuses these texts{said}")
     advice = {
-        401: "refuses the API key: check OPENAI_API_KEY",
-        403: f"does not let this key use model {model}: check OPENAI_API_KEY and the model",
+        401: "refuses the API key: check OPENAI_API_KEY, or embedding_api_key",
+        403: f"does not let this key use model {model}: check OPENAI_API_KEY, and the model",
         404: f"does not know model {model}, or not at this address: check its name and base_url",
         429: f"was asked too much, in {tries}: try again later, or check the account's quota",
     }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")

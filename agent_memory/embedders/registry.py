@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from agent_memory.embedders.chain import EmbedderChain
 from agent_memory.embedders.fastembed import FastEmbedEmbedder
 from agent_memory.embedders.openai import KEY_VARIABLE, OpenAIEmbedder
 from agent_memory.embedders.sentence_transformers import SentenceTransformerEmbedder
-from agent_memory.embedders.settings import is_installed, text_setting
+from agent_memory.embedders.settings import EmbedderSettings, is_installed, text_setting
 from agent_memory.embedders.wordllama import WordLlamaEmbedder
 from agent_memory.errors import ConfigurationError
 from agent_memory.protocols import Embedder
+from agent_memory.vocabulary import EMBEDDING_MODELS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -20,18 +21,23 @@ if TYPE_CHECKING:
 EmbedderSpec = str | Embedder | Sequence[str | Embedder] | None
 """What ``create_embedder`` takes."""
 
+_BUILT_IN: Final = ("openai", "wordllama", "local", "sentence-transformers", "fastembed")
 _ENTRY_POINTS: Final = "agent_memory.embedders"
+_NOTHING_SET: Final = EmbedderSettings()
 
 
-def create_embedder(spec: EmbedderSpec) -> Embedder | None:
+def create_embedder(
+    spec: EmbedderSpec, settings: EmbedderSettings = _NOTHING_SET
+) -> Embedder | None:
     """Return the embedder that is meant, or ``None`` for none.
 
     ``spec`` is ``None`` or ``"none"``; an object of the ``Embedder`` protocol, which is returned;
     a name of ``embedder_names``, with an optional model (``"openai:text-embedding-3-large"``,
     ``"wordllama:128"``, ``"sentence-transformers:/path/to/model"``); ``"auto"``: OpenAI where
-    OPENAI_API_KEY is set, else what is installed of wordllama, sentence-transformers and fastembed,
-    else none; or several of these, in a list or with commas between them, for an ``EmbedderChain``,
-    which leaves out those that cannot be had here.
+    OPENAI_API_KEY or one of the ``settings``' key, ``base_url`` and model is set, else what is
+    installed of wordllama, sentence-transformers and fastembed, else none; or several of these, in
+    a list or with commas between them, for an ``EmbedderChain``, which leaves out those that cannot
+    be had here. ``settings`` are for what is named, and say in which order they count.
 
     Another package adds a name with an entry point of the group ``agent_memory.embedders``: a
     callable that takes the model, or ``None``, and returns an embedder.
@@ -39,11 +45,13 @@ def create_embedder(spec: EmbedderSpec) -> Embedder | None:
     Raises ``ConfigurationError`` for an unknown name, and for an embedder that cannot be had.
     """
     if isinstance(spec, str) and "," in spec:
-        return _create_chain(spec.split(","))
+        return _create_chain(spec.split(","), settings)
     if isinstance(spec, list | tuple):
-        return _create_chain(spec)
+        return _create_chain(spec, settings)
     if isinstance(spec, str):
-        return _create_by_name(spec.strip())
+        # OpenAI's models are no one else's.
+        model = None if settings.model in EMBEDDING_MODELS else settings.model
+        return _create_by_name(spec, settings, default_model=model)
     if spec is None:
         return None
     if not isinstance(spec, type) and callable(getattr(spec, "embed", None)):
@@ -70,13 +78,18 @@ def embedder_names() -> list[str]:
     return sorted({"auto", "none", *_BUILT_IN, *_third_parties()})
 
 
-def _create_chain(specs: Sequence[str | Embedder]) -> Embedder | None:
+def _create_chain(specs: Sequence[str | Embedder], settings: EmbedderSettings) -> Embedder | None:
     members: list[Embedder] = []
     faults: list[str] = []
     for spec in specs:
         _refuse_unknown(spec)
         try:
-            member = create_embedder(spec)
+            # One model cannot be that of several: it is OpenAI's, among those that are named.
+            member = (
+                _create_by_name(spec, settings)
+                if isinstance(spec, str)
+                else create_embedder(spec, settings)
+            )
         except ConfigurationError as error:
             faults.append(str(error))
         else:
@@ -86,16 +99,25 @@ def _create_chain(specs: Sequence[str | Embedder]) -> Embedder | None:
     return EmbedderChain(members) if members else None
 
 
-def _create_by_name(spec: str) -> Embedder | None:
+def _create_by_name(
+    spec: str, settings: EmbedderSettings, *, default_model: str | None = None
+) -> Embedder | None:
+    """Make one embedder; ``default_model`` is for another than OpenAI's where none is named."""
     _refuse_unknown(spec)
-    name, _, model = spec.partition(":")
+    name, _, model = spec.strip().partition(":")
+    if name == "auto":
+        name, model = _find_at_hand(settings), ""
     if name == "none":
         return None
-    if name == "auto":
-        found = _find_at_hand()
-        return None if found is None else _create_by_name(found)
-    if name in _BUILT_IN:
-        return _BUILT_IN[name](model or None)
+    if name == "openai":
+        return _create_openai(model, settings)
+    if name in ("wordllama", "local"):
+        return _create_wordllama(model)  # there is one, so no setting names another
+    model = model or default_model or ""
+    if name == "sentence-transformers":
+        return SentenceTransformerEmbedder(model) if model else SentenceTransformerEmbedder()
+    if name == "fastembed":
+        return FastEmbedEmbedder(model) if model else FastEmbedEmbedder()
     return _create_foreign(_third_parties()[name], model or None)
 
 
@@ -111,38 +133,36 @@ def _refuse_unknown(spec: str | Embedder) -> None:
         )
 
 
-def _find_at_hand() -> str | None:
-    if text_setting(None, KEY_VARIABLE):
+def _find_at_hand(settings: EmbedderSettings) -> str:
+    """Return the name that ``auto`` stands for. An address in the environment may be for others."""
+    is_set = settings.api_key or settings.base_url or settings.model
+    if is_set or text_setting(None, KEY_VARIABLE):
         return "openai"
     for package in ("wordllama", "sentence_transformers", "fastembed"):
         if is_installed(package):
             return package.replace("_", "-")
-    return None
+    return "none"
 
 
-def _create_wordllama(model: str | None) -> Embedder:
-    if model is not None and not model.isdecimal():
+def _create_openai(model: str, settings: EmbedderSettings) -> Embedder:
+    return OpenAIEmbedder(
+        settings.openai_model(model),
+        api_key=settings.api_key,
+        base_url=settings.base_url,
+        dimensions=settings.dimensions,
+        batch_size=settings.batch_size,
+        timeout_seconds=settings.timeout_seconds,
+        max_retries=settings.max_retries,
+    )
+
+
+def _create_wordllama(dimensions: str) -> Embedder:
+    if dimensions and not dimensions.isdecimal():
         raise ConfigurationError(
-            f"wordllama is followed by its dimensions, as in wordllama:128, not by {model!r:.100}"
+            "wordllama is followed by its dimensions, as in wordllama:128, not by"
+            f" {dimensions!r:.100}"
         )
-    return WordLlamaEmbedder(int(model)) if model else WordLlamaEmbedder()
-
-
-def _create_sentence_transformers(model: str | None) -> Embedder:
-    return SentenceTransformerEmbedder(model) if model else SentenceTransformerEmbedder()
-
-
-def _create_fastembed(model: str | None) -> Embedder:
-    return FastEmbedEmbedder(model) if model else FastEmbedEmbedder()
-
-
-_BUILT_IN: Final[dict[str, Callable[[str | None], Embedder]]] = {
-    "openai": OpenAIEmbedder,
-    "wordllama": _create_wordllama,
-    "local": _create_wordllama,
-    "sentence-transformers": _create_sentence_transformers,
-    "fastembed": _create_fastembed,
-}
+    return WordLlamaEmbedder(int(dimensions)) if dimensions else WordLlamaEmbedder()
 
 
 def _third_parties() -> dict[str, EntryPoint]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from typing import Final
 
 from agent_memory.errors import ConfigurationError
@@ -12,6 +13,39 @@ DEFAULT_BATCH_SIZE: Final = 100
 MAX_DIMENSIONS: Final = 20_000
 PROBE_TEXT: Final = "hello"
 """What is embedded only to see how long the vectors are."""
+MODEL_VARIABLE: Final = "AGENT_MEMORY_EMBEDDING_MODEL"
+DIMENSIONS_VARIABLE: Final = "AGENT_MEMORY_EMBEDDING_DIMENSIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """What is set for embedders that are made by their names; ``None`` is not set.
+
+    Each counts in this order: an embedder object is taken as it is; the model in a name
+    (``openai:MODEL``); what is set here; the environment variable; of the model only,
+    ``file_model``, which `configure` wrote into the agent's file; the default.
+
+    All are the arguments of ``OpenAIEmbedder``. ``model`` is also that of any other embedder whose
+    name stands alone, unless it is one of OpenAI's; wordllama has but one. ``file_model`` is
+    OpenAI's alone: no file is taken at its word about what to load.
+    """
+
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    model: str | None = None
+    dimensions: int | None = None
+    batch_size: int | None = None
+    timeout_seconds: float | None = None
+    max_retries: int | None = None
+    file_model: str | None = None
+
+    def openai_model(self, named: str | None = None) -> str | None:
+        """Return the model to ask OpenAI's client for, ``None`` for the default one."""
+        return text_setting(named or self.model, MODEL_VARIABLE, self.file_model or "") or None
+
+    def openai_dimensions(self) -> int | None:
+        """Return how long OpenAI's vectors are to be, ``None`` for what the model has."""
+        return dimensions_setting(self.dimensions) or None
 
 
 def text_setting(given: str | None, variable: str, default: str = "") -> str:
@@ -29,9 +63,21 @@ def whole_number_setting(
     number, source = _number_setting(given, name, variable, default)
     if number != int(number) or not lowest <= number <= highest:
         raise ConfigurationError(
-            f"{source} is {number:g}: give a whole number from {lowest} to {highest}"
+            f"{source} is {number:.15g}: give a whole number from {lowest} to {highest}"
         )
     return int(number)
+
+
+def dimensions_setting(given: int | None) -> int:
+    """Return how long a service's vectors are to be, found in the same way; 0: not given."""
+    return whole_number_setting(
+        given,
+        "dimensions",
+        DIMENSIONS_VARIABLE,
+        default=0,
+        lowest=0 if given is None else 1,
+        highest=MAX_DIMENSIONS,
+    )
 
 
 def seconds_setting(given: float | None, name: str, variable: str, *, default: float) -> float:

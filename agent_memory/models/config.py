@@ -1,9 +1,9 @@
 """Settings of the tools, the context and the capture hook (A), with A's defaults and limits."""
 
 import re
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
 from agent_memory.models.record import Record
@@ -37,9 +37,14 @@ class MemoryToolConfig(Record):
     background or, with the strategy ``immediate``, before the store that reached it returns. A
     search waits ``embedding_timeout_seconds`` for the embedder at most, and so does a store after
     its commit, for each batch of what it stored. Embeddings are cached in memory for
-    ``cache_ttl_seconds``. ``embedding_model``, when it is set, is the model that OpenAI's client
-    asks for; ``embedding_dimensions`` is A's and has no effect yet: use
-    AGENT_MEMORY_EMBEDDING_DIMENSIONS, or an ``OpenAIEmbedder``.
+    ``cache_ttl_seconds``.
+
+    The other ``embedding_`` fields count where they are set, before the environment, for embedders
+    that are given by name; ``EmbedderSettings`` says in which order. ``embedding_api_key``,
+    ``embedding_base_url``, ``embedding_model``, ``embedding_dimensions``, ``embedding_batch_size``
+    (1 to 2,048 texts a request), ``embedding_timeout`` (seconds for each attempt of a request, up
+    to a day; 30) and ``embedding_max_retries`` (0 to 20; 2) are those of ``OpenAIEmbedder``. The
+    key is never shown, whatever is printed or dumped.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,6 +54,11 @@ class MemoryToolConfig(Record):
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
     embedding_model: Text = "text-embedding-3-small"
     embedding_dimensions: int = Field(default=1536, ge=512)
+    embedding_api_key: SecretStr | None = None
+    embedding_base_url: Text | None = Field(default=None, repr=False)  # may hold a password
+    embedding_batch_size: int | None = Field(default=None, ge=1, le=2048)
+    embedding_timeout: float | None = Field(default=None, gt=0.0, le=86_400.0)
+    embedding_max_retries: int | None = Field(default=None, ge=0, le=20)
     migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
     auto_migrate: bool = False
     migration_strategy: Literal["background", "immediate"] = "background"
@@ -58,6 +68,31 @@ class MemoryToolConfig(Record):
     embedding_timeout_seconds: float = Field(default=5.0, gt=0.0, le=600.0)
     freshness_decay_rate: float = Field(default=FRESHNESS_DECAY_RATE, ge=0.0)
     access_boost_rate: float = Field(default=ACCESS_BOOST_RATE, ge=0.0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def hide_keys(cls, values: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
+        """Cover what may be a key first: an error shows the value, that of a mistyped name too."""
+        if not isinstance(values, dict):
+            return values
+        return {
+            name: _hidden(value) if "key" in str(name).lower() else value
+            for name, value in values.items()
+        }
+
+    @field_validator("embedding_api_key")
+    @classmethod
+    def validate_key(cls, key: SecretStr | None) -> SecretStr | None:
+        """Refuse what an HTTP header cannot hold."""
+        if key is not None and not all("!" <= letter <= "~" for letter in key.get_secret_value()):
+            raise ValueError("must be a text without spaces, of the characters that a key has")
+        return key
+
+
+def _hidden(value: object) -> SecretStr | None:
+    if value is None or isinstance(value, SecretStr):
+        return value
+    return SecretStr(value.strip() if isinstance(value, str) else " ")  # refused, and not shown
 
 
 class MemoryContextConfig(Record):

@@ -15,7 +15,7 @@ from embedding_server import text_vector
 
 from agent_memory.embedders import CheckedEmbedder, EmbeddingUsage, OpenAIEmbedder
 from agent_memory.errors import ConfigurationError, EmbeddingError
-from agent_memory.vocabulary import MODEL_TRAITS
+from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, MODEL_TRAITS
 
 
 class Local:
@@ -270,7 +270,7 @@ def test_what_is_known_of_the_model_counts_next() -> None:
     assert known.vector_weight == facts["vector_weight"]
     assert known.similarity_floor == facts["similarity_floor"]
     unknown = CheckedEmbedder(Local())
-    assert (unknown.vector_weight, unknown.similarity_floor) == (0.5, None)
+    assert (unknown.vector_weight, unknown.similarity_floor) == (DEFAULT_VECTOR_WEIGHT, None)
     assert (unknown.name, unknown.batch_size, unknown.cost_per_1k_tokens) == ("local-model", 100, 0)
 
 

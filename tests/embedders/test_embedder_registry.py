@@ -12,6 +12,7 @@ import pytest
 
 from agent_memory.embedders import (
     EmbedderChain,
+    EmbedderSettings,
     OpenAIEmbedder,
     WordLlamaEmbedder,
     create_embedder,
@@ -145,6 +146,36 @@ def test_a_chain_of_nobody_is_refused() -> None:
 def test_another_package_adds_a_name() -> None:
     assert {"mine", "openai"} <= set(embedder_names())
     assert (created("mine").model, created("mine:large").model) == ("mine-1", "large")
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("spec", "model", "expected"),
+    [
+        ("mine", "set", "set"),
+        ("mine:named", "set", "named"),
+        # A model of OpenAI's, or one for several embedders, is not for this one.
+        ("mine", "text-embedding-3-large", "mine-1"),
+        ("mine,none", "set", "mine-1"),
+        (["mine"], "set", "mine-1"),
+    ],
+)
+def test_the_model_that_is_set_is_that_of_an_embedder_that_is_named_alone(
+    spec: Any, model: str, expected: str
+) -> None:
+    embedder = create_embedder(spec, EmbedderSettings(model=model, file_model="in-file"))
+    assert embedder is not None
+    assert embedder.model == expected
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_model_that_the_file_or_openais_variable_names_is_loaded_by_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_MODEL", "environment")
+    embedder = create_embedder("mine", EmbedderSettings(file_model="in-file"))
+    assert embedder is not None
+    assert embedder.model == "mine-1"
 
 
 @pytest.mark.usefixtures("plugin")
