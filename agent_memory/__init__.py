@@ -17,6 +17,7 @@ from agent_memory.embedders import (
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
+    DuplicateMemory,
     EmbeddingError,
     MemoryNotFound,
     MigrationError,
@@ -54,6 +55,10 @@ from agent_memory.models.config import (
     MemoryContextConfig,
     MemoryToolConfig,
 )
+from agent_memory.models.duplicate import (
+    Duplicate,
+    DuplicateGroup,
+)
 from agent_memory.models.memory import (
     HistoryEntry,
     Memory,
@@ -77,6 +82,7 @@ from agent_memory.models.search import (
     DateRange,
     MemorySearchResult,
     NearMiss,
+    ScoreExplanation,
     SearchFilters,
     SearchMetadata,
     SearchResults,
@@ -120,6 +126,7 @@ from agent_memory.vocabulary import (
     QDRANT_CONFIG,
     SCRATCHPAD_FILENAME,
     VECTOR_DB_FILENAME,
+    DuplicateGrade,
     HistoryEvent,
     Importance,
     MatchType,
@@ -127,6 +134,7 @@ from agent_memory.vocabulary import (
     MemoryKind,
     MemoryType,
     ObservationType,
+    OnDuplicate,
     StorageBackend,
     TaskStatus,
 )
@@ -158,6 +166,10 @@ __all__ = [
     "CheckReport",
     "ConfigurationError",
     "DateRange",
+    "Duplicate",
+    "DuplicateGrade",
+    "DuplicateGroup",
+    "DuplicateMemory",
     "Embedder",
     "EmbedderChain",
     "EmbeddingError",
@@ -189,6 +201,7 @@ __all__ = [
     "NotAMemoryFile",
     "Observation",
     "ObservationType",
+    "OnDuplicate",
     "OpenAIEmbedder",
     "PermissionDenied",
     "Problem",
@@ -196,6 +209,7 @@ __all__ = [
     "ProviderError",
     "RateLimitExceeded",
     "RebuildReport",
+    "ScoreExplanation",
     "ScoredMemory",
     "Scratchpad",
     "ScratchpadMemoryEntry",

@@ -1,4 +1,4 @@
-"""What searches count, held in this process until it is written.
+"""What searches count and give out, held in this process until it is written.
 
 A search must not wait for a write, so its access counts are noted here and go into the file with
 the next write, half a second later by a thread of its own, or at closing, whichever comes first.
@@ -18,11 +18,19 @@ _FLUSH_AFTER_SECONDS: Final = 0.5
 
 @dataclass(slots=True)
 class SearchNotes:
-    """Counts: by row number how many accesses and the time of the last; searches; their time."""
+    """Counts: by row number how many accesses and the time of the last; searches; their time.
+
+    ``recalls`` are the rows that were given to the agent, by a search or a context, and when.
+    """
 
     accesses: dict[int, tuple[int, str]] = field(default_factory=dict)
     queries: int = 0
     milliseconds: float = 0.0
+    recalls: dict[int, str] = field(default_factory=dict)
+
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to write."""
+        return self.queries == 0 and not self.recalls
 
     def merge(self, other: SearchNotes) -> None:
         """Add the counts of another."""
@@ -31,6 +39,8 @@ class SearchNotes:
             self.accesses[seq] = (counted + times, max(latest, moment))
         self.queries += other.queries
         self.milliseconds += other.milliseconds
+        for seq, moment in other.recalls.items():
+            self.recalls[seq] = max(self.recalls.get(seq, ""), moment)
 
 
 class NotesKeeper:
@@ -66,7 +76,7 @@ class NotesKeeper:
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write."""
         self._leave_parent()
-        return self._notes.queries == 0
+        return self._notes.is_empty()
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[SearchNotes]:
@@ -93,7 +103,7 @@ class NotesKeeper:
         flush()
         with self._lock:
             self._timer = None  # only now: `cancel_flush` waits for it
-            is_empty = self._notes.queries == 0
+            is_empty = self._notes.is_empty()
         if not is_empty:
             self.flush_soon(flush)
 
@@ -109,6 +119,14 @@ class NotesKeeper:
                 timer.join()
 
 
-def notes_of(accessed: Sequence[int], *, milliseconds: float, moment: str) -> SearchNotes:
-    """Return the notes of one search."""
-    return SearchNotes(dict.fromkeys(accessed, (1, moment)), 1, milliseconds)
+def notes_of(
+    accessed: Sequence[int],
+    *,
+    milliseconds: float,
+    moment: str,
+    recalled: Sequence[int] = (),
+    recalled_at: str = "",
+) -> SearchNotes:
+    """Return the notes of one search, which gave out the rows ``recalled``."""
+    accesses = dict.fromkeys(accessed, (1, moment))
+    return SearchNotes(accesses, 1, milliseconds, dict.fromkeys(recalled, recalled_at))

@@ -66,6 +66,20 @@ class ValidationError(AgentMemoryError, ValueError):
         return [dict(error) for error in self._errors]
 
 
+class DuplicateMemory(ValidationError):
+    """A memory that says the same is there, and ``on_duplicate`` is ``refuse``.
+
+    ``memory_id`` is that of the one that is there: update it, or store with
+    ``on_duplicate="keep"``. Of several that were refused, ``errors()`` has each with its place.
+    """
+
+    def __init__(
+        self, message: str, errors: Sequence[Mapping[str, Any]] = (), *, memory_id: str = ""
+    ) -> None:
+        super().__init__(message, errors)
+        self.memory_id = memory_id
+
+
 class MissingAgentIdentity(AgentMemoryError):
     """Nobody said which agent's memory is meant."""
 

@@ -42,6 +42,13 @@ _DENSE: Final = (
     "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
 )
 
+_WORDS: Final = re.compile(r"\w+")
+_GOING_ON: Final = re.compile(r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?(\w\w+)")
+_ASKS: Final = re.compile(r"[?\uff1f][\"'\u2019\u201d)\]]*\s*(\[[^\[\]]*\]|\([^()]*\))?\s*\Z")
+"""A question mark at the end; quotes and a caption in brackets may follow it."""
+_ENDING: Final = 1_000
+"""Characters at the end of a text that are looked at for it."""
+
 _SELECT_FREQUENCY: Final = "SELECT doc FROM memory_words WHERE term = ?"
 _SELECT_FREQUENCY_OF_PREFIX: Final = """
 SELECT sum(doc) FROM memory_words WHERE term >= ? AND term < ?"""
@@ -49,7 +56,7 @@ _SELECT_CANDIDATES: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY {order} LIMIT ?"""
 _SELECT_TEXTS: Final = """
-SELECT seq, content || ' ' || tags || ' ' || dates || ' ' || pairs
+SELECT seq, content, tags || ' ' || dates || ' ' || pairs
 FROM memory_text WHERE seq IN (SELECT value FROM json_each(?))"""
 
 
@@ -57,12 +64,14 @@ FROM memory_text WHERE seq IN (SELECT value FROM json_each(?))"""
 class Term:
     """A word of a query: as the index holds it, stemmed, and as it was written.
 
-    ``is_prefix`` stands for all words that begin so.
+    ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
+    as a name.
     """
 
     word: str
     written: str
     is_prefix: bool = False
+    is_name: bool = False
 
     @property
     def match(self) -> str:
@@ -76,10 +85,16 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a memory: how often each term of the query stands in it, and how many in all."""
+    """The words of a memory: how often each term of the query stands in it, and how many in all.
+
+    ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with a
+    question.
+    """
 
     counts: tuple[int, ...]
     length: int
+    opens: bool
+    asks: bool
 
 
 def terms_of(database: Database, query: str) -> list[Term]:
@@ -90,6 +105,7 @@ def terms_of(database: Database, query: str) -> list[Term]:
     text = query[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode(errors="replace").decode()
     terms: dict[str, Term] = {}
     stop_words: dict[str, Term] = {}
+    names = _names(text)
     for piece, is_dense in _pieces(text):
         if is_dense:
             for term in _dense_terms(database, piece):
@@ -97,10 +113,25 @@ def terms_of(database: Database, query: str) -> list[Term]:
             continue
         for word, written in database.words(piece):
             kept = stop_words if written.lower() in STOP_WORDS else terms
-            kept.setdefault(word, Term(word, written))
+            kept.setdefault(word, Term(word, written, is_name=written in names))
         if len(terms) >= MAX_TERMS:
             break
     return list((terms or stop_words).values())[:MAX_TERMS]
+
+
+def _names(text: str) -> frozenset[str]:
+    """Return the words that are written as names: with a capital, where a sentence goes on.
+
+    Words in capitals throughout are no names ("NOT", "API"), nor those of a text that has most of
+    its words with one, as a title has.
+    """
+    words = _WORDS.findall(text)
+    names = [
+        word
+        for word in _GOING_ON.findall(text)
+        if word[0].isupper() and not word.isupper() and word.lower() not in STOP_WORDS
+    ]
+    return frozenset() if 2 * len(names) > len(words) + 1 else frozenset(names)
 
 
 def _pieces(text: str) -> Iterable[tuple[str, bool]]:
@@ -194,14 +225,21 @@ def _parted(
 def words(database: Database, seqs: Sequence[int], terms: Sequence[Term]) -> dict[int, Words]:
     """Return the words of these rows as the index has them, by row number."""
     rows = database.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
+    texts = (f"{content} {rest}" for _, content, rest in rows)
+    sought = {term.word for term in terms}
     found: dict[int, Words] = {}
-    for (seq, _), tokens in zip(rows, database.tokenize(text for _, text in rows), strict=True):
+    for (seq, content, _), tokens in zip(rows, database.tokenize(texts), strict=True):
         counts = tuple(
             _beginning(tokens, term.word) if term.is_prefix else tokens.count(term.word)
             for term in terms
         )
-        found[seq] = Words(counts, len(tokens))
+        opens = bool(tokens) and tokens[0] in sought
+        found[seq] = Words(counts, len(tokens), opens, _asks(content))
     return found
+
+
+def _asks(content: str) -> bool:
+    return _ASKS.search(content, max(0, len(content) - _ENDING)) is not None
 
 
 def _beginning(tokens: Iterable[str], prefix: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from agent_memory import inputs, paths
 from agent_memory.context import render_context
 from agent_memory.directory import list_agents
 from agent_memory.embedders import EmbedderSpec, EmbeddingUsage
-from agent_memory.errors import ConfigurationError, ValidationError
+from agent_memory.errors import ConfigurationError
 from agent_memory.inputs import Time, joined_filters, validated
 from agent_memory.lifecycle import OpenMemory
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.config import MemoryContextConfig
+from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.memory import (
     HistoryEntry,
     Memory,
@@ -31,6 +32,7 @@ from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
 from agent_memory.rebuild import rebuild
 from agent_memory.vocabulary import MAX_SEARCH_LIMIT
+from agent_memory.wording import one_line
 
 
 class AgentMemory(OpenMemory):
@@ -79,14 +81,24 @@ class AgentMemory(OpenMemory):
         task_metadata: Mapping[str, Any] | BaseModel | None = None,
         metadata: Mapping[str, Any] | None = None,
         id: str | None = None,  # noqa: A002 - the field's name
+        on_duplicate: DuplicatePolicy | None = None,
     ) -> str:
         """Store a memory and return its id. When this returns, it is on the disk.
 
         ``content`` has 1 to 10,000 characters. ``category`` is ``note`` unless given, ``kind``
         ``learning``, ``importance`` ``medium``, ``timestamp`` now. With an ``id``, storing the
-        same content again changes nothing and returns the id. Raises ``ValidationError`` for a
-        value that cannot be taken, or an id that has another content; ``StorageError`` when the
-        file cannot be written.
+        same content again changes nothing and returns the id.
+
+        ``on_duplicate`` says what is done when a memory about the same user, of the same run, says
+        the same in the same words (``Duplicate``): ``keep`` stores both, ``merge`` gives the one
+        that is there the new tags and metadata, and the higher importance, and returns its id,
+        ``refuse`` raises ``DuplicateMemory``. A function is told of it, and of similar memories,
+        and returns one of the three words (which counts for duplicates alone); it must not use this
+        memory. Unless it is given, the setting in the file decides, else all are kept but echoes:
+        what a search or ``context`` gave out within the hour is merged.
+
+        Raises ``ValidationError`` for a value that cannot be taken, or an id that has another
+        content; ``StorageError`` when the file cannot be written.
         """
         given = {
             "content": content,
@@ -105,8 +117,14 @@ class AgentMemory(OpenMemory):
         }
         fields = {name: value for name, value in given.items() if value is not None}
         memory = self._memory({**fields, "content": content})
-        made_up = frozenset() if id is not None else frozenset({memory.id})
-        (memory_id,) = self._store.add([memory], made_up=made_up, is_list=False)
+        own = frozenset({memory.id})
+        (memory_id,) = self._store.add(
+            [memory],
+            made_up=own if id is None else frozenset(),
+            undated=own if timestamp is None else frozenset(),
+            is_list=False,
+            on_duplicate=inputs.duplicate_policy(on_duplicate),
+        )
         self._mover.follow()
         return memory_id
 
@@ -114,35 +132,26 @@ class AgentMemory(OpenMemory):
         self,
         items: Iterable[Mapping[str, Any]],
         *,
+        on_duplicate: DuplicatePolicy | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[str]:
         """Store many memories in one transaction, all or none, and return their ids in order.
 
         Each item is a mapping with the fields of ``store``. Raises ``ValidationError`` that says
-        which items are wrong, by their place (from 0); then nothing is stored. ``progress`` is
-        called now and then with how many are done, of how many.
+        which items are wrong, or duplicates that are refused, by their place (from 0); then nothing
+        is stored. ``on_duplicate`` is as in ``store``, among the items as well, but of similar ones
+        it is not told. ``progress`` is called now and then with how many are done, of how many.
         """
-        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
-            raise ValidationError.of("items", "must be a list of mappings", items)
-        memories: list[Memory] = []
-        made_up: list[str] = []
-        errors: list[ValidationError] = []
-        for index, item in enumerate(items):
-            try:
-                memory = self._memory(item, at=(index,))
-                memories.append(memory)
-                if item.get("id") is None:
-                    made_up.append(memory.id)
-            except ValidationError as error:
-                errors.append(error)
-        if errors:
-            faults = [fault for error in errors for fault in error.errors()]
-            raise ValidationError(
-                f"nothing was stored: {len(errors)} of {len(errors) + len(memories)} memories are"
-                f" wrong; the first: {errors[0]}",
-                faults,
-            )
-        ids = self._store.add(memories, made_up=frozenset(made_up), progress=progress)
+        memories, made_up, undated = inputs.made_memories(
+            items, lambda item, place: self._memory(item, at=(place,))
+        )
+        ids = self._store.add(
+            memories,
+            made_up=made_up,
+            undated=undated,
+            on_duplicate=inputs.duplicate_policy(on_duplicate),
+            progress=progress,
+        )
         self._mover.follow(len(ids))
         return ids
 
@@ -151,6 +160,20 @@ class AgentMemory(OpenMemory):
         memory = self._memory(item)
         if "id" in item:
             self._store.holds(memory)
+
+    def duplicates(
+        self, content: str, *, user_id: str | None = None, run_id: str | None = None
+    ) -> list[Duplicate]:
+        """Return the memories that say what a text says, best grade first, and change nothing.
+
+        They are those about the same user, of the same run, that are not archived.
+        """
+        asked = self._memory({"content": content, "user_id": user_id, "run_id": run_id})
+        return self._store.duplicates(asked.content, user_id=asked.user_id, run_id=asked.run_id)
+
+    def duplicate_groups(self) -> Iterator[DuplicateGroup]:
+        """Yield the groups of memories that say the same, the oldest first."""
+        return self._store.duplicate_groups()
 
     def update(self, memory_id: str, *, if_version: int | None = None, **changes: Any) -> Memory:  # noqa: ANN401
         """Change some fields of a memory and return it as it is now.
@@ -196,6 +219,7 @@ class AgentMemory(OpenMemory):
         similarity_threshold: float | None = None,
         count_accesses: bool = True,
         now: Time | None = None,
+        explain: bool = False,
     ) -> SearchResults:
         """Find the memories that answer a question in plain words, best first.
 
@@ -204,6 +228,7 @@ class AgentMemory(OpenMemory):
         arguments and ``filters`` (C's, see ``SearchFilters``) say what a memory must be like; all
         must hold. ``similarity_threshold`` (0 to 1) drops weaker hits outright; without it they
         come last, with ``passed_gate`` false. ``now`` is the moment that ages are counted from.
+        ``explain`` adds to each hit the parts of its score.
 
         No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
         Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false.
@@ -232,6 +257,7 @@ class AgentMemory(OpenMemory):
             now=self._now() if now is None else inputs.moment("now", now),
             count_accesses=count_accesses,
             meaning=meaning,
+            explain=explain,
         )
 
     def get(self, memory_id: str) -> Memory | None:
@@ -310,7 +336,10 @@ class AgentMemory(OpenMemory):
         chosen = self._context_config if config is None else validated(MemoryContextConfig, config)
         budget = chosen.token_budget if token_budget is None else token_budget
         inputs.whole_number("token_budget", budget, lowest=0)
-        return render_context(self._store.scratchpad(), chosen, budget)
+        memories = self._store.scratchpad()
+        text = render_context(memories, chosen, budget)
+        self._store.note_recalls([it.id for it in memories if one_line(it.content) in text])
+        return text
 
     # Meaning ----------------------------------------------------------------------------------
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from agent_memory import vector_index, vectors
+from agent_memory import records, vector_index, vectors
+from agent_memory.centering import Centred, Middle, centred, middle_of
 from agent_memory.connection import Database
 from agent_memory.filters import NOT_ARCHIVED, Condition
 from agent_memory.models.embedding import EmbeddingModel
@@ -22,6 +23,8 @@ NEAREST: Final = 100
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
 _MANY: Final = EXACT_UP_TO + 1
+_SAMPLE: Final = 256
+"""Vectors that the middle of a store is told from: more of them move it by next to nothing."""
 
 
 Namer = Callable[[Sequence[int] | None], list[int]]
@@ -30,10 +33,24 @@ Namer = Callable[[Sequence[int] | None], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A query's vector, quantized, and the model that it and the vectors it meets are of."""
+    """A query's vector, quantized, and the model that it and the vectors it meets are of.
+
+    ``seen`` is the vector as seen from the middle of the store, if cosines are to be from there.
+    """
 
     model: EmbeddingModel
     data: bytes
+    seen: Centred | None = None
+
+    @property
+    def asked(self) -> bytes | Centred:
+        """Return what cosines are asked with."""
+        return self.data if self.seen is None else self.seen
+
+    @property
+    def direction(self) -> bytes:
+        """Return what the nearest vectors point to."""
+        return self.data if self.seen is None else self.seen.data
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +70,24 @@ class Nearest:
     degraded: str | None = None
 
 
+class Middles:
+    """The middles of the models' vectors in one file, as they were told last."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Middle | None] = {}
+
+    def see(self, database: Database, query: QueryVector) -> QueryVector:
+        """See a query from the middle of the vectors that it meets."""
+        # Told anew whenever there are twice as many vectors.
+        key = (query.model.model_id, vectors.last_id(database).bit_length())
+        if key not in self._known:
+            last_seq = records.last_seq(database)
+            found = vectors.spread(database, query.model, last_seq=last_seq, size=_SAMPLE)
+            self._known = {key: middle_of(found, query.model.dimensions)}
+        middle = self._known[key]
+        return query if middle is None else replace(query, seen=centred(query.data, middle))
+
+
 def nearest(database: Database, query: QueryVector, condition: Condition) -> Nearest:
     """Return the nearest of the memories that meet a condition. Must run inside ``read()``.
 
@@ -66,7 +101,7 @@ def nearest(database: Database, query: QueryVector, condition: Condition) -> Nea
         archived = vectors.meeting(database, condition.of_archived(archived=True))
         condition = condition.of_archived(archived=False)
     found = archived + _named(database, query, condition)
-    cosines = vectors.cosines(database, query.model.model_id, found, query.data)
+    cosines = vectors.cosines(database, query.model.model_id, found, query.asked)
     return Nearest(_best(cosines), degraded)
 
 
@@ -88,9 +123,11 @@ def _namer(database: Database, query: QueryVector) -> Namer:
     is_indexed = model.is_indexed and database.load_vectors()
     if is_indexed and vector_index.exists(database, model.model_id):
         return lambda within: _without_ties(
-            vector_index.nearest(database, model.model_id, query.data, limit=NEAREST, within=within)
+            vector_index.nearest(
+                database, model.model_id, query.direction, limit=NEAREST, within=within
+            )
         )
-    code = code_of(query.data)
+    code = code_of(query.direction)
     rows = vectors.to_index(database, model, after=0, limit=-1)
     distances = [(seq, distance(code_of(data), code)) for seq, data in rows]
 

@@ -15,11 +15,12 @@ class Embedder(Protocol):
     a new name. ``embed`` may be called from another thread, and raises what it likes when it
     fails: the memory stays safe, found by keyword, and is embedded later.
 
-    An embedder may also have any of ``similarity_floor`` (a cosine of -1 to 1 below which two
-    texts have nothing to do with each other), ``vector_weight`` (how much its cosine counts beside
-    the words, which count 1), ``cost_per_1k_tokens`` (dollars), ``batch_size`` (texts a call),
-    ``name`` (how to ask for it again in another process) and ``load()`` (to be called once before
-    the first ``embed``, and allowed more time); see ``MODEL_TRAITS``.
+    An embedder may also have any of ``similarity_floor`` (a cosine of -1 to 1, of vectors seen
+    from the middle of a store's, below which two texts have nothing to do with each other),
+    ``vector_weight`` (how much such a cosine of 0.5 counts beside the words, which count 1),
+    ``cost_per_1k_tokens`` (dollars), ``batch_size`` (texts a call), ``name`` (how to ask for it
+    again in another process) and ``load()`` (to be called once before the first ``embed``, and
+    allowed more time); see ``MODEL_TRAITS``.
     """
 
     @property

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from agent_memory.connection import Database, Row
+from agent_memory.dates import Span
 from agent_memory.errors import StorageError
 from agent_memory.filters import Condition
 from agent_memory.models.memory import Memory, TaskMetadata
@@ -38,6 +39,9 @@ WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?"""
 _SELECT_SIGNALS: Final = """
 SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
 FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
+_SELECT_BETWEEN: Final = """
+SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
+ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
 _SELECT_AROUND: Final = """
 SELECT m.seq,
   (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
@@ -191,6 +195,19 @@ def signals(database: Database, seqs: Sequence[int], condition: Condition) -> li
     """Return what ranking needs of these rows, leaving out those that fail the condition."""
     sql = _SELECT_SIGNALS.format(condition=condition.sql)
     return [Signals(*row) for row in database.rows(sql, (to_json(list(seqs)), *condition.values))]
+
+
+def between(
+    database: Database, condition: Condition, spans: Iterable[Span], *, limit: int
+) -> list[int]:
+    """Return the newest rows of each span of days that meet the condition, ``limit`` of each."""
+    sql = _SELECT_BETWEEN.format(condition=condition.sql)
+    found: list[int] = []
+    for span in spans:
+        # Up to the last microsecond of the last day: the text of a time sorts as the time does.
+        bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
+        found += [seq for (seq,) in database.rows(sql, (*bounds, *condition.values, limit))]
+    return found
 
 
 def neighbours(database: Database, seqs: Sequence[int]) -> dict[int, dict[int, int]]:

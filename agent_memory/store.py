@@ -12,9 +12,13 @@ from typing import Any, Final
 
 from agent_memory import (
     agent,
+    answers,
     backups,
     checking,
+    duplicates,
+    fingerprints,
     history,
+    recalls,
     records,
     retrieval,
     schema,
@@ -22,6 +26,7 @@ from agent_memory import (
     vectors,
 )
 from agent_memory.accesses import NotesKeeper, SearchNotes, notes_of
+from agent_memory.adding import Adding, holds
 from agent_memory.connection import Database, library_version
 from agent_memory.errors import (
     ConfigurationError,
@@ -30,11 +35,13 @@ from agent_memory.errors import (
     ValidationError,
 )
 from agent_memory.filters import EVERYTHING, condition_of, scope_of
+from agent_memory.fingerprints import fingerprint_of
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
-from agent_memory.models.memory import HistoryEntry, Memory, new_memory_id
+from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
+from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters, SearchResults
-from agent_memory.nearest import QueryMeaning
+from agent_memory.nearest import Middles, QueryMeaning
 from agent_memory.ranking import Rates
 from agent_memory.retrieval import Request
 from agent_memory.times import format_time
@@ -68,6 +75,7 @@ class Store:
         self._clock = clock
         self._promotion_threshold = promotion_threshold
         self._notes = NotesKeeper()
+        self._middles = Middles()
         self._database = Database(
             path,
             create=create,
@@ -116,47 +124,49 @@ class Store:
         memories: Sequence[Memory],
         *,
         made_up: AbstractSet[str],
+        undated: AbstractSet[str] = frozenset(),
         is_list: bool = True,
+        on_duplicate: DuplicatePolicy | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[str]:
-        """Store memories, all or none, and return their ids.
+        """Store memories, all or none, and return the ids under which they can be found.
 
         One that is there already with the same content is kept. An id that was ``made_up`` is
-        replaced should it be taken. Raises ``ValidationError`` when another id is there with
-        another content; the error has the memory's place, from 0, if ``is_list``.
+        replaced should it be taken; of these, those that are ``undated`` too may be echoes. Raises
+        ``ValidationError`` when another id is there with another content, ``DuplicateMemory``; the
+        error has the memory's place, from 0, if ``is_list``.
         """
-        with self._writing() as now:
-            seqs: list[int] = []
-            ids: list[str] = []
-            for done, given in enumerate(memories, 1):
-                memory = self._renamed(given) if given.id in made_up else given
-                ids.append(memory.id)
-                seq = self._insert(memory, at=(done - 1,) if is_list else ())
-                if seq is not None:
-                    seqs.append(seq)
+        marks = [fingerprint_of(it.content, it.user_id, it.run_id) for it in memories]
+        self._complete_fingerprints()
+        with contextlib.ExitStack() as afterwards, self._writing() as now:
+            adding = Adding(
+                self._database,
+                agent_id=self.agent_id,
+                now=now,
+                marks=marks,
+                made_up=made_up,
+                undated=undated,
+                is_list=is_list,
+                on_duplicate=on_duplicate,
+            )
+            afterwards.callback(adding.log)
+            for done, memory in enumerate(memories, 1):
+                adding.take(memory)
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
-            self._enter_scratchpad(seqs, "stored", now)
-            return ids
+            adding.finish()
+            self._enter_scratchpad(adding.seqs, "stored", now)
+        return adding.ids
 
-    def _renamed(self, memory: Memory) -> Memory:
-        """Give a memory another id for as long as the one made up for it is taken."""
-        while records.exists(self._database, memory.id):
-            memory = memory.model_copy(update={"id": new_memory_id()})
-        return memory
-
-    def _insert(self, memory: Memory, *, at: tuple[int, ...]) -> int | None:
-        if not self.holds(memory, at=at):
-            return records.insert(self._database, memory)
-        return None
-
-    def holds(self, memory: Memory, *, at: tuple[int, ...] = ()) -> bool:
+    def holds(self, memory: Memory) -> bool:
         """Tell whether a memory is there already; with another content is ``ValidationError``."""
-        there = records.get(self._database, memory.id, agent_id=self.agent_id)
-        if there is not None and there.content != memory.content:
-            message = "is taken by a memory with another content: use update, or no id"
-            raise ValidationError.of("id", message, memory.id, at=at)
-        return there is not None
+        return holds(self._database, memory, agent_id=self.agent_id)
+
+    def _complete_fingerprints(self) -> None:
+        """Make the fingerprints of what another program wrote, a page in each transaction."""
+        while not self._database.read_only and not fingerprints.is_complete(self._database):
+            with self._database.write(durable=False):
+                fingerprints.complete_page(self._database)
 
     def update(
         self, memory_id: str, changes: Mapping[str, Any], *, session_id: str, version: int | None
@@ -269,6 +279,7 @@ class Store:
         now: datetime,
         count_accesses: bool,
         meaning: QueryMeaning,
+        explain: bool = False,
     ) -> SearchResults:
         """Find the memories that answer a query, best first, and say how it went."""
         started = time.perf_counter()
@@ -286,11 +297,11 @@ class Store:
                 uncounted=self._notes.accesses(),
                 meaning=meaning.vector,
             )
-            findings = retrieval.find(self._database, request)
+            findings = retrieval.find(self._database, request, self._middles)
             memories = records.get_many(self._database, findings.seqs(), agent_id=self.agent_id)
             reasons = scratchpad.reasons(self._database) if findings.hits else {}
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
-        results = retrieval.results_of(
+        results = answers.results_of(
             findings,
             memories,
             reasons,
@@ -298,10 +309,37 @@ class Store:
             now=now,
             milliseconds=milliseconds,
             meaning=meaning,
+            rates=rates,
+            explain=explain,
         )
         accessed = [hit.seq for hit in findings.hits if hit.passed_gate] if count_accesses else []
-        self._note_search(accessed, milliseconds=milliseconds, now=now)
+        recalled = [hit.seq for hit in findings.hits]
+        self._note_search(accessed, recalled, milliseconds=milliseconds, now=now)
         return results
+
+    def note_recalls(self, memory_ids: Sequence[str]) -> None:
+        """Remember that memories were given to the agent; the file hears of it soon."""
+        if memory_ids and not self._database.read_only:
+            moment = format_time(self._clock())
+            seqs = recalls.rows_of(self._database, memory_ids)
+            self._notes.add(SearchNotes(recalls=dict.fromkeys(seqs, moment)))
+            self._notes.flush_soon(self.flush)
+
+    def duplicates(
+        self, content: str, *, user_id: str | None, run_id: str | None
+    ) -> list[Duplicate]:
+        """Return the memories that say what a text says, or much of it, best first."""
+        self._complete_fingerprints()
+        self.flush()
+        with self._database.read():
+            return duplicates.all_of(
+                self._database, content, user_id=user_id, run_id=run_id, now=self._clock()
+            )
+
+    def duplicate_groups(self) -> Iterator[DuplicateGroup]:
+        """Yield the groups of memories that say the same, oldest first."""
+        self._complete_fingerprints()
+        yield from duplicates.groups(self._database, agent_id=self.agent_id)
 
     def scratchpad(self) -> list[Memory]:
         """Return the memories in the scratchpad, most recently used first."""
@@ -410,14 +448,27 @@ class Store:
 
     # What searches count ----------------------------------------------------------------------
 
-    def _note_search(self, accessed: Sequence[int], *, milliseconds: float, now: datetime) -> None:
-        """Remember a search and the good answers that it gave; the file hears of it soon.
+    def _note_search(
+        self,
+        accessed: Sequence[int],
+        recalled: Sequence[int],
+        *,
+        milliseconds: float,
+        now: datetime,
+    ) -> None:
+        """Remember a search and the answers that it gave; the file hears of it soon.
 
         A search neither waits for a write nor fails where it cannot write.
         """
         if not self._database.read_only:
-            moment = format_time(now)
-            self._notes.add(notes_of(accessed, milliseconds=milliseconds, moment=moment))
+            notes = notes_of(
+                accessed,
+                milliseconds=milliseconds,
+                moment=format_time(now),
+                recalled=recalled,
+                recalled_at=format_time(self._clock()),  # not ``now``, which the caller may set
+            )
+            self._notes.add(notes)
             self._notes.flush_soon(self.flush)
 
     def flush(self, *, patiently: bool = False) -> None:
@@ -444,6 +495,7 @@ class Store:
         agent.count_queries(
             self._database, queries=notes.queries, total_ms=notes.milliseconds, now=now
         )
+        recalls.record(self._database, notes.recalls, now)
         if not notes.accesses:
             return
         records.count_accesses(self._database, notes.accesses)

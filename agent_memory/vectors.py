@@ -7,6 +7,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Final
 
+from agent_memory.centering import Centred
 from agent_memory.connection import Database
 from agent_memory.filters import Condition
 from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
@@ -65,6 +66,12 @@ _FROM_LISTED: Final = f"""
 FROM embeddings AS e
 WHERE e.model_id = ? AND e.seq IN (SELECT value FROM json_each(?)) AND {_IS_CURRENT}"""
 _COSINE: Final = "1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?))"
+_SELECT_LISTED: Final = """
+SELECT vector FROM embeddings
+WHERE seq IN (SELECT value FROM json_each(?)) AND model_id = ? AND length(vector) = ?"""
+_SELECT_NEWEST: Final = """
+SELECT vector FROM embeddings WHERE model_id = ? AND length(vector) = ?
+ORDER BY embedding_id DESC LIMIT ?"""
 
 
 # Models -----------------------------------------------------------------------------------------
@@ -141,6 +148,11 @@ def count(database: Database, model_id: int) -> int:
     """Count the vectors of a model."""
     sql = "SELECT count(*) FROM embeddings WHERE model_id = ?"
     return int(database.value(sql, (model_id,)))
+
+
+def last_id(database: Database) -> int:
+    """Return the number of the last vector, of whatever model; 0 when there is none."""
+    return int(database.value("SELECT max(embedding_id) FROM embeddings") or 0)
 
 
 def count_up_to(database: Database, model_id: int, most: int) -> int:
@@ -269,19 +281,47 @@ def meeting(database: Database, condition: Condition) -> list[int]:
 
 
 def cosines(
-    database: Database, model_id: int, seqs: Sequence[int], query: bytes
+    database: Database, model_id: int, seqs: Sequence[int], query: bytes | Centred
 ) -> dict[int, float]:
-    """Return the cosine of each of these rows with the query, where its vector is current."""
+    """Return the cosine of each of these rows with the query, where its vector is current.
+
+    Those with a query that is seen from the middle are seen from there too.
+    """
+    if isinstance(query, bytes):
+        found = _cosines_with(database, model_id, seqs, [query])
+        return {seq: cosine for seq, (cosine,) in found.items()}
+    both = _cosines_with(database, model_id, seqs, [query.data, query.middle.direction])
+    return {seq: query.cosine(*pair) for seq, pair in both.items()}
+
+
+def _cosines_with(
+    database: Database, model_id: int, seqs: Sequence[int], others: Sequence[bytes]
+) -> dict[int, tuple[float, ...]]:
+    """Return the cosines of each of these rows with some vectors."""
     values = (model_id, to_json(list(seqs)))
+    dimensions = len(others[0])
     if database.load_vectors():
-        sql = f"SELECT e.seq, {_COSINE} {_FROM_LISTED} AND length(e.vector) = ?"
-        rows = database.rows(sql, (query, *values, len(query)))
-        return {seq: value for seq, value in rows if value is not None}
+        columns = ", ".join([_COSINE] * len(others))
+        sql = f"SELECT e.seq, {columns} {_FROM_LISTED} AND length(e.vector) = ?"
+        rows = database.rows(sql, (*others, *values, dimensions))
+        return {seq: tuple(found) for seq, *found in rows if None not in found}
     return {
-        seq: cosine(vector, query)
+        seq: tuple(cosine(vector, other) for other in others)
         for seq, vector in database.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
-        if len(vector) == len(query)
+        if len(vector) == dimensions
     }
+
+
+def spread(database: Database, model: EmbeddingModel, *, last_seq: int, size: int) -> list[bytes]:
+    """Return vectors from all over the file, ``size`` at most: the same ones each time."""
+    if last_seq <= size:
+        seqs = list(range(1, last_seq + 1))
+    else:
+        seqs = [1 + number * last_seq // size for number in range(size)]
+    rows = database.rows(_SELECT_LISTED, (to_json(seqs), model.model_id, model.dimensions))
+    if len(rows) < size // 4:  # of most of these rows the memories are deleted
+        rows = database.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, size))
+    return [vector for (vector,) in rows]
 
 
 # Checking ---------------------------------------------------------------------------------------

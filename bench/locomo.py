@@ -5,7 +5,8 @@
 
 Every turn (or every observation) of a conversation is stored as a memory of one agent; then each
 question is searched for, in order, and recall@k is the share of its evidence among the first k
-hits, averaged over all questions.
+hits, averaged over all questions. What each part of the ranking is worth, ``bench.locomo_parts``
+measures.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +28,8 @@ from agent_memory import AgentMemory
 from bench.machine import describe_machine
 
 CUTOFFS = (5, 10, 25)
+SESSION_CUTOFFS = (5, 10)
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 DIALOGUE_ID = re.compile(r"D\d+:\d+")
 
 
@@ -39,28 +42,74 @@ class Document:
 
 
 @dataclass
+class Question:
+    """What is asked, the turns that answer it, and of which of ``CATEGORIES`` it is."""
+
+    text: str
+    evidence: set[str]
+    category: int
+
+
+@dataclass
 class Conversation:
     """One conversation: its turns, its observations, its questions with their evidence."""
 
     turns: list[Document] = field(default_factory=list)
     observations: list[Document] = field(default_factory=list)
-    questions: list[tuple[str, set[str]]] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
     now: datetime = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass
-class Tally:
-    """Sums over questions."""
+class Recall:
+    """Recall of the evidence, summed over questions."""
 
-    recall: dict[int, float] = field(default_factory=lambda: dict.fromkeys(CUTOFFS, 0.0))
+    found: dict[int, float] = field(default_factory=lambda: dict.fromkeys(CUTOFFS, 0.0))
     questions: int = 0
+
+    def add(self, evidence: set[str], hits: Sequence[set[str]]) -> None:
+        """Count a question: its evidence, and what each hit in order is evidence of."""
+        self.questions += 1
+        for cutoff in CUTOFFS:
+            found = set().union(*hits[:cutoff]) & evidence
+            self.found[cutoff] += len(found) / len(evidence)
+
+    def percent(self) -> list[float]:
+        """Return recall at each of ``CUTOFFS``."""
+        return [100 * self.found[cutoff] / max(1, self.questions) for cutoff in CUTOFFS]
+
+    def __str__(self) -> str:
+        return " / ".join(f"{share:5.1f}" for share in self.percent())
+
+
+@dataclass
+class Tally:
+    """What a run over the questions gave."""
+
+    recall: Recall = field(default_factory=Recall)
+    by_category: dict[int, Recall] = field(default_factory=dict)
+    sessions: dict[int, float] = field(default_factory=lambda: dict.fromkeys(SESSION_CUTOFFS, 0.0))
     empty: int = 0
     milliseconds: list[float] = field(default_factory=list)
 
+    def add(self, question: Question, hits: Sequence[set[str]]) -> None:
+        """Count a question, and what each of its hits in order is evidence of."""
+        self.recall.add(question.evidence, hits)
+        self.by_category.setdefault(question.category, Recall()).add(question.evidence, hits)
+        self.empty += not hits
+        asked = {_session_of(turn) for turn in question.evidence}
+        found = list(dict.fromkeys(_session_of(turn) for hit in hits for turn in sorted(hit)))
+        for cutoff in SESSION_CUTOFFS:
+            self.sessions[cutoff] += len(asked & set(found[:cutoff])) / len(asked)
+
     def __str__(self) -> str:
-        share = [f"{100 * self.recall[k] / self.questions:5.1f}" for k in CUTOFFS]
         middle = sorted(self.milliseconds)[len(self.milliseconds) // 2]
-        return f"{' / '.join(share)}   {self.questions} questions, p50 {middle:.1f} ms"
+        return f"{self.recall}   {self.recall.questions} questions, p50 {middle:.1f} ms"
+
+
+def _session_of(turn: str) -> str:
+    """Return the session that a turn (``D<session>:<turn>``) is of."""
+    return turn.partition(":")[0]
 
 
 def read(path: Path) -> list[Conversation]:
@@ -94,7 +143,9 @@ def _conversation(entry: dict[str, Any]) -> Conversation:
     for question in entry["qa"]:
         evidence = set(DIALOGUE_ID.findall(" ".join(question["evidence"]))) & known
         if evidence:
-            found.questions.append((question["question"], evidence))
+            found.questions.append(
+                Question(question["question"], evidence, int(question["category"]))
+            )
     return found
 
 
@@ -141,17 +192,13 @@ def measure(
         documents: list[Document] = getattr(conversation, corpus)
         with stored(documents, embedder, config) as (memory, ids):
             finds = dict(zip(ids, (document.evidence for document in documents), strict=True))
-            for question, evidence in conversation.questions:
+            for question in conversation.questions:
                 started = time.perf_counter()
                 hits = memory.search(
-                    question, limit=max(CUTOFFS), now=conversation.now, count_accesses=count
+                    question.text, limit=max(CUTOFFS), now=conversation.now, count_accesses=count
                 )
                 tally.milliseconds.append((time.perf_counter() - started) * 1000)
-                tally.questions += 1
-                tally.empty += not hits
-                for cutoff in CUTOFFS:
-                    found = set().union(*(finds[hit.memory.id] for hit in hits[:cutoff]))
-                    tally.recall[cutoff] += len(found & evidence) / len(evidence)
+                tally.add(question, [finds[hit.memory.id] for hit in hits])
     return tally
 
 
@@ -164,8 +211,8 @@ def measure_unrelated(
         foreign = conversations[(number + 1) % len(conversations)].questions
         documents: list[Document] = getattr(conversation, corpus)
         with stored(documents, embedder, {}) as (memory, _):
-            for question, _ in foreign:
-                hits = memory.search(question, now=conversation.now, count_accesses=False)
+            for question in foreign:
+                hits = memory.search(question.text, now=conversation.now, count_accesses=False)
                 nothing += not hits
                 asked += 1
     return nothing, asked
@@ -188,13 +235,18 @@ def main() -> None:
     for corpus in arguments.corpus or ["turns", "observations"]:
         ask = functools.partial(measure, conversations, corpus, embedder=arguments.embedder)
         default = ask({}, count=True)
-        still = ask(no_decay, count=False)
         print(f"{corpus:13} defaults             {default}")
-        print(f"{corpus:13} no decay, no boost   {still}")
-        nothing, asked = measure_unrelated(conversations, corpus, embedder=arguments.embedder)
+        print(f"{corpus:13} no decay, no boost   {ask(no_decay, count=False)}")
+        for category, recall in sorted(default.by_category.items()):
+            name = CATEGORIES.get(category, str(category))
+            print(f"{corpus:13}   {name:18} {recall}   {recall.questions} questions")
+        asked = default.recall.questions
+        shares = [f"{100 * default.sessions[k] / asked:5.1f}" for k in SESSION_CUTOFFS]
+        print(f"{corpus:13} sessions @5 / @10    {' / '.join(shares)}")
+        nothing, foreign = measure_unrelated(conversations, corpus, embedder=arguments.embedder)
         print(
-            f"{corpus:13} found nothing: {default.empty} of {default.questions} of its own"
-            f" questions, {nothing} of {asked} of another conversation's"
+            f"{corpus:13} found nothing: {default.empty} of {asked} of its own questions,"
+            f" {nothing} of {foreign} of another conversation's"
         )
 
 

@@ -16,6 +16,7 @@ from agent_memory.cli.render import fail
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
+    DuplicateMemory,
     MemoryNotFound,
     MissingAgentIdentity,
     StorageError,
@@ -27,7 +28,8 @@ _DEBUG_HINT: Final = "this is a fault of agent-memory: run it again with --debug
 
 _EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 a value was refused,
-5 the file cannot be read or written, 6 `check` found problems, 130 interrupted.
+5 the file cannot be read or written, 6 `check` found problems, 7 a duplicate was refused,
+130 interrupted.
 
 \b
 Examples:
@@ -42,6 +44,7 @@ _COMMANDS: Final = {
     "forget": "write",
     "promote": "write",
     "demote": "write",
+    "duplicates": "write",
     "search": "read",
     "show": "read",
     "recent": "read",
@@ -144,6 +147,7 @@ def _exit_code(error: AgentMemoryError) -> ExitCode:
     for kind, code in (
         (MemoryNotFound, ExitCode.NOT_FOUND),
         (MissingAgentIdentity, ExitCode.USAGE),
+        (DuplicateMemory, ExitCode.DUPLICATE),
         (ValidationError, ExitCode.INVALID),
         (ConfigurationError, ExitCode.INVALID),
         (StorageError, ExitCode.STORAGE),

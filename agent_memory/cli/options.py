@@ -41,6 +41,7 @@ class ExitCode(IntEnum):
     INVALID = 4
     STORAGE = 5
     PROBLEMS_FOUND = 6
+    DUPLICATE = 7
     INTERRUPTED = 130
 
 

@@ -25,6 +25,7 @@ from agent_memory.cli.render import (
 @filter_options
 @click.option("--min-similarity", type=click.FloatRange(0, 1), help="Drop weaker hits.")
 @click.option("--no-count", is_flag=True, help="Do not count the hits as accessed.")
+@click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @json_option
 @click.pass_obj
 def search(
@@ -36,6 +37,7 @@ def search(
     Examples:
       agent-memory --agent bob search "which database do we use?"
       agent-memory --agent bob search deployment --since 7d --tag ops --json
+      agent-memory --agent bob search "what broke last week?" --explain
     """
     with session.open() as memory:
         results = memory.search(
@@ -44,6 +46,7 @@ def search(
             filters=filters_of(options),
             similarity_threshold=options["min_similarity"],
             count_accesses=not no_count,
+            explain=options["explain"],
         )
     emit(results, text=search_text(results), as_json=session.json)
     for note in results.search_metadata.degraded:

@@ -18,8 +18,11 @@ from pydantic import BaseModel
 from agent_memory import (
     AgentMemoryError,
     AgentSummary,
+    Duplicate,
+    DuplicateGroup,
     HistoryEntry,
     Memory,
+    ScoreExplanation,
     SearchResults,
     ValidationError,
 )
@@ -27,6 +30,11 @@ from agent_memory.times import format_time, now_utc
 
 _STARTED: Final = time.perf_counter()
 _PIPED_WIDTH: Final = 10_000
+_LEAST_SHOWN: Final = 0.005
+_EVIDENCE: Final = (
+    "keyword", "keyword_neighbours", "keyword_session", "vector", "vector_neighbours",
+    "vector_session", "subject", "date", "question",
+)  # fmt: skip
 # What JSON leaves as it is, and a terminal obeys: controls, and marks that change the direction.
 _UNSAFE: Final = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
@@ -94,7 +102,7 @@ def search_text(results: SearchResults) -> str:
             [
                 (
                     f"{hit.relevance_score:.2f}" if hit.passed_gate else f"({hit.similarity:.2f})",
-                    *_of(hit.memory),
+                    *_of(hit.memory, repeats=len(hit.repeats)),
                 )
                 for hit in results
             ],
@@ -110,7 +118,36 @@ def search_text(results: SearchResults) -> str:
             f"  {clip(miss.content, 60)}  [{miss.memory_id}: {miss.reason}]"
             for miss in metadata.near_misses
         ]
+    lines += _explanations(results)
     return "\n".join(lines)
+
+
+def _explanations(results: SearchResults) -> list[str]:
+    """Show the parts of each score, where they were asked for: how they add up, line by line."""
+    found = [(hit.memory.id, hit.score) for hit in results if hit.score]
+    found += [(m.memory_id, m.score) for m in results.search_metadata.near_misses if m.score]
+    return [line for memory_id, score in found for line in _explanation(memory_id, score)]
+
+
+def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
+    parts = [
+        f"{name.replace('_', ' ')} {value:.2f}"
+        for name in _EVIDENCE
+        if abs(value := getattr(score, name)) >= _LEAST_SHOWN
+    ]
+    cosine = "" if score.cosine is None else f"; cosine {score.cosine:.2f}"
+    sign = "passes" if score.relative >= score.gate else "is below"
+    total = " + ".join(parts).replace("+ question -", "- question ")
+    similarity = score.relative * score.strength
+    final = similarity * score.freshness * score.access_boost
+    fresh, boost = f"{score.freshness:.2f}", f"{score.access_boost:.2f}"
+    return [
+        memory_id,
+        f"  evidence {score.evidence:.2f} = {total}{cosine}",
+        f"  beside the best {score.relative:.2f}, which {sign} the gate {score.gate:.2f}",
+        f"  similarity {similarity:.2f} = {score.relative:.2f} x strength {score.strength:.2f}",
+        f"  score {final:.2f} = similarity x freshness {fresh} x access boost {boost}",
+    ]
 
 
 def memories_text(memories: Sequence[Memory]) -> str:
@@ -120,9 +157,46 @@ def memories_text(memories: Sequence[Memory]) -> str:
     return table(("id", "date", "category", "content"), [_of(memory) for memory in memories])
 
 
-def _of(memory: Memory) -> tuple[str, str, str, str]:
-    tags = "".join(f" #{tag}" for tag in memory.tags)
-    return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, memory.content + tags
+def _of(memory: Memory, *, repeats: int = 0) -> tuple[str, str, str, str]:
+    text = memory.content + "".join(f" #{tag}" for tag in memory.tags)
+    if repeats:
+        text += f" (and {repeats} more that say the same)"
+    return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, text
+
+
+def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
+    """Say in one line what a text repeats, that can be found under ``memory_id`` now."""
+    there = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
+    if duplicate.grade == "similar":
+        return f"similar to {there}: if this corrects it, `update` that one"
+    if memory_id != duplicate.memory_id:
+        return f"{duplicate.grade} duplicate of {there}: both are kept"
+    why = ", which was recalled just now" if duplicate.recalled_at else ""
+    return f"{duplicate.grade} duplicate of {there}{why}: not stored anew"
+
+
+def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
+    """Show what a text repeats, best grade first, one a line."""
+    if not duplicates:
+        return "no duplicates"
+    return table(
+        ("grade", "words", "id", "content"),
+        [(it.grade, f"{it.shared_words:.0%}", it.memory_id, it.content) for it in duplicates],
+    )
+
+
+def groups_text(groups: Sequence[DuplicateGroup]) -> str:
+    """Show groups of memories that say the same: each begins with its grade and how many."""
+    if not groups:
+        return "no duplicates"
+    return table(
+        ("grade", "count", "id", "date", "category", "content"),
+        [
+            (*((group.grade, str(group.count)) if place == 0 else ("", "")), *_of(memory))
+            for group in groups
+            for place, memory in enumerate(group.memories)
+        ],
+    )
 
 
 def details_text(model: BaseModel) -> str:

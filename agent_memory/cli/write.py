@@ -1,16 +1,51 @@
-"""Commands that store and change: store, update, forget, promote, demote."""
+"""Commands that store and change: store, update, forget, promote, demote, duplicates."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, BinaryIO, Final
 
 import click
 
-from agent_memory import AgentMemory, MemoryNotFound, ValidationError
+from agent_memory import (
+    AgentMemory,
+    Duplicate,
+    DuplicateMemory,
+    MemoryNotFound,
+    OnDuplicate,
+    ValidationError,
+)
 from agent_memory.cli.options import Session, description_options, json_option
-from agent_memory.cli.render import details_text, emit
+from agent_memory.cli.render import (
+    details_text,
+    duplicate_text,
+    duplicates_text,
+    emit,
+    groups_text,
+)
 from agent_memory.interchange.jsonl import read_lines
+
+_MOST_NOTES: Final = 20
+"""Duplicates in a file that are told on stderr, one a line."""
+
+
+class _Listener:
+    """Hears of the duplicates of what is stored, and says what was asked for in the options."""
+
+    def __init__(self, on_duplicate: str | None) -> None:
+        self.heard: list[Duplicate] = []
+        self._on_duplicate = on_duplicate
+
+    def __call__(self, duplicate: Duplicate) -> str | None:
+        self.heard.append(duplicate)
+        return self._on_duplicate
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return what was heard, for JSON."""
+        names = [name for name in Duplicate.model_fields if name != "new_content"]
+        return [{name: getattr(one, name) for name in names} for one in self.heard]
 
 
 @click.command()
@@ -20,10 +55,21 @@ from agent_memory.interchange.jsonl import read_lines
 @click.option("--session", "session_id", help="The session that stores it.")
 @click.option("--jsonl", type=click.File("rb"), help="Store one memory a line of FILE, or of '-'.")
 @click.option("--skip-bad", is_flag=True, help="With --jsonl: leave wrong lines out, naming each.")
+@click.option(
+    "--on-duplicate",
+    type=click.Choice([word.value for word in OnDuplicate]),
+    help="What to do when it is stored already (keep, but merge what was just recalled).",
+)
 @json_option
 @click.pass_obj
 def store(
-    session: Session, /, content: str | None, jsonl: BinaryIO | None, skip_bad: bool, **options: Any
+    session: Session,
+    /,
+    content: str | None,
+    jsonl: BinaryIO | None,
+    skip_bad: bool,
+    on_duplicate: str | None,
+    **options: Any,
 ) -> None:
     """Store a memory: CONTENT, or what comes on stdin for '-'.
 
@@ -46,11 +92,14 @@ def store(
     if jsonl is not None and "id" in given:
         raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
     with session.open(create=True, session_id=given.pop("session_id", None)) as memory:
+        listener = _Listener(on_duplicate)
         if jsonl is None:
-            memory_id = memory.store(_content(content), **given)
-            emit({"memory_id": memory_id}, text=memory_id, as_json=session.json)
+            memory_id = memory.store(_content(content), **given, on_duplicate=listener)
+            data = {"memory_id": memory_id, "duplicates": listener.told()}
+            emit(data, text=memory_id, as_json=session.json)
+            _note_duplicates(session, listener, [memory_id])
         else:
-            _store_lines(session, memory, jsonl, defaults=given, skip_bad=skip_bad)
+            _store_lines(session, memory, jsonl, listener, defaults=given, skip_bad=skip_bad)
         if suggestion := memory.suggestion():
             click.echo(f"note: {suggestion}", err=True)
 
@@ -68,12 +117,14 @@ def _store_lines(
     session: Session,
     memory: AgentMemory,
     file: BinaryIO,
+    listener: _Listener,
     *,
     defaults: dict[str, Any],
     skip_bad: bool,
 ) -> None:
     """Store a JSONL file in one transaction."""
     items: list[dict[str, Any]] = []
+    numbers: list[int] = []
     skipped: list[dict[str, Any]] = []
     taken: dict[str, str] = {}
     for line in read_lines(file):
@@ -81,6 +132,7 @@ def _store_lines(
         reason = line.error or _fault(memory, item, taken)
         if reason is None:
             items.append(item)
+            numbers.append(line.number)
         elif skip_bad:
             click.echo(f"line {line.number} was left out: {reason}", err=True)
             skipped.append({"line": line.number, "reason": reason})
@@ -91,9 +143,34 @@ def _store_lines(
     with click.progressbar(
         length=len(items), label="storing", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
-        ids = memory.store_many(items, progress=lambda done, _: bar.update(done - bar.pos))
+        try:
+            ids = memory.store_many(
+                items,
+                on_duplicate=listener,
+                progress=lambda done, _: bar.update(done - bar.pos),
+            )
+        except DuplicateMemory as error:
+            first = error.errors()[0]
+            message = f"line {numbers[first['loc'][0]]}: {first['msg']}. Nothing was stored"
+            raise DuplicateMemory(message, error.errors(), memory_id=error.memory_id) from error
     text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
-    emit({"memory_ids": ids, "skipped": skipped}, text=text, as_json=session.json)
+    data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.told()}
+    emit(data, text=text, as_json=session.json)
+    _note_duplicates(session, listener, ids, numbers)
+
+
+def _note_duplicates(
+    session: Session, listener: _Listener, ids: Sequence[str], numbers: Sequence[int] = ()
+) -> None:
+    """Tell of the duplicates, one a line; ``numbers`` are the lines of a file. JSON has them."""
+    if session.json:
+        return
+    for duplicate in listener.heard[:_MOST_NOTES]:
+        place = duplicate.index or 0
+        line = f"line {numbers[place]}: " if numbers else ""
+        click.echo(f"note: {line}{duplicate_text(duplicate, ids[place])}", err=True)
+    if (more := len(listener.heard) - _MOST_NOTES) > 0:
+        click.echo(f"note: and {more} more duplicates: --json lists them", err=True)
 
 
 def _fault(memory: AgentMemory, item: dict[str, Any], taken: dict[str, str]) -> str | None:
@@ -186,3 +263,37 @@ def demote(session: Session, /, memory_id: str) -> None:
         was_in = memory.demote(memory_id)
         text = f"demoted {memory_id}" if was_in else f"{memory_id} was not in the scratchpad"
         emit({"memory_id": memory_id, "demoted": was_in}, text=text, as_json=session.json)
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--user", "user_id", help="Whom TEXT is about.")
+@click.option("--run", "run_id", help="The run that TEXT belongs to.")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(min=1),
+    default=20,
+    help="Groups at most (20).",
+)
+@json_option
+@click.pass_obj
+def duplicates(
+    session: Session, /, text: str | None, user_id: str | None, run_id: str | None, limit: int
+) -> None:
+    """Show the memories that say what TEXT says; without it, those that say the same as others.
+
+    \b
+    Examples:
+      agent-memory --agent bob duplicates "Prefer PostgreSQL for new projects"
+      agent-memory --agent bob duplicates
+    """
+    with session.open() as memory:
+        if text is not None:
+            found = memory.duplicates(_content(text), user_id=user_id, run_id=run_id)
+            emit({"duplicates": found}, text=duplicates_text(found), as_json=session.json)
+            return
+        if user_id is not None or run_id is not None:
+            raise click.UsageError("--user and --run go with a TEXT")
+        groups = list(islice(memory.duplicate_groups(), limit))
+        emit({"groups": groups}, text=groups_text(groups), as_json=session.json)

@@ -49,12 +49,48 @@ class SearchFilters(Record):
     archived: bool | None = False
 
 
+class ScoreExplanation(Record):
+    """How a hit came to its place, part by part. Which weights they have, ``evidence.py`` says.
+
+    ``keyword`` is what its own words are worth, ``keyword_neighbours`` what is said around it in
+    its session, ``keyword_session`` the whole session; ``vector`` and the next two the same of
+    its meaning. ``subject`` is for a first word that was asked for, ``date`` for a time that was
+    asked for, ``question`` what is taken off a memory that ends with a question. Their sum is
+    ``evidence``.
+
+    ``relative`` is the evidence beside that of the best hit, squared: this must reach ``gate``.
+    Times ``strength``, how much of the query the best memory has at all, it is the ``similarity``;
+    times ``freshness`` and ``access_boost`` (A), the ``relevance_score``. ``cosine`` is that of its
+    vector and the query's, seen from the middle of all vectors.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    keyword: float
+    keyword_neighbours: float
+    keyword_session: float
+    vector: float
+    vector_neighbours: float
+    vector_session: float
+    subject: float
+    date: float
+    question: float
+    evidence: float
+    cosine: float | None
+    relative: float
+    strength: float
+    freshness: float
+    access_boost: float
+    gate: float
+
+
 class MemorySearchResult(Record):
     """One memory that a search found (A).
 
     ``similarity`` is 0 to 1; ``relevance_score`` is A's: similarity × freshness × access boost,
     without an upper bound. ``passed_gate`` tells a good answer from one that only fills up the
-    limit.
+    limit. ``repeats`` are the ids of memories that say the same in the same words, and were left
+    out for it. ``score`` takes the score apart, when that was asked for with ``explain``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,10 +100,12 @@ class MemorySearchResult(Record):
     match_type: MatchType
     similarity: float = Field(default=0.0, ge=0.0, le=1.0)
     passed_gate: bool = True
+    repeats: list[str] = Field(default_factory=list)
+    score: ScoreExplanation | None = None
 
 
 class NearMiss(Record):
-    """A memory that a search did not return, and why."""
+    """A memory that a search did not return, and why; with ``explain``, its score."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,13 +113,14 @@ class NearMiss(Record):
     content: str
     similarity: float
     reason: str
+    score: ScoreExplanation | None = None
 
 
 class SearchMetadata(Record):
     """How a search went (C): its time, what it was limited to, and why it found little.
 
-    ``reason`` is ``None`` when it returned something, else one of ``empty_query``,
-    ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor`` and
+    ``reason`` is ``None`` when it returned as many as were asked for, else one of ``empty_query``,
+    ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor``, ``few_matches`` and
     ``below_similarity_threshold``; ``explanation`` says it in words. Times are milliseconds.
     """
 

@@ -105,6 +105,7 @@ KEYS = {
     "migrate": {"plan", "status", "memories_processed", "embeddings_generated", "errors"},
     "rollback": {"rolled_back", "memory_count"},
     "embed": {"embedded"},
+    "duplicates": {"groups"},
 }
 
 

@@ -145,7 +145,7 @@ def test_an_option_that_cannot_be_meant_is_refused(
 
 ODD = ['"', "'", '"cat', "AND", "OR NOT", "a-b", "-cat", "kind:fact", "content:x", "cat*", "^cat",
        "NEAR(a b)", "(", ")", "c++", "don't", "a@b.example", ".", "?", "%", ";", "--", "\\",
-       "'; DROP TABLE memories; --", "{a b}:c", "日本", "🥜", "\u202e", "e\u0301", "x" * 5000,
+       "'; DROP --", "{a b}:c", "日本", "🥜", "\u202e", "e\u0301", "x" * 5000,
        "\udce9", "\n", "1e999"]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 PRAGMA application_id = 1097289061;
-PRAGMA user_version = 7;
+PRAGMA user_version = 9;
 CREATE UNIQUE INDEX embedding_models_by_state ON embedding_models (state);
 CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);
+CREATE INDEX fingerprints_by_value ON fingerprints (fingerprint);
 CREATE INDEX history_by_memory ON history (memory_id, change_id);
 CREATE INDEX memories_by_session  -- what was said just before and after
   ON memories (created_by_session, timestamp, seq);
@@ -70,6 +71,12 @@ CREATE TABLE embeddings (
   scale REAL NOT NULL
     CONSTRAINT scale_is_positive CHECK (scale > 0),
   vector BLOB NOT NULL
+) STRICT;
+CREATE TABLE fingerprints (
+  -- A number made of what a memory says, to find one that says the same among many. The library
+  -- makes it: NULL for a memory that another program wrote or changed, until the library looks.
+  seq INTEGER PRIMARY KEY REFERENCES memories (seq) ON DELETE CASCADE,
+  fingerprint INTEGER
 ) STRICT;
 CREATE TABLE history (
   -- Every memory that was added, updated or deleted, by whatever program. Accesses are not changes.
@@ -167,6 +174,12 @@ CREATE TABLE memory_tags (
   PRIMARY KEY (seq, tag)
 ) STRICT, WITHOUT ROWID;
 CREATE VIRTUAL TABLE memory_words USING fts5vocab(memory_index, row);
+CREATE TABLE recalls (
+  -- What searches and contexts gave to the agent of late: it should not be stored again as new.
+  -- Rows older than an hour are of no use and go.
+  seq INTEGER PRIMARY KEY REFERENCES memories (seq) ON DELETE CASCADE,
+  recalled_at TEXT NOT NULL  -- the last time, written like memories.timestamp
+) STRICT;
 CREATE TABLE schema_migrations (
   -- Which versions of this schema were applied, and from what.
   number INTEGER PRIMARY KEY,
@@ -200,6 +213,20 @@ END;
 CREATE TRIGGER embedding_queue_of_new AFTER INSERT ON memories
 WHEN EXISTS (SELECT 1 FROM embedding_models) BEGIN
   INSERT OR IGNORE INTO embedding_queue (seq) VALUES (NEW.seq);
+END;
+CREATE TRIGGER fingerprints_of_changed AFTER UPDATE OF content, user_id, run_id ON memories
+WHEN (NEW.content, NEW.user_id, NEW.run_id) IS NOT (OLD.content, OLD.user_id, OLD.run_id) BEGIN
+  UPDATE fingerprints SET fingerprint = NULL WHERE seq = NEW.seq;
+END;
+CREATE TRIGGER fingerprints_of_deleted AFTER DELETE ON memories BEGIN
+  -- The sqlite3 shell leaves foreign keys off, so the cascade alone is not enough.
+  DELETE FROM fingerprints WHERE seq = OLD.seq;
+END;
+CREATE TRIGGER fingerprints_of_new AFTER INSERT ON memories BEGIN
+  -- After INSERT OR REPLACE the old row may still be there. (An OR REPLACE here would not do: in an
+  -- upsert, its own way with conflicts counts.)
+  DELETE FROM fingerprints WHERE seq = NEW.seq;
+  INSERT INTO fingerprints (seq) VALUES (NEW.seq);
 END;
 CREATE TRIGGER history_of_changed AFTER UPDATE OF content, category, tags, kind, importance, memory_type,
   timestamp, created_by_session, user_id, run_id, archived, task_metadata, metadata ON memories
@@ -298,6 +325,9 @@ WHEN NEW.tags <> '[]' BEGIN
   INSERT INTO memory_tags (seq, tag)
   SELECT DISTINCT NEW.seq, lower(trim(value)) FROM json_each(NEW.tags)
   WHERE type = 'text' AND trim(value) <> '';
+END;
+CREATE TRIGGER recalls_of_deleted AFTER DELETE ON memories BEGIN
+  DELETE FROM recalls WHERE seq = OLD.seq;
 END;
 CREATE TRIGGER scratchpad_of_deleted AFTER DELETE ON memories BEGIN
   DELETE FROM scratchpad WHERE seq = OLD.seq;

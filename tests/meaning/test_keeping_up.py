@@ -61,11 +61,11 @@ def store_apart(memory: AgentMemory, *texts: str) -> None:
 
 
 def found(memory: AgentMemory, question: str) -> list[str]:
-    """Return the contents of what means the same as the question."""
+    """Return the contents of what means the same as the question, repeats too."""
     results = memory.search(question, similarity_threshold=0.9, count_accesses=False)
     assert results.search_metadata.backend == "vector"
     assert results.search_metadata.degraded == []
-    return [hit.memory.content for hit in results]
+    return [hit.memory.content for hit in results for _ in (hit.memory.id, *hit.repeats)]
 
 
 # What the library itself changes ------------------------------------------------------------------

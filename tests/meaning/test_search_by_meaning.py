@@ -28,7 +28,7 @@ from agent_memory.vectors import models
 
 ANSWERS = {
     "which database did we choose?": "PostgreSQL was picked for persistent storage",
-    "is our auto repaired?": "The vehicle needs a new engine and fresh tires",
+    "is our car repaired?": "The vehicle needs a new engine and fresh tires",
     "what does my doctor recommend?": "The physician prescribed antibiotics and more sleep",
     "what music instrument does she practise?": "Ingrid plays the violin in an orchestra",
     "which pet animals live here?": "Samir adopted a kitten and two puppies",
@@ -182,6 +182,7 @@ class Topics:
 
     model = "topics"
     dimensions = DIMENSIONS
+    similarity_floor = 0.0
 
     def __init__(self) -> None:
         numbers = np.random.default_rng(5)

@@ -29,6 +29,7 @@ class TwoLanguages:
 
     model = "two-languages"
     dimensions = DIMENSIONS
+    similarity_floor = 0.25
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -282,7 +283,7 @@ def test_plain_sqlite3_reads_inserts_edits_and_deletes(root: Path, visitor: Visi
     with opened(root) as memory:
         assert found(memory, "baum") == ["tree"]
         assert found(memory, "fluss") == ["river"]
-        assert found(memory, "hund") == found(memory, "katze") == []
+        assert not {"dog", "cat"} & {*found(memory, "hund"), *found(memory, "katze")}
         assert memory.check().problems == []
 
 

@@ -40,7 +40,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=ids, content=CONTENTS, tags=TAGS)
     def store(self, content: str, tags: list[str]) -> str:
-        memory_id = self.memory.store(content, tags=tags)
+        memory_id = self.memory.store(content, tags=tags, on_duplicate="keep")
         self.held[memory_id] = {"content": content, "tags": tags}
         self.changes += 1
         return memory_id
@@ -68,7 +68,7 @@ class Machine(RuleBasedStateMachine):
     def search(self, word: str) -> None:
         having = {key for key, held in self.held.items() if word in held["content"].split()}
         hits = self.memory.search(word, limit=100)
-        found = {hit.memory.id for hit in hits}
+        found = {found_id for hit in hits for found_id in (hit.memory.id, *hit.repeats)}
         assert having <= found or len(found) == 100
         assert found <= self.held.keys()
 

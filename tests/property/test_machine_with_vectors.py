@@ -70,7 +70,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=ids, content=CONTENTS)
     def store(self, content: str) -> str:
-        memory_id = self.memory.store(content)
+        memory_id = self.memory.store(content, on_duplicate="keep")
         self.held[memory_id] = content
         return memory_id
 
@@ -198,7 +198,8 @@ class Machine(RuleBasedStateMachine):
             if memory_id not in self.archived
         }
         for content in set(self.held.values()):
-            found = {hit.memory.id for hit in self.memory.search(content, limit=100)}
+            hits = self.memory.search(content, limit=100)
+            found = {found_id for hit in hits for found_id in (hit.memory.id, *hit.repeats)}
             having = {one for one, held in self.held.items() if held == content}
             assert having - self.archived <= found
             assert not found & (self.deleted | self.archived)

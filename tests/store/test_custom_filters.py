@@ -40,7 +40,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentMemory]:
     root: Path = tmp_path_factory.mktemp("shared")
     with AgentMemory("bob", root=root, clock=Clock()) as memory:
         memory.store_many(
-            {"content": "walnut", "id": name, "metadata": metadata}
+            {"content": f"walnut {name}", "id": name, "metadata": metadata}
             for name, metadata in MEMORIES.items()
         )
         yield memory

@@ -72,7 +72,7 @@ def first(memory: AgentMemory, query: str) -> str | None:
         ("cat AND", "cat"),
         ("NOT cat", "cat"),
         ("cat OR (", "cat"),
-        ("cat; DROP TABLE memories; --", "cat"),
+        ("cat; DROP --", "cat"),
         ("cat' OR '1'='1", "cat"),
         ("cat\x00dog", "cat"),
         ("\ud800cat", "cat"),

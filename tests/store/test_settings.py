@@ -37,9 +37,9 @@ def test_settings_are_kept_in_the_file(root: Path) -> None:
 def test_a_threshold_equal_to_the_default_is_a_setting_too(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory.store("walnut trees and other things", session_id="a")
-        assert len(memory.search("walnut zebra quagga okapi")) == 1
+        assert len(memory.search("walnut zebra")) == 1
         memory.configure(similarity_threshold=0.75)
-        assert len(memory.search("walnut zebra quagga okapi")) == 0
+        assert len(memory.search("walnut zebra")) == 0
 
 
 def test_settings_changed_at_once_are_all_kept(root: Path) -> None:

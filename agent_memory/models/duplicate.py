@@ -1,0 +1,47 @@
+"""Memories that say what another one says."""
+
+from collections.abc import Callable
+
+from pydantic import ConfigDict, Field
+
+from agent_memory.models.memory import Memory
+from agent_memory.models.record import Record
+from agent_memory.times import UtcDatetime
+from agent_memory.vocabulary import DuplicateGrade
+
+
+class Duplicate(Record):
+    """A memory that is there and says what a new text says, or much of it.
+
+    ``memory_id`` and ``content`` are those of the one that is there, ``new_content`` is the text
+    that was compared with it, and ``index`` its place (from 0) in ``store_many``.
+    ``shared_words`` is the share of all their words that both have, 0 to 1. ``recalled_at`` is set
+    when a search or ``context`` gave that memory to the agent in the last hour: the new text is its
+    echo.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    grade: DuplicateGrade
+    memory_id: str
+    content: str
+    new_content: str
+    shared_words: float = Field(default=1.0, ge=0.0, le=1.0)
+    recalled_at: UtcDatetime | None = None
+    index: int | None = None
+
+
+class DuplicateGroup(Record):
+    """Memories that all say the same, oldest first: ``count`` in all, of which 100 are here."""
+
+    model_config = ConfigDict(frozen=True)
+
+    grade: DuplicateGrade
+    count: int = Field(ge=2)
+    memories: list[Memory]
+
+
+OnDuplicateCall = Callable[[Duplicate], str | None]
+"""Is told of a duplicate and says ``keep``, ``merge`` or ``refuse``; ``None`` is the default."""
+DuplicatePolicy = str | OnDuplicateCall
+"""What ``on_duplicate`` may be: one of the three words, or a function that says one of them."""

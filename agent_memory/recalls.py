@@ -1,0 +1,43 @@
+"""The table of what was given to the agent of late, in this process or another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from agent_memory.connection import Database
+from agent_memory.times import format_time, shifted
+from agent_memory.validation import to_json
+
+RECALL_WINDOW: Final = timedelta(hours=1)
+"""How long a memory that was given out is remembered as such."""
+
+# The memory may be gone by the time that this is written.
+_RECORD: Final = """
+INSERT INTO recalls (seq, recalled_at) SELECT seq, ? FROM memories WHERE seq = ?
+ON CONFLICT (seq) DO UPDATE SET recalled_at = max(recalled_at, excluded.recalled_at)"""
+
+
+def since(now: datetime) -> str:
+    """Return the moment from which on what was given out counts."""
+    return format_time(shifted(now, -RECALL_WINDOW))
+
+
+def rows_of(database: Database, memory_ids: Sequence[str]) -> list[int]:
+    """Return the row numbers of memories."""
+    sql = "SELECT seq FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+    return [seq for (seq,) in database.rows(sql, (to_json(list(memory_ids)),))]
+
+
+def record(database: Database, recalled: Mapping[int, str], now: datetime) -> None:
+    """Write down when rows were given out, and forget what was long ago."""
+    if recalled:
+        database.run("DELETE FROM recalls WHERE recalled_at < ?", (since(now),))
+        database.run_many(_RECORD, ((moment, seq) for seq, moment in recalled.items()))
+
+
+def are_any(database: Database, now: datetime) -> bool:
+    """Tell whether anything was given out of late."""
+    sql = "SELECT 1 FROM recalls WHERE recalled_at >= ? LIMIT 1"
+    return database.row(sql, (since(now),)) is not None

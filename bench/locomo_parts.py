@@ -1,0 +1,224 @@
+"""What each part of the ranking is worth on LoCoMo conversations: stages, ablation, validation.
+
+    python -m bench.locomo_parts PATH/dev.json                        by keyword
+    python -m bench.locomo_parts PATH/dev.json --embedder wordllama   and by meaning
+    python -m bench.locomo_parts PATH/dev.json --cross-validate       are the weights any good?
+
+The candidates of each question are gathered once, as a search gathers them; then they are ranked
+again and again: by the words alone and with one part of the evidence more each time, with one part
+less than all, and with weights that are halved and doubled. Recall is that of ``bench.locomo``,
+without counting accesses, and before the floor below which a search returns nothing.
+
+To cross-validate, each conversation is left out in turn: of each weight the best multiple (0, a
+half, 1, 2) for the other conversations is taken, and the one left out is ranked so. Where that is
+no better than the shipped weights, these are not fitted to the conversations that they came from.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Final
+
+from agent_memory import keyword
+from agent_memory.candidates import Gathered, Sought, gather
+from agent_memory.evidence import WEIGHTS, Query, Weights
+from agent_memory.filters import NOT_ARCHIVED
+from agent_memory.memory import AgentMemory
+from agent_memory.ranking import Rates, rank
+from bench.locomo import CUTOFFS, Conversation, Document, Question, Recall, read, stored
+from bench.machine import describe_machine
+
+STILL: Final = Rates(decay=0.0, boost=0.0)
+PARTS: Final = tuple(part.name for part in fields(Weights))
+NOTHING: Final = Weights(**dict.fromkeys(PARTS, 0.0))
+MULTIPLES: Final = (0.0, 0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its candidates, and the turns that each of them is evidence of."""
+
+    number: int
+    question: Question
+    gathered: Gathered
+    finds: dict[int, set[str]]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to rank: the weights, and whether by meaning, and by dates and names, too."""
+
+    name: str
+    weights: Weights
+    by_meaning: bool = True
+
+    def query(self, asked: Asked) -> Query:
+        """Return what is known of a question to this way of ranking."""
+        query = asked.gathered.query
+        return query if self.by_meaning else replace(query, space=None)
+
+
+def ask(conversations: Sequence[Conversation], corpus: str, embedder: str) -> Iterator[Asked]:
+    """Gather the candidates of every question."""
+    for number, conversation in enumerate(conversations):
+        documents: list[Document] = getattr(conversation, corpus)
+        with stored(documents, embedder, {}) as (memory, ids):
+            rows = {memory_id: place for place, memory_id in enumerate(ids)}
+            for question in conversation.questions:
+                gathered, by_seq = _gather(memory, question, conversation)
+                finds = {seq: documents[rows[by_seq[seq]]].evidence for seq in by_seq}
+                yield Asked(number, question, gathered, finds)
+
+
+def _gather(
+    memory: AgentMemory, question: Question, conversation: Conversation
+) -> tuple[Gathered, dict[int, str]]:
+    """Gather as a search does, and return the candidates' ids by row too."""
+    store = memory._store
+    database = store._database
+    vector = memory._meaning.of_query(question.text).vector
+    with database.read():
+        gathered = gather(
+            database,
+            Sought(
+                text=question.text,
+                terms=keyword.terms_of(database, question.text),
+                condition=NOT_ARCHIVED,
+                limit=max(CUTOFFS),
+                now=conversation.now,
+                uncounted={},
+                meaning=None if vector is None else store._middles.see(database, vector),
+            ),
+        )
+        seqs = [candidate.seq for candidate in gathered.candidates]
+        rows = database.rows("SELECT seq, id FROM memories")
+    return gathered, {seq: memory_id for seq, memory_id in rows if seq in set(seqs)}
+
+
+def recall_of(questions: Sequence[Asked], variant: Variant) -> Recall:
+    """Rank the candidates of all questions in one way."""
+    recall = Recall()
+    for asked in questions:
+        ranking = rank(asked.gathered.candidates, variant.query(asked), STILL, variant.weights)
+        hits = [asked.finds[hit.seq] for hit in ranking.order[: max(CUTOFFS)]]
+        recall.add(asked.question.evidence, hits)
+    return recall
+
+
+def stages(*, by_meaning: bool) -> list[Variant]:
+    """Return ways to rank of which each has one part more."""
+    found = [Variant("own words (BM25)", NOTHING, by_meaning=False)]
+    if by_meaning:
+        found.append(Variant("and own meaning", NOTHING))
+    weights = NOTHING
+    for part in PARTS:
+        if by_meaning or "meaning" not in part:
+            weights = replace(weights, **{part: getattr(WEIGHTS, part)})
+            found.append(Variant(f"and {part.replace('_', ' ')}", weights, by_meaning=by_meaning))
+    return found
+
+
+def ablations(*, by_meaning: bool) -> list[Variant]:
+    """Return ways to rank of which each lacks one part."""
+    found = [Variant("everything", WEIGHTS)]
+    if by_meaning:
+        found.append(Variant("without meaning at all", WEIGHTS, by_meaning=False))
+    for part in PARTS:
+        if by_meaning or "meaning" not in part:
+            name = f"without {part.replace('_', ' ')}"
+            found.append(Variant(name, replace(WEIGHTS, **{part: 0.0})))
+    return found
+
+
+def mean(recall: Recall) -> float:
+    """Return the mean of recall at all cutoffs."""
+    return sum(recall.percent()) / len(CUTOFFS)
+
+
+def show_parts(corpus: str, questions: Sequence[Asked], *, by_meaning: bool) -> None:
+    """Print what each part adds, and what its lack costs, and to how many conversations."""
+    for variant in stages(by_meaning=by_meaning):
+        print(f"{corpus:13} {variant.name:30} {recall_of(questions, variant)}", flush=True)
+    conversations = sorted({asked.number for asked in questions})
+    split = [[asked for asked in questions if asked.number == number] for number in conversations]
+    whole: list[float] = []
+    for variant in ablations(by_meaning=by_meaning):
+        each = [mean(recall_of(part, variant)) for part in split]
+        whole = whole or each
+        worse = sum(now < before for now, before in zip(each, whole, strict=True))
+        all_of_them = recall_of(questions, variant)
+        note = f"   worse in {worse} of {len(split)}" if each is not whole else ""
+        print(f"{corpus:13} {variant.name:30} {all_of_them}{note}", flush=True)
+
+
+def cross_validate(by_corpus: dict[str, list[Asked]]) -> None:
+    """Fit the weights without each conversation in turn, and rank that one with them."""
+    tried = {(part, multiple): _times(part, multiple) for part in PARTS for multiple in MULTIPLES}
+    numbers = sorted({asked.number for asked in next(iter(by_corpus.values()))})
+    scores = {
+        key: {number: _score(by_corpus, Variant("", weights), number) for number in numbers}
+        for key, weights in {**tried, ("", 1.0): WEIGHTS}.items()
+    }
+    for left_out in numbers:
+        others = [number for number in numbers if number != left_out]
+        fitted = WEIGHTS
+        for part in PARTS:
+            best = max(
+                [("", 1.0), *((part, multiple) for multiple in MULTIPLES)],
+                key=lambda key: sum(scores[key][number] for number in others),
+            )
+            if best[0]:
+                fitted = replace(fitted, **{part: getattr(tried[best], part)})
+        shipped = scores["", 1.0][left_out]
+        refitted = _score(by_corpus, Variant("", fitted), left_out)
+        print(
+            f"conversation {left_out + 1}: mean recall {shipped:.1f} as shipped,"
+            f" {refitted:.1f} with weights fitted to the others",
+            flush=True,
+        )
+
+
+def _times(part: str, multiple: float) -> Weights:
+    return replace(WEIGHTS, **{part: multiple * getattr(WEIGHTS, part)})
+
+
+def _score(by_corpus: dict[str, list[Asked]], variant: Variant, number: int) -> float:
+    """Return the mean recall on one conversation, over all corpora."""
+    found = [
+        mean(recall_of([asked for asked in questions if asked.number == number], variant))
+        for questions in by_corpus.values()
+    ]
+    return sum(found) / len(found)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path, help="a LoCoMo file, such as locomo10.json")
+    parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
+    parser.add_argument("--corpus", choices=["turns", "observations"], action="append")
+    parser.add_argument("--conversations", type=int, help="only so many of the first")
+    parser.add_argument("--cross-validate", action="store_true", help="fit the weights anew")
+    arguments = parser.parse_args()
+    conversations = read(arguments.path)[: arguments.conversations]
+    print(describe_machine())
+    print(
+        f"{len(conversations)} conversations; embedder: {arguments.embedder};"
+        " recall@5 / @10 / @25, percent"
+    )
+    by_corpus = {
+        corpus: list(ask(conversations, corpus, arguments.embedder))
+        for corpus in arguments.corpus or ["turns", "observations"]
+    }
+    if arguments.cross_validate:
+        cross_validate(by_corpus)
+        return
+    for corpus, questions in by_corpus.items():
+        show_parts(corpus, questions, by_meaning=arguments.embedder != "none")
+
+
+if __name__ == "__main__":
+    main()
