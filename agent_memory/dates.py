@@ -119,7 +119,7 @@ def _rules() -> Sequence[tuple[re.Pattern[str], Reader]]:
         (rf"{month}\s+{day}(?![\d:])(?:,?\s+(?P<year>\d{{4}}))?", _of_day),
         (rf"{month},?\s+(?P<year>\d{{4}})", _of_month),
         (
-            rf"(?:in|last|this(?!\s+may)|since|during|early|late|of|until|by)\s+{month}{no_verb}",
+            rf"{before_month}\s+{month}{no_verb}",
             _of_month,
         ),
         (rf"{count}(?:\s+of)?\s+{unit}s?\s+ago", _ago),
