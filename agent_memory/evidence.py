@@ -92,7 +92,7 @@ class Weights:
 WEIGHTS: Final = Weights()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a search makes hundreds, and that takes twice as long
 class Candidate:
     """A memory that may be an answer.
 
@@ -279,6 +279,9 @@ def _bm25(texts: Mapping[Key, Text], rarities: Sequence[float]) -> dict[Key, flo
     mean = _mean([length for _, length in texts.values()])
     scores: dict[Key, float] = {}
     for key, (counts, length) in texts.items():
+        if not any(counts):
+            scores[key] = 0.0
+            continue
         slowness = BM25_SATURATION * (1 - BM25_LENGTH + BM25_LENGTH * length / mean)
         scores[key] = sum(
             weight * count / (count + slowness)
@@ -357,6 +360,7 @@ def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
             sum(weight for weight, count in zip(weights, it.counts, strict=True) if count)
             + of_date * _nearness(it, query)
             for it in candidates
+            if query.spans or any(it.counts)
         ),
         default=0.0,
     )
@@ -365,6 +369,8 @@ def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
 
 
 def _nearness(candidate: Candidate, query: Query) -> float:
+    if not query.spans:
+        return 0.0
     return max((span.nearness(candidate.day) for span in query.spans), default=0.0)
 
 

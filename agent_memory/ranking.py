@@ -47,7 +47,7 @@ class Rates:
     gate: float = DEFAULT_SIMILARITY_THRESHOLD
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as ``Candidate``
 class Ranked:
     """A candidate in its place.
 
