@@ -15,7 +15,7 @@ from agent_memory.evidence import WEIGHTS, Candidate, Evidence, Query, Weights, 
 from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE, relevance_score
 from agent_memory.vocabulary import DEFAULT_SIMILARITY_THRESHOLD
 
-STRENGTH_FLOOR: Final = 0.27
+STRENGTH_FLOOR: Final = 0.25
 """Below this nothing is an answer: no memory has that share of the query's words, weighed by how
 rare they are, nor a meaning near enough to make up for it."""
 CONTRAST: Final = 2.0

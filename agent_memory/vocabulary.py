@@ -133,7 +133,7 @@ class ModelTraits(TypedDict):
 
 
 _WORDLLAMA: Final[ModelTraits] = {
-    "similarity_floor": 0.38,
+    "similarity_floor": 0.4,
     "vector_weight": 1.1,
     "texts_per_second": 3_000,
 }
