@@ -18,20 +18,17 @@ from agent_memory import (
     duplicates,
     fingerprints,
     history,
-    recalls,
     records,
     retrieval,
     schema,
     scratchpad,
     vectors,
 )
-from agent_memory.accesses import NotesKeeper, SearchNotes, notes_of
 from agent_memory.adding import Adding, holds
 from agent_memory.connection import Database, library_version
 from agent_memory.errors import (
     ConfigurationError,
     MemoryNotFound,
-    StorageError,
     ValidationError,
 )
 from agent_memory.filters import EVERYTHING, condition_of, scope_of
@@ -42,6 +39,7 @@ from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.nearest import Middles, QueryMeaning
+from agent_memory.noting import Noting, enter_scratchpad
 from agent_memory.ranking import Rates
 from agent_memory.retrieval import Request
 from agent_memory.times import format_time
@@ -73,8 +71,6 @@ class Store:
     ) -> None:
         self.path = path
         self._clock = clock
-        self._promotion_threshold = promotion_threshold
-        self._notes = NotesKeeper()
         self._middles = Middles()
         self._database = Database(
             path,
@@ -87,6 +83,7 @@ class Store:
             self._prepare(agent_id or default_agent_id)
             self.agent_id = self._identified(agent_id)
             self.vectors = VectorStore(self._database, clock)
+            self._noting = Noting(self._database, clock, promotion_threshold=promotion_threshold)
         except BaseException:
             self._database.close()
             raise
@@ -138,7 +135,7 @@ class Store:
         """
         marks = [fingerprint_of(it.content, it.user_id, it.run_id) for it in memories]
         self._complete_fingerprints()
-        with contextlib.ExitStack() as afterwards, self._writing() as now:
+        with contextlib.ExitStack() as afterwards, self._noting.writing() as now:
             adding = Adding(
                 self._database,
                 agent_id=self.agent_id,
@@ -155,7 +152,7 @@ class Store:
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             adding.finish()
-            self._enter_scratchpad(adding.seqs, "stored", now)
+            enter_scratchpad(self._database, adding.seqs, "stored", now)
         return adding.ids
 
     def holds(self, memory: Memory) -> bool:
@@ -172,7 +169,7 @@ class Store:
         self, memory_id: str, changes: Mapping[str, Any], *, session_id: str, version: int | None
     ) -> Memory:
         """Change some fields of a memory and return it as it is now."""
-        with self._writing() as now:
+        with self._noting.writing() as now:
             seq = self._seq(memory_id)
             there = self._get(memory_id)
             if version is not None and there.version != version:
@@ -194,7 +191,7 @@ class Store:
 
     def delete(self, memory_id: str, *, session_id: str) -> Memory:
         """Remove a memory and return it as it was. Its history stays."""
-        with self._writing() as now:
+        with self._noting.writing() as now:
             there = self._get(memory_id)
             with self._signed(memory_id, session_id, now):
                 records.delete(self._database, self._seq(memory_id))
@@ -202,10 +199,10 @@ class Store:
 
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
-        with self._writing() as now:
+        with self._noting.writing() as now:
             seq = self._seq(memory_id)
             is_new = not scratchpad.contains(self._database, seq)
-            evicted = self._enter_scratchpad([seq], "promoted", now)
+            evicted = enter_scratchpad(self._database, [seq], "promoted", now)
             agent.count_promotions(self._database, int(is_new))
             return Promotion(
                 memory_id=memory_id,
@@ -214,35 +211,18 @@ class Store:
                 scratchpad_size=scratchpad.size(self._database),
             )
 
-    def _enter_scratchpad(
-        self, seqs: Sequence[int], reason: scratchpad.Reason, now: datetime
-    ) -> list[str]:
-        """Put memories into the scratchpad, the last ones if they are too many for it."""
-        max_size = agent.config(self._database).scratchpad_max_size
-        entering = seqs[-max_size:]
-        scratchpad.enter(self._database, entering, reason, now=now)
-        return scratchpad.evict(self._database, max_size=max_size, keep=entering)
-
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and tell whether it was in."""
-        with self._writing():
+        with self._noting.writing():
             return scratchpad.leave(self._database, self._seq(memory_id))
 
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
         """Write the agent's settings, changed, into the file and return them."""
-        with self._writing():
+        with self._noting.writing():
             config = change(agent.config(self._database))
             agent.set_config(self._database, config)
             scratchpad.evict(self._database, max_size=config.scratchpad_max_size)
             return config
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[datetime]:
-        """Run a verb in a write transaction, into which earlier searches' counts go too."""
-        now = self._clock()
-        with self._notes.taken() as notes, self._database.write():
-            self._write_notes(notes, now)
-            yield now
 
     @contextlib.contextmanager
     def _signed(self, memory_id: str, session_id: str, now: datetime) -> Iterator[None]:
@@ -294,7 +274,7 @@ class Store:
                 threshold=threshold,
                 rates=rates,
                 now=now,
-                uncounted=self._notes.accesses(),
+                uncounted=self._noting.accesses(),
                 meaning=meaning.vector,
             )
             findings = retrieval.find(self._database, request, self._middles)
@@ -314,23 +294,19 @@ class Store:
         )
         accessed = [hit.seq for hit in findings.hits if hit.passed_gate] if count_accesses else []
         recalled = [hit.seq for hit in findings.hits]
-        self._note_search(accessed, recalled, milliseconds=milliseconds, now=now)
+        self._noting.note_search(accessed, recalled, milliseconds=milliseconds, now=now)
         return results
 
     def note_recalls(self, memory_ids: Sequence[str]) -> None:
-        """Remember that memories were given to the agent; the file hears of it soon."""
-        if memory_ids and not self._database.read_only:
-            moment = format_time(self._clock())
-            seqs = recalls.rows_of(self._database, memory_ids)
-            self._notes.add(SearchNotes(recalls=dict.fromkeys(seqs, moment)))
-            self._notes.flush_soon(self.flush)
+        """Remember that memories were given to the agent."""
+        self._noting.note_recalls(memory_ids)
 
     def duplicates(
         self, content: str, *, user_id: str | None, run_id: str | None
     ) -> list[Duplicate]:
         """Return the memories that say what a text says, or much of it, best first."""
         self._complete_fingerprints()
-        self.flush()
+        self._noting.flush()
         with self._database.read():
             return duplicates.all_of(
                 self._database, content, user_id=user_id, run_id=run_id, now=self._clock()
@@ -343,7 +319,7 @@ class Store:
 
     def scratchpad(self) -> list[Memory]:
         """Return the memories in the scratchpad, most recently used first."""
-        self.flush()
+        self._noting.flush()
         with self._database.read():
             seqs = scratchpad.members(self._database)
             memories = records.get_many(self._database, seqs, agent_id=self.agent_id)
@@ -400,7 +376,7 @@ class Store:
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata with live figures."""
-        self.flush()
+        self._noting.flush()
         with self._database.read():
             count = self.count(SearchFilters())
             metadata = agent.metadata(self._database, memory_count=count)
@@ -442,66 +418,5 @@ class Store:
 
     def close(self) -> None:
         """Write what searches counted, and close the file."""
-        self._notes.cancel_flush()
-        self.flush(patiently=True)
+        self._noting.close()
         self._database.close()
-
-    # What searches count ----------------------------------------------------------------------
-
-    def _note_search(
-        self,
-        accessed: Sequence[int],
-        recalled: Sequence[int],
-        *,
-        milliseconds: float,
-        now: datetime,
-    ) -> None:
-        """Remember a search and the answers that it gave; the file hears of it soon.
-
-        A search neither waits for a write nor fails where it cannot write.
-        """
-        if not self._database.read_only:
-            notes = notes_of(
-                accessed,
-                milliseconds=milliseconds,
-                moment=format_time(now),
-                recalled=recalled,
-                recalled_at=format_time(self._clock()),  # not ``now``, which the caller may set
-            )
-            self._notes.add(notes)
-            self._notes.flush_soon(self.flush)
-
-    def flush(self, *, patiently: bool = False) -> None:
-        """Write the counts of earlier searches now.
-
-        While another process is writing they are kept for later, unless ``patiently``.
-        """
-        if self._notes.is_empty():
-            return
-        now = self._clock()
-        try:
-            with (
-                self._notes.taken() as notes,
-                contextlib.nullcontext() if patiently else self._database.impatient(),
-                self._database.write(),
-            ):
-                self._write_notes(notes, now)
-        except StorageError as error:
-            import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
-
-            logging.getLogger("agent_memory").info("access counts are kept for later: %s", error)
-
-    def _write_notes(self, notes: SearchNotes, now: datetime) -> None:
-        agent.count_queries(
-            self._database, queries=notes.queries, total_ms=notes.milliseconds, now=now
-        )
-        recalls.record(self._database, notes.recalls, now)
-        if not notes.accesses:
-            return
-        records.count_accesses(self._database, notes.accesses)
-        worthy = scratchpad.worthy(
-            self._database, list(notes.accesses), threshold=self._promotion_threshold
-        )
-        if worthy:
-            self._enter_scratchpad(worthy, "accessed", now)
-            agent.count_promotions(self._database, len(worthy))

@@ -30,10 +30,10 @@ NAMED_PARTS = ours(
 )
 PURE = ours("ranking", "evidence", "dates", "centering", "quantization", "wording")
 COMPOSERS = ours(
-    *"""store vector_store retrieval candidates nearest answers checking vector_checks
+    *"""store noting vector_store retrieval candidates nearest answers checking vector_checks
     schema duplicates adding""".split()
 )
-WRITERS = ours("store", "vector_store", "checking", "schema")
+WRITERS = ours("store", "noting", "vector_store", "checking", "schema")
 EDGES = ("cli", "interchange", "integrations", "extraction")
 OPEN_TO_EDGES = ("times", "errors")
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
