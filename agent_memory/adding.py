@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from agent_memory import agent, duplicates, fingerprints, history, recalls, records
+from agent_memory import agent, duplicates, fingerprints, merging, recalls, records
 from agent_memory.connection import Database
-from agent_memory.duplicates import Question
-from agent_memory.errors import DuplicateMemory, ValidationError
-from agent_memory.models.duplicate import Duplicate, DuplicatePolicy
-from agent_memory.models.memory import Memory, new_memory_id
-from agent_memory.vocabulary import (
-    MAX_TAGS_PER_MEMORY,
-    Importance,
-    OnDuplicate,
+from agent_memory.errors import StorageError, ValidationError
+from agent_memory.models.duplicate import (
+    Duplicate,
+    DuplicatePolicy,
+    OnDuplicateCall,
+    is_decision,
 )
+from agent_memory.models.memory import Memory, new_memory_id
+from agent_memory.refusing import refusal
+from agent_memory.similarity import Question, is_corrected, similar
+from agent_memory.vocabulary import OnDuplicate
 
 _LOGGER: Final = "agent_memory.duplicates"
-_WEIGHT: Final = {Importance.LOW: 0, Importance.MEDIUM: 1, Importance.HIGH: 2}
+_OF_ONE: Final = frozenset(
+    "tags metadata importance category kind memory_type task_metadata".split()
+)
+"""What is said of one memory, and so cannot be given to several."""
+
+
+class _CallableFailed(Exception):
+    """Carries an error of the caller's function past those who translate errors of the file."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+@contextlib.contextmanager
+def unwrapped_failure() -> Iterator[None]:
+    """Raise what the caller's function raised in the body, as it is."""
+    try:
+        yield
+    except _CallableFailed as failed:
+        raise failed.error from failed.error.__cause__
 
 
 class Adding:
     """The storing of one memory or of a list: ``take`` each, in order, then ``finish``.
 
     ``marks`` are the fingerprints of the memories.
-    ``made_up`` has the ids that may be replaced, ``undated`` those of memories that were given
-    neither an id nor a time: they may be echoes. ``ids`` are those under which the memories can be
-    found afterwards, ``seqs`` the rows that are new.
+    ``made_up`` has the ids that may be replaced, ``given`` the names of the fields that were given
+    of each memory: one without an id and a time of its own may be an echo. ``ids`` are those under
+    which the memories can be found afterwards, ``seqs`` the rows that are new.
     """
 
     def __init__(
@@ -41,7 +64,7 @@ class Adding:
         now: datetime,
         marks: Sequence[int],
         made_up: AbstractSet[str],
-        undated: AbstractSet[str],
+        given: Sequence[AbstractSet[str]] | None,
         is_list: bool,
         on_duplicate: DuplicatePolicy | None,
     ) -> None:
@@ -52,10 +75,9 @@ class Adding:
         self._agent_id = agent_id
         self._now = now
         self._made_up = made_up
-        self._undated = undated
+        self._given = given
         self._is_list = is_list
         self._on_duplicate = on_duplicate
-        self._recalled_since = recalls.since(now)
         self._was_recalled = recalls.are_any(database, now)
         self._fingerprints = marks
         self._known = fingerprints.known(database, marks)
@@ -63,8 +85,7 @@ class Adding:
         self._places: dict[str, int] = {}
         self._refused: list[Duplicate] = []
         self._taken = 0
-        settings = agent.config(database)
-        self._usual = settings.on_duplicate if "on_duplicate" in settings.model_fields_set else None
+        self._usual = agent.config(database).on_duplicate
 
     def take(self, memory: Memory) -> None:
         """Store the next of the memories, unless it is there already."""
@@ -76,8 +97,8 @@ class Adding:
                 return
         fingerprint = self._fingerprints[place]
         question = self._question(memory, place)
-        echoes = self._duplicates(question, fingerprint)
-        if echoes and self._is_settled(memory, echoes):
+        echoes = self._duplicates(memory, question, place)
+        if echoes and self._is_settled(memory, echoes, place):
             return
         if not echoes and not self._is_list and self._is_heard():
             self._tell_similar(question)
@@ -87,84 +108,96 @@ class Adding:
         """Complete the storing. Raises ``DuplicateMemory`` when any of the memories was refused."""
         self._write_fingerprints()
         if self._refused:
-            raise _refusal(self._refused, self._taken, self._places)
+            raise refusal(self._refused, self._taken, self._places)
 
     def _question(self, memory: Memory, place: int) -> Question:
-        may_be_echo = self._was_recalled and memory.id in self._made_up & self._undated
+        may_be_echo = self._was_recalled and not self._is_its_own(memory, place)
         return Question(
             content=memory.content,
             user_id=memory.user_id,
             run_id=memory.run_id,
-            recalled_since=self._recalled_since if may_be_echo else None,
+            recalled=recalls.span(self._now) if may_be_echo else None,
             index=place if self._is_list else None,
         )
 
-    def _duplicates(self, question: Question, fingerprint: int) -> list[Duplicate]:
+    def _given_of(self, place: int) -> AbstractSet[str]:
+        return Memory.model_fields.keys() if self._given is None else self._given[place]
+
+    def _is_its_own(self, memory: Memory, place: int) -> bool:
+        """Tell whether the caller gave an id or a time: then it is another memory to them."""
+        return memory.id not in self._made_up or "timestamp" in self._given_of(place)
+
+    def _duplicates(self, memory: Memory, question: Question, place: int) -> list[Duplicate]:
         """Return what a text repeats: a memory, or, in several lines, several that were recalled.
 
         Of many that say the same, the one that was recalled comes first.
         """
-        if fingerprint in self._known:
+        found: list[Duplicate] = []
+        if self._fingerprints[place] in self._known:
             self._write_fingerprints()  # of those before it in the list
-            found = duplicates.find(self._database, question, fingerprint)
-        else:
-            found = []
-        if found:
-            return [next((it for it in found if it.recalled_at is not None), found[0])]
-        if question.recalled_since is None:
-            return []
-        return duplicates.echoes_of_entries(self._database, question)
+            found = duplicates.find(self._database, question, self._fingerprints[place])
+        if not found:
+            return self._echoes_of_entries(memory, question, place)
+        echo = next((it for it in found if it.recalled_at is not None), None)
+        if echo is None:
+            return found[:1]
+        if self._says_more(echo, memory, place) or is_corrected(self._database, question, found):
+            echo = echo.model_copy(update={"recalled_at": None})
+        return [echo]
 
-    def _is_settled(self, memory: Memory, echoes: Sequence[Duplicate]) -> bool:
+    def _echoes_of_entries(self, memory: Memory, question: Question, place: int) -> list[Duplicate]:
+        if question.recalled is None:
+            return []
+        echoes = duplicates.echoes_of_entries(self._database, question)
+        if len(echoes) == 1:
+            return [] if self._says_more(echoes[0], memory, place) else echoes
+        # What was given of several would be lost: it is that of none of them.
+        given = self._given_of(place) & _OF_ONE
+        return [] if any(getattr(memory, name) for name in given) else echoes
+
+    def _says_more(self, duplicate: Duplicate, memory: Memory, place: int) -> bool:
+        given = self._given_of(place)
+        if given <= {"content"}:
+            return False
+        there = self._there(duplicate)
+        return there is None or merging.says_more(there, memory, given)
+
+    def _there(self, duplicate: Duplicate) -> Memory | None:
+        """Return the memory that is there, unless another program left it unreadable."""
+        try:
+            return records.get(self._database, duplicate.memory_id, agent_id=self._agent_id)
+        except StorageError:
+            return None
+
+    def _is_settled(self, memory: Memory, echoes: Sequence[Duplicate], place: int) -> bool:
         """Decide about a memory that is there; tell whether nothing is left to store."""
         first = echoes[0]
-        fate = self._fate(first)
+        there = self._there(first) if len(echoes) == 1 else None  # several are given nothing
+        if there is not None:
+            left_out = merging.left_out(there, memory, self._given_of(place))
+            first = first.model_copy(update={"left_out": left_out})
+        fate = self._fate(first, is_its_own=self._is_its_own(memory, place))
         self.noticed.append((first, fate))
         if fate is OnDuplicate.REFUSE:
             self._refused.append(first)
         if fate is OnDuplicate.MERGE:
-            if len(echoes) == 1:  # what was given of several is none of each
-                self._merge(first.memory_id, memory)
+            if there is not None:
+                merging.merge(self._database, there, memory, now=self._now)
             self.ids.append(first.memory_id)
         return fate is not OnDuplicate.KEEP
 
-    def _fate(self, duplicate: Duplicate) -> OnDuplicate:
+    def _fate(self, duplicate: Duplicate, *, is_its_own: bool) -> OnDuplicate:
         """Ask the caller what to do; else the file's settings; else an echo alone is merged."""
         said = self._on_duplicate
         if callable(said):
-            said = said(duplicate)
-        said = said or self._usual
-        if said is None:
-            return OnDuplicate.MERGE if duplicate.recalled_at is not None else OnDuplicate.KEEP
-        if said not in list(OnDuplicate):
-            raise ValidationError.of("on_duplicate", "must return keep, merge or refuse", said)
-        return OnDuplicate(said)
-
-    def _merge(self, memory_id: str, new: Memory) -> None:
-        """Give the memory that is there what the new one has beyond it, if anything."""
-        there = records.get(self._database, memory_id, agent_id=self._agent_id)
-        seq = records.seq_of(self._database, memory_id)
-        if there is None or seq is None:
-            return
-        merged: dict[str, Any] = {
-            "tags": list(dict.fromkeys([*there.tags, *new.tags]))[:MAX_TAGS_PER_MEMORY],
-            "metadata": {**new.metadata, **there.metadata},
-            "importance": max(there.importance, new.importance, key=_WEIGHT.__getitem__),
-        }
-        changes = {
-            name: value
-            for name, value in merged.items()
-            if not records.is_same(getattr(there, name), value)
-        }
-        if len(there.tags) > MAX_TAGS_PER_MEMORY:  # another program wrote them
-            changes.pop("tags", None)
-        if changes:
-            before = history.last_change(self._database)
-            records.update(self._database, seq, changes, now=self._now)
-            session_id = new.created_by_session
-            history.sign(
-                self._database, memory_id, since=before, session_id=session_id, now=self._now
-            )
+            said = _answer(said, duplicate)
+        if said is not None:
+            return OnDuplicate(said)
+        if self._usual == "merge" and is_its_own:
+            return OnDuplicate.KEEP
+        if self._usual is not None:
+            return OnDuplicate(self._usual)
+        return OnDuplicate.MERGE if duplicate.recalled_at is not None else OnDuplicate.KEEP
 
     def _insert(self, memory: Memory, fingerprint: int, place: int) -> None:
         while memory.id in self._made_up and records.exists(self._database, memory.id):
@@ -187,9 +220,9 @@ class Adding:
         return callable(self._on_duplicate) or _is_logged()
 
     def _tell_similar(self, question: Question) -> None:
-        for duplicate in duplicates.similar(self._database, question):
+        for duplicate in similar(self._database, question):
             if callable(self._on_duplicate):
-                self._on_duplicate(duplicate)
+                _answer(self._on_duplicate, duplicate)
             self.noticed.append((duplicate, OnDuplicate.KEEP))
 
     def log(self) -> None:
@@ -198,47 +231,27 @@ class Adding:
             import logging  # noqa: PLC0415 - it is loaded: somebody listens
 
             for duplicate, fate in self.noticed:
+                left_out = duplicate.left_out if fate is OnDuplicate.MERGE else ()
                 logging.getLogger(_LOGGER).info(
-                    "%s%s duplicate of %s: %s",
+                    "%s%s duplicate of %s: %s%s",
                     "" if duplicate.index is None else f"item {duplicate.index}: ",
                     duplicate.grade.value,
                     duplicate.memory_id,
                     fate.value,
+                    f", without its {', '.join(left_out)}" if left_out else "",
                 )
 
 
-def _refusal(
-    refused: Sequence[Duplicate], total: int, places: Mapping[str, int]
-) -> DuplicateMemory:
-    """Make the error for what was refused; ``places`` are those of what this list stored itself."""
-    faults = [
-        {
-            "loc": ("content",) if it.index is None else (it.index, "content"),
-            "msg": _reason(it, places),
-            "type": "duplicate",
-            "input": it.new_content,
-        }
-        for it in refused
-    ]
-    first = refused[0]
-    message = f"content: {_reason(first, places)}"
-    if first.index is not None:
-        message = (
-            f"nothing was stored: {len(refused)} of {total} memories are duplicates;"
-            f" the first, item {first.index}: {message}"
-        )
-    return DuplicateMemory(message, faults, memory_id=first.memory_id)
-
-
-def _reason(duplicate: Duplicate, places: Mapping[str, int]) -> str:
-    advice = 'or store it with on_duplicate="keep"'
-    if duplicate.memory_id in places:
-        place = places[duplicate.memory_id]
-        return f"says the same as item {place}: leave one of them out, {advice}"
-    return (
-        f"is there already, as {duplicate.memory_id} ({duplicate.grade} duplicate):"
-        f" update that one, {advice}"
-    )
+def _answer(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
+    """Return what the caller's function says about a duplicate."""
+    try:
+        said = decide(duplicate)
+    except Exception as error:
+        raise _CallableFailed(error) from error
+    if said is not None and not is_decision(said):
+        message = "must return keep, merge, refuse or None"
+        raise ValidationError.of("on_duplicate", message, said)
+    return said
 
 
 def _is_logged() -> bool:

@@ -111,4 +111,5 @@ def _score(hit: Ranked, strength: float, rates: Rates) -> ScoreExplanation:
             1.0, age_days=0, access_count=hit.candidate.access_count, boost_rate=rates.boost
         ),
         gate=hit.gate,
+        has_kept_place=hit.has_kept_place,
     )

@@ -5,58 +5,32 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from agent_memory import fingerprints, keyword, recalls, records
+from agent_memory import fingerprints, recalls, records
 from agent_memory.connection import Database
+from agent_memory.context import is_frame
 from agent_memory.fingerprints import Same, fingerprint_of
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup
 from agent_memory.models.memory import Memory
+from agent_memory.similarity import Question, is_corrected, similar
 from agent_memory.times import read_stored_time
 from agent_memory.vocabulary import DuplicateGrade
 from agent_memory.wording import (
-    SIMILAR_SHARE,
-    SIMILAR_WORDS,
     grade_of,
     one_line,
-    share_of_words,
-    words_of,
 )
 
 _COMPARED: Final = 100
-"""Memories with the same fingerprint that are looked at, the oldest."""
-_SIMILAR: Final = 5
-"""Similar memories that are named."""
-_SCAN_BUDGET: Final = 1_000
-"""Memories that FTS5 scores to find similar ones: 1 ms."""
-_SELECT_SIMILAR: Final = """
-SELECT m.id, m.content FROM memory_index AS i JOIN memories AS m ON m.seq = i.rowid
-WHERE memory_index MATCH ? AND m.archived = 0 AND m.user_id IS ? AND m.run_id IS ?
-ORDER BY bm25(memory_index) LIMIT 20"""
-
-# What `context` puts around a memory, and what it says above them all.
+"""Memories with the same fingerprint that are looked at, the oldest and those recalled."""
+# What `context` puts around a memory.
 _ENTRY: Final = re.compile(
-    r"(?:[-*•]\s+)?(?:\[\d{4}-\d\d-\d\d\]\s+)?(?:(?P<label>[^:]{1,50}):\s+)?(?P<text>.*?)"
+    r"(?:(?P<bullet>[-*•])\s+)?(?:\[(?P<date>\d{4}-\d\d-\d\d)\]\s+)?(?:(?P<label>[^:]{1,50}):\s+)?(?P<text>.*?)"
     r"(?:\s+\((?P<tags>[^()]+)\))?"
 )
-_FRAME: Final = re.compile(r"## Recent Memories \(|These notes were recalled from storage\.")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A text about a user, of a run, of which it is asked whether it is there already.
-
-    ``recalled_since`` is the moment (as text) from which on a memory that was given out makes the
-    text an echo; ``None`` when it cannot be one. ``index`` is the text's place in a list.
-    """
-
-    content: str
-    user_id: str | None
-    run_id: str | None
-    recalled_since: str | None = None
-    index: int | None = None
+_WORD_OR_DATE: Final = re.compile(r"[^\W\d_]{2}|\[\d{4}-\d\d-\d\d\]")
 
 
 def find(database: Database, question: Question, fingerprint: int) -> list[Duplicate]:
@@ -82,8 +56,10 @@ def _graded(question: Question, candidates: Iterable[Same]) -> Iterator[Duplicat
 
 
 def _duplicate(question: Question, there: Same, grade: DuplicateGrade) -> Duplicate:
-    since = question.recalled_since
-    is_echo = since is not None and there.recalled_at is not None and there.recalled_at >= since
+    is_echo = False
+    if question.recalled is not None and there.recalled_at is not None:
+        first, last = question.recalled
+        is_echo = first <= there.recalled_at <= last
     return Duplicate.model_construct(
         grade=grade,
         memory_id=there.memory_id,
@@ -112,10 +88,10 @@ def echoes_of_entries(database: Database, question: Question) -> list[Duplicate]
     text of one line with nothing around it was looked for as it is.)
     """
     lines = [one_line(line) for line in question.content.splitlines()]
-    lines = [line for line in lines if line and not _FRAME.match(line)]
+    lines = [line for line in lines if line and not is_frame(line)]
     echoes: list[Duplicate] = []
     for line in lines:
-        readings = [it for it in _readings(line) if len(lines) > 1 or it.text != question.content]
+        readings = [it for it in _readings(line) if len(lines) > 1 or _is_entry(it, question)]
         echo = next(filter(None, (_echo(database, question, it) for it in readings)), None)
         if echo is None:
             return []
@@ -125,9 +101,11 @@ def echoes_of_entries(database: Database, question: Question) -> list[Duplicate]
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a line may show: a memory's text, and its category and tags where they stand there."""
+    """What a line may show: a memory's text, and its date, category and tags if they are there."""
 
     text: str
+    bullet: str | None = None
+    date: str | None = None
     label: str | None = None
     tags: str | None = None
 
@@ -137,12 +115,28 @@ def _readings(line: str) -> Iterator[_Reading]:
     match = _ENTRY.fullmatch(line)
     if match is None:
         return
-    text, label, tags = match["text"], match["label"], match["tags"]
-    heads = [(text, None)] if label is None else [(text, label), (f"{label}: {text}", None)]
-    for head, its_label in heads:
+    date, label, tags = match["date"], match["label"], match["tags"]
+    heads = [_Reading(match["text"], match["bullet"], date, label)]
+    if label is not None:
+        heads.append(replace(heads[-1], text=f"{label}: {heads[-1].text}", label=None))
+    if date is not None:
+        heads.append(replace(heads[-1], text=f"[{date}] {heads[-1].text}", date=None))
+    for head in heads:
         if tags is not None:
-            yield _Reading(head, its_label, tags)
-        yield _Reading(head if tags is None else f"{head} ({tags})", its_label)
+            yield replace(head, tags=tags)
+        yield head if tags is None else replace(head, text=f"{head.text} ({tags})")
+
+
+def _is_entry(reading: _Reading, question: Question) -> bool:
+    """Tell whether a single line, read so, is an entry, and not the text as it is.
+
+    A dash with nothing else of an entry may be a minus sign: "- 5 degrees is the setpoint".
+    """
+    if (reading.date, reading.label, reading.tags) != (None, None, None):
+        return True
+    if reading.bullet == "-" and _WORD_OR_DATE.match(reading.text) is None:
+        return False
+    return reading.text != question.content
 
 
 def _echo(database: Database, question: Question, reading: _Reading) -> Duplicate | None:
@@ -152,8 +146,10 @@ def _echo(database: Database, question: Question, reading: _Reading) -> Duplicat
         found = _duplicate(question, there, DuplicateGrade.NEAR)
         if found.recalled_at is None or not _is_of(there, reading):
             continue
-        if _is_about(there, question) and grade_of(there.content, reading.text) is not None:
-            return found
+        if not _is_about(there, question) or grade_of(there.content, reading.text) is None:
+            continue
+        shown = replace(question, content=there.content)
+        return None if is_corrected(database, shown, [found]) else found
     return None
 
 
@@ -162,10 +158,21 @@ def _is_about(there: Same, question: Question) -> bool:
 
 
 def _is_of(there: Same, reading: _Reading) -> bool:
-    """Tell whether what was taken for a label and tags is the memory's own."""
+    """Tell whether what was taken for a date, a label and tags is the memory's own."""
+    if reading.date is not None and reading.date != there.timestamp[:10]:
+        return False
     if reading.label is not None and reading.label.lower() != there.category.lower():
         return False
-    return reading.tags is None or reading.tags == ", ".join(map(str, json.loads(there.tags)))
+    return reading.tags is None or reading.tags == _listed(there.tags)
+
+
+def _listed(tags: str) -> str | None:
+    """Return tags as they are shown; ``None`` for what another program wrote and is no list."""
+    try:
+        found = json.loads(tags)
+    except ValueError:
+        return None
+    return one_line(", ".join(map(str, found))) if isinstance(found, list) else None
 
 
 # Asked beforehand -----------------------------------------------------------------------------
@@ -175,63 +182,14 @@ def all_of(
     database: Database, content: str, *, user_id: str | None, run_id: str | None, now: datetime
 ) -> list[Duplicate]:
     """Return exact, near and similar duplicates of a text, best first."""
-    question = Question(content, user_id, run_id, recalled_since=recalls.since(now))
+    question = Question(content, user_id, run_id, recalled=recalls.span(now))
     found = find(database, question, fingerprint_of(content, user_id, run_id))
     found += find_unfingerprinted(database, question)
+    if any(it.recalled_at for it in found) and is_corrected(database, question, found):
+        found = [it.model_copy(update={"recalled_at": None}) for it in found]
     if not found:
         found = echoes_of_entries(database, question)
     return found + similar(database, question, without=[it.memory_id for it in found])
-
-
-# Similar ones ---------------------------------------------------------------------------------
-
-
-def similar(
-    database: Database, question: Question, *, without: Sequence[str] = ()
-) -> list[Duplicate]:
-    """Return the memories with most words in common, five at most; ``without`` has ids to pass.
-
-    They are looked for by the text's rarest words: where each is in over a thousand memories, some
-    are missed.
-    """
-    words = words_of(question.content)
-    if len(words) < SIMILAR_WORDS:
-        return []
-    match = _rarest(database, question.content)
-    if not match:
-        return []
-    found: list[Duplicate] = []
-    rows = database.rows(_SELECT_SIMILAR, (match, question.user_id, question.run_id))
-    for memory_id, content in rows:
-        others = words_of(content)
-        share = share_of_words(words, others)
-        if memory_id in without or share < SIMILAR_SHARE or len(others) < SIMILAR_WORDS:
-            continue
-        found.append(
-            Duplicate.model_construct(
-                grade=DuplicateGrade.SIMILAR,
-                memory_id=memory_id,
-                content=content,
-                new_content=question.content,
-                shared_words=round(share, 3),
-                recalled_at=None,
-                index=question.index,
-            )
-        )
-    return sorted(found, key=lambda it: -it.shared_words)[:_SIMILAR]
-
-
-def _rarest(database: Database, content: str) -> str:
-    """Return an FTS5 query for the rarest words of a text, as many as the budget allows."""
-    terms = keyword.terms_of(database, content)
-    counts = keyword.frequencies(database, terms)
-    chosen: list[str] = []
-    scanned = 0
-    for count, term in sorted(zip(counts, terms, strict=True), key=lambda it: it[0]):
-        scanned += count
-        if count and (scanned <= _SCAN_BUDGET or not chosen):
-            chosen.append(term.match)
-    return " OR ".join(chosen)
 
 
 # All of them ----------------------------------------------------------------------------------

@@ -358,7 +358,7 @@ def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
     best = max(
         (
             sum(weight for weight, count in zip(weights, it.counts, strict=True) if count)
-            + of_date * _nearness(it, query)
+            + of_date * (1.0 if _says_date(it, query) else _nearness(it, query))
             for it in candidates
             if query.spans or any(it.counts)
         ),
@@ -366,6 +366,11 @@ def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
     )
     whole = sum(sorted([*weights, of_date], reverse=True)[:_COVERED_WORDS])
     return min(1.0, best / whole) if whole else 0.0
+
+
+def _says_date(candidate: Candidate, query: Query) -> bool:
+    """Tell whether the words of the date stand in a memory: "June" may be somebody's name."""
+    return bool(query.dated) and all(candidate.counts[place] for place in query.dated)
 
 
 def _nearness(candidate: Candidate, query: Query) -> float:

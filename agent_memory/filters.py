@@ -36,6 +36,10 @@ class Condition:
         """Tell whether no archived memory can meet it."""
         return NOT_ARCHIVED.sql in self.sql
 
+    def and_also(self, other: Condition) -> Condition:
+        """Return the condition that both hold."""
+        return _joined([self, other], " AND ", empty=EVERYTHING)
+
     def of_archived(self, *, archived: bool) -> Condition:
         """Return the condition that this one holds and the memory is archived, or is not."""
         only = Condition("m.archived = 1") if archived else NOT_ARCHIVED

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent_memory.connection import Database
+from agent_memory.connection import Database, Row
+from agent_memory.filters import Condition
 from agent_memory.validation import to_json
 from agent_memory.wording import exact_form, near_form
 
 _PAGE: Final = 1_000
-_COLUMNS: Final = "m.seq, m.id, m.content, m.user_id, m.run_id, m.category, m.tags, r.recalled_at"
+# Texts are read as bytes: another program can store one that is not UTF-8, and no store of the
+# same fact may fail because of it.
+_COLUMNS: Final = """m.seq, CAST(m.id AS BLOB), CAST(m.content AS BLOB), CAST(m.user_id AS BLOB),
+  CAST(m.run_id AS BLOB), CAST(m.category AS BLOB), CAST(m.tags AS BLOB),
+  CAST(m.timestamp AS BLOB), r.recalled_at"""
 _SELECT_SAME: Final = f"""
 SELECT {_COLUMNS} FROM fingerprints AS f
 JOIN memories AS m ON m.seq = f.seq LEFT JOIN recalls AS r ON r.seq = f.seq
-WHERE f.fingerprint = ? AND m.archived = 0 ORDER BY f.seq LIMIT ?"""
+WHERE f.fingerprint = ? AND m.archived = 0
+ORDER BY r.recalled_at IS NULL, f.seq LIMIT ?"""
 _SELECT_THOSE: Final = f"""
 SELECT {_COLUMNS} FROM memories AS m LEFT JOIN recalls AS r ON r.seq = m.seq
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.archived = 0 ORDER BY m.seq"""
 _SELECT_OF_ROWS: Final = """
 SELECT m.seq, f.fingerprint, CASE WHEN f.fingerprint IS NULL THEN CAST(m.content AS BLOB) END,
-  m.user_id, m.run_id
+  CAST(m.user_id AS BLOB), CAST(m.run_id AS BLOB)
 FROM memories AS m LEFT JOIN fingerprints AS f USING (seq)
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
-# As bytes: another program can store a text that is not UTF-8.
 _SELECT_MISSING: Final = """
-SELECT m.seq, CAST(m.content AS BLOB), m.user_id, m.run_id
+SELECT m.seq, CAST(m.content AS BLOB), CAST(m.user_id AS BLOB), CAST(m.run_id AS BLOB)
 FROM fingerprints AS f JOIN memories AS m USING (seq)
 WHERE f.fingerprint IS NULL AND f.seq > ? ORDER BY f.seq LIMIT ?"""
 _SELECT_REPEATED: Final = """
@@ -40,7 +45,8 @@ GROUP BY f.fingerprint HAVING count(*) > 1 ORDER BY min(f.seq)"""
 class Same:
     """A memory that may say the same; ``tags`` are JSON.
 
-    ``recalled_at`` is when it was last given out, if that is known.
+    ``timestamp`` is when it was learned, ``recalled_at`` when it was last given out, if that is
+    known.
     """
 
     seq: int
@@ -50,6 +56,7 @@ class Same:
     run_id: str | None
     category: str
     tags: str
+    timestamp: str
     recalled_at: str | None
 
 
@@ -64,8 +71,32 @@ def fingerprint_of(content: str, user_id: str | None, run_id: str | None) -> int
     return int.from_bytes(digest, "big", signed=True)
 
 
-def _fingerprint_of_stored(content: bytes, user_id: str | None, run_id: str | None) -> int:
-    return fingerprint_of(content.decode(errors="backslashreplace"), user_id, run_id)
+def _fingerprint_of_stored(content: bytes, user_id: bytes | None, run_id: bytes | None) -> int:
+    return fingerprint_of(decoded(content), _decoded(user_id), _decoded(run_id))
+
+
+def decoded(text: bytes) -> str:
+    """Return a stored text; of one that is not UTF-8, the wrong bytes as escapes."""
+    return text.decode(errors="backslashreplace")
+
+
+def _decoded(text: bytes | None) -> str | None:
+    return None if text is None else decoded(text)
+
+
+def _same(row: Row) -> Same:
+    seq, memory_id, content, user_id, run_id, category, tags, timestamp, recalled_at = row
+    return Same(
+        seq=seq,
+        memory_id=decoded(memory_id),
+        content=decoded(content),
+        user_id=_decoded(user_id),
+        run_id=_decoded(run_id),
+        category=decoded(category),
+        tags=decoded(tags),
+        timestamp=decoded(timestamp),
+        recalled_at=recalled_at,
+    )
 
 
 def put(database: Database, fingerprints: Iterable[tuple[int, int]]) -> None:
@@ -101,8 +132,12 @@ def complete_page(database: Database) -> None:
 
 
 def same(database: Database, fingerprint: int, *, limit: int) -> list[Same]:
-    """Return the memories that have a fingerprint and are not archived, oldest first."""
-    return [Same(*row) for row in database.rows(_SELECT_SAME, (fingerprint, limit))]
+    """Return the memories that have a fingerprint and are not archived, oldest first.
+
+    Where there are more than ``limit``, those that were recalled come before older ones.
+    """
+    rows = database.rows(_SELECT_SAME, (fingerprint, limit))
+    return sorted(map(_same, rows), key=lambda it: it.seq)
 
 
 def of_rows(database: Database, seqs: Sequence[int]) -> dict[int, int]:
@@ -113,9 +148,19 @@ def of_rows(database: Database, seqs: Sequence[int]) -> dict[int, int]:
     }
 
 
+def no_repeat_of(kept: Mapping[int, int]) -> Condition:
+    """Return the condition that a memory does not repeat one of these, rows with fingerprints."""
+    return Condition(
+        "m.seq NOT IN (SELECT seq FROM fingerprints"
+        " WHERE fingerprint IN (SELECT value FROM json_each(?))"
+        " AND seq NOT IN (SELECT value FROM json_each(?)))",
+        (to_json(list(kept.values())), to_json(list(kept))),
+    )
+
+
 def those(database: Database, seqs: Sequence[int]) -> list[Same]:
     """Return the memories of these rows that are not archived, oldest first."""
-    return [Same(*row) for row in database.rows(_SELECT_THOSE, (to_json(list(seqs)),))]
+    return [_same(row) for row in database.rows(_SELECT_THOSE, (to_json(list(seqs)),))]
 
 
 def same_without(database: Database, fingerprint: int) -> Iterator[int]:

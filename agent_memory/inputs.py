@@ -13,14 +13,13 @@ from pydantic import ValidationError as PydanticValidationError
 from agent_memory.embedders import EmbedderSpec, refuse_unknown
 from agent_memory.errors import ValidationError
 from agent_memory.models.config import MemoryToolConfig
-from agent_memory.models.duplicate import DuplicatePolicy
+from agent_memory.models.duplicate import DuplicatePolicy, is_decision
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.models.search import SearchFilters
 from agent_memory.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 from agent_memory.times import parse_end, parse_time, to_utc
 from agent_memory.validation import clean_label
-from agent_memory.vocabulary import OnDuplicate
 
 Model = TypeVar("Model", bound=Record)
 Clock = Callable[[], datetime]
@@ -66,8 +65,8 @@ def validated_fields(
 
 def made_memories(
     items: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any], int], Memory]
-) -> tuple[list[Memory], frozenset[str], frozenset[str]]:
-    """Make a memory of each item; return them, the ids that were made up, and those without a time.
+) -> tuple[list[Memory], frozenset[str], list[frozenset[str]]]:
+    """Make a memory of each item; return them, the ids that were made up, and what each item gives.
 
     Raises ``ValidationError`` that lists all that are wrong, by their place.
     """
@@ -75,7 +74,7 @@ def made_memories(
         raise ValidationError.of("items", "must be a list of mappings", items)
     memories: list[Memory] = []
     made_up: set[str] = set()
-    undated: set[str] = set()
+    given: list[frozenset[str]] = []
     errors: list[ValidationError] = []
     for place, item in enumerate(items):
         try:
@@ -86,20 +85,19 @@ def made_memories(
         memories.append(memory)
         if item.get("id") is None:
             made_up.add(memory.id)
-        if item.get("timestamp") is None:
-            undated.add(memory.id)
+        given.append(frozenset(name for name, value in item.items() if value is not None))
     if errors:
         raise ValidationError(
             f"nothing was stored: {len(errors)} of {len(errors) + len(memories)} memories are"
             f" wrong; the first: {errors[0]}",
             [fault for error in errors for fault in error.errors()],
         )
-    return memories, frozenset(made_up), frozenset(undated)
+    return memories, frozenset(made_up), given
 
 
 def duplicate_policy(value: DuplicatePolicy | None) -> DuplicatePolicy | None:
     """Return what is to be done with duplicates, or raise ``ValidationError``."""
-    if value is None or callable(value) or value in list(OnDuplicate):
+    if value is None or callable(value) or is_decision(value):
         return value
     raise ValidationError.of("on_duplicate", "must be keep, merge, refuse or a function", value)
 

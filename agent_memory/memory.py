@@ -32,7 +32,6 @@ from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.ranking import Rates
 from agent_memory.rebuild import rebuild
 from agent_memory.vocabulary import MAX_SEARCH_LIMIT
-from agent_memory.wording import one_line
 
 
 class AgentMemory(OpenMemory):
@@ -92,10 +91,19 @@ class AgentMemory(OpenMemory):
         ``on_duplicate`` says what is done when a memory about the same user, of the same run, says
         the same in the same words (``Duplicate``): ``keep`` stores both, ``merge`` gives the one
         that is there the new tags and metadata, and the higher importance, and returns its id,
-        ``refuse`` raises ``DuplicateMemory``. A function is told of it, and of similar memories,
-        and returns one of the three words (which counts for duplicates alone); it must not use this
-        memory. Unless it is given, the setting in the file decides, else all are kept but echoes:
-        what a search or ``context`` gave out within the hour is merged.
+        ``refuse`` raises ``DuplicateMemory``. What ``merge`` does not take over (another category,
+        time or id, another value of the same metadata key) is named in ``Duplicate.left_out`` and
+        in the log. A function is told of it, and of similar memories, and returns one of the three
+        words (which counts for duplicates alone) or ``None``; it must not use this memory, and what
+        it raises comes out as it is, with nothing stored.
+
+        Unless it is given, the setting in the file decides; with an ``id`` or a ``timestamp`` that
+        never merges. Without a setting all are kept but echoes: what a search or ``context`` gave
+        out within the hour is merged. So an event that happens again within the hour after it was
+        recalled, and is reported in the same words, is taken for an echo: give its ``timestamp``,
+        or ``on_duplicate="keep"``. No echo is what has an ``id`` or a ``timestamp``, says more than
+        the memory that is there (another category, importance or value of metadata), or takes back
+        a newer memory that says something similar.
 
         Raises ``ValidationError`` for a value that cannot be taken, or an id that has another
         content; ``StorageError`` when the file cannot be written.
@@ -117,11 +125,10 @@ class AgentMemory(OpenMemory):
         }
         fields = {name: value for name, value in given.items() if value is not None}
         memory = self._memory({**fields, "content": content})
-        own = frozenset({memory.id})
         (memory_id,) = self._store.add(
             [memory],
-            made_up=own if id is None else frozenset(),
-            undated=own if timestamp is None else frozenset(),
+            made_up=frozenset({memory.id}) if id is None else frozenset(),
+            given=[frozenset(fields)],
             is_list=False,
             on_duplicate=inputs.duplicate_policy(on_duplicate),
         )
@@ -142,13 +149,13 @@ class AgentMemory(OpenMemory):
         is stored. ``on_duplicate`` is as in ``store``, among the items as well, but of similar ones
         it is not told. ``progress`` is called now and then with how many are done, of how many.
         """
-        memories, made_up, undated = inputs.made_memories(
+        memories, made_up, names = inputs.made_memories(
             items, lambda item, place: self._memory(item, at=(place,))
         )
         ids = self._store.add(
             memories,
             made_up=made_up,
-            undated=undated,
+            given=names,
             on_duplicate=inputs.duplicate_policy(on_duplicate),
             progress=progress,
         )
@@ -337,8 +344,8 @@ class AgentMemory(OpenMemory):
         budget = chosen.token_budget if token_budget is None else token_budget
         inputs.whole_number("token_budget", budget, lowest=0)
         memories = self._store.scratchpad()
-        text = render_context(memories, chosen, budget)
-        self._store.note_recalls([it.id for it in memories if one_line(it.content) in text])
+        text, shown = render_context(memories, chosen, budget)
+        self._store.note_recalls([memory.id for memory in shown])
         return text
 
     # Meaning ----------------------------------------------------------------------------------

@@ -71,21 +71,34 @@ class Nearest:
 
 
 class Middles:
-    """The middles of the models' vectors in one file, as they were told last."""
+    """The middles of the models' vectors in one file, as they were told last.
+
+    Each is told from the rows up to a bound that grows with the file by an eighth or less, so that
+    processes that opened the file at different times tell the same.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Middle | None] = {}
+        self._known: dict[tuple[EmbeddingModel, int], Middle | None] = {}
 
     def see(self, database: Database, query: QueryVector) -> QueryVector:
         """See a query from the middle of the vectors that it meets."""
-        # Told anew whenever there are twice as many vectors.
-        key = (query.model.model_id, vectors.last_id(database).bit_length())
+        bound = _rounded(records.last_seq(database))
+        key = (query.model, bound)
         if key not in self._known:
-            last_seq = records.last_seq(database)
-            found = vectors.spread(database, query.model, last_seq=last_seq, size=_SAMPLE)
-            self._known = {key: middle_of(found, query.model.dimensions)}
-        middle = self._known[key]
+            found = vectors.spread(database, query.model, last_seq=bound, size=_SAMPLE)
+            # Each once: among many copies of one text, that would be what all have in common.
+            middle = middle_of(dict.fromkeys(found), query.model.dimensions)
+            if len(found) >= min(bound, _SAMPLE) or vectors.is_queue_empty(database):
+                self._known = {key: middle}  # else vectors are still to come
+        else:
+            middle = self._known[key]
         return query if middle is None else replace(query, seen=centred(query.data, middle))
+
+
+def _rounded(number: int) -> int:
+    """Round a number down to its four highest bits."""
+    dropped = max(0, number.bit_length() - 4)
+    return number >> dropped << dropped
 
 
 def nearest(database: Database, query: QueryVector, condition: Condition) -> Nearest:

@@ -19,9 +19,12 @@ INSERT INTO recalls (seq, recalled_at) SELECT seq, ? FROM memories WHERE seq = ?
 ON CONFLICT (seq) DO UPDATE SET recalled_at = max(recalled_at, excluded.recalled_at)"""
 
 
-def since(now: datetime) -> str:
-    """Return the moment from which on what was given out counts."""
-    return format_time(shifted(now, -RECALL_WINDOW))
+def span(now: datetime) -> tuple[str, str]:
+    """Return the first and the last moment at which what was given out counts.
+
+    A later one was written before the clock was set back: nothing is known of its age.
+    """
+    return format_time(shifted(now, -RECALL_WINDOW)), format_time(now)
 
 
 def rows_of(database: Database, memory_ids: Sequence[str]) -> list[int]:
@@ -33,11 +36,11 @@ def rows_of(database: Database, memory_ids: Sequence[str]) -> list[int]:
 def record(database: Database, recalled: Mapping[int, str], now: datetime) -> None:
     """Write down when rows were given out, and forget what was long ago."""
     if recalled:
-        database.run("DELETE FROM recalls WHERE recalled_at < ?", (since(now),))
+        database.run("DELETE FROM recalls WHERE recalled_at NOT BETWEEN ? AND ?", span(now))
         database.run_many(_RECORD, ((moment, seq) for seq, moment in recalled.items()))
 
 
 def are_any(database: Database, now: datetime) -> bool:
     """Tell whether anything was given out of late."""
-    sql = "SELECT 1 FROM recalls WHERE recalled_at >= ? LIMIT 1"
-    return database.row(sql, (since(now),)) is not None
+    sql = "SELECT 1 FROM recalls WHERE recalled_at BETWEEN ? AND ? LIMIT 1"
+    return database.row(sql, span(now)) is not None

@@ -42,21 +42,30 @@ FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?)) AND {conditio
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
-_SELECT_AROUND: Final = """
-SELECT m.seq,
-  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
-     AND (timestamp, seq) < (m.timestamp, m.seq)
-   ORDER BY timestamp DESC, seq DESC LIMIT 1 OFFSET 1),
-  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
-     AND (timestamp, seq) < (m.timestamp, m.seq)
-   ORDER BY timestamp DESC, seq DESC LIMIT 1),
-  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
-     AND (timestamp, seq) > (m.timestamp, m.seq)
-   ORDER BY timestamp, seq LIMIT 1),
-  (SELECT seq FROM memories WHERE created_by_session = m.created_by_session
-     AND (timestamp, seq) > (m.timestamp, m.seq)
-   ORDER BY timestamp, seq LIMIT 1 OFFSET 1)
-FROM memories AS m
+# Two looks into the index a side. A comparison of (timestamp, seq) looks up the timestamp alone: in
+# an import that has one date for 25,000 memories a search then took 0.4 s.
+_SELECT_SIDE: Final = """
+  (SELECT seq FROM (
+     SELECT * FROM (SELECT timestamp, seq FROM memories
+       WHERE created_by_session = m.created_by_session
+         AND timestamp = m.timestamp AND seq {than} m.seq
+       ORDER BY seq {order} LIMIT 2)
+     UNION ALL
+     SELECT * FROM (SELECT timestamp, seq FROM memories
+       WHERE created_by_session = m.created_by_session AND timestamp {than} m.timestamp
+       ORDER BY timestamp {order}, seq {order} LIMIT 2))
+   ORDER BY timestamp {order}, seq {order} LIMIT 1 OFFSET {skipped})"""
+_SIDES: Final = ", ".join(
+    _SELECT_SIDE.format(than=than, order=order, skipped=skipped)
+    for than, order, skipped in (
+        ("<", "DESC", 1),
+        ("<", "DESC", 0),
+        (">", "ASC", 0),
+        (">", "ASC", 1),
+    )
+)  # fmt: skip
+_SELECT_AROUND: Final = f"""
+SELECT m.seq, {_SIDES} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
 _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = access_count + ?,

@@ -98,24 +98,32 @@ def find(database: Database, request: Request, middles: Middles) -> Findings:
         degraded=[*stale, *gathered.degraded],
     )
     if found.order and found.strength < ranking.STRENGTH_FLOOR:
-        return _below_floor(result, found, request)
-    least_similarity = request.threshold or 0.0
-    similar = [hit for hit in found.order if hit.similarity >= least_similarity]
-    hits, repeats = _without_repeats(database, similar, limit=request.limit)
+        return _below_floor(database, terms, request, result, found)
+    hits, repeats = _without_repeats(database, found, request)
+    if repeats and len(hits) < request.limit:
+        # The candidates may have been copies of a few: others are looked for without them.
+        kept = fingerprints.of_rows(database, [hit.seq for hit in hits])
+        others = request.condition.and_also(fingerprints.no_repeat_of(kept))
+        found = _ranked(database, terms, replace(request, condition=others)).ranking
+        hits, more = _without_repeats(database, found, request)
+        repeats = {hit.seq: [*repeats.get(hit.seq, []), *more.get(hit.seq, [])] for hit in hits}
     result = replace(result, hits=hits, repeats=repeats)
     if len(hits) >= request.limit:
         return result
-    if len(found.order) > len(similar):
-        return _below_threshold(result, found, least_similarity)
+    threshold = request.threshold or 0.0
+    if any(hit.similarity < threshold and hit.matches for hit in found.order):
+        return _below_threshold(result, found, threshold)
     return _explained(database, terms, request, result)
 
 
 def _without_repeats(
-    database: Database, order: Sequence[Ranked], *, limit: int
+    database: Database, found: Ranking, request: Request
 ) -> tuple[list[Ranked], dict[int, list[int]]]:
     """Return the first hits that say different things, and what repeats each of them, by row."""
     first: dict[int, Ranked] = {}
     repeats: dict[int, list[int]] = {}
+    limit, threshold = request.limit, request.threshold or 0.0
+    order = [hit for hit in found.order if hit.similarity >= threshold]
     step = max(limit, REPEATS_SOUGHT)
     for start in range(0, len(order), step):
         page = order[start : start + step]
@@ -130,8 +138,21 @@ def _without_repeats(
     return hits, {hit.seq: repeats[hit.seq] for hit in hits if hit.seq in repeats}
 
 
-def _below_floor(result: Findings, found: Ranking, request: Request) -> Findings:
-    """Say that the best of what was found says too little of what was asked for."""
+def _below_floor(
+    database: Database,
+    terms: Sequence[keyword.Term],
+    request: Request,
+    result: Findings,
+    found: Ranking,
+) -> Findings:
+    """Say that the best of what was found says too little of what was asked for.
+
+    Unless the filters left out what says enough.
+    """
+    if request.condition.is_narrowing:
+        explained = _explained(database, terms, request, result)
+        if explained.reason == "filtered_out":
+            return explained
     floor = f"{ranking.STRENGTH_FLOOR:.0%}"
     asked = "the query's words, weighed by rarity"
     if request.meaning is not None:
@@ -149,7 +170,7 @@ def _below_floor(result: Findings, found: Ranking, request: Request) -> Findings
 
 def _below_threshold(result: Findings, found: Ranking, threshold: float) -> Findings:
     """Say that the caller's threshold cut hits off."""
-    cut = [hit for hit in found.order if hit.similarity < threshold]
+    cut = [hit for hit in found.order if hit.similarity < threshold and hit.matches]
     return replace(
         result,
         reason="few_matches" if result.hits else "below_similarity_threshold",
@@ -168,7 +189,10 @@ def _explained(
     if request.condition.is_narrowing or not result.hits:
         anything = _ranked(database, terms, replace(request, condition=request.scope)).ranking
         kept = set(result.seqs())
-        left_out = [hit for hit in anything.order if hit.matches and hit.seq not in kept]
+        is_answer = anything.strength >= ranking.STRENGTH_FLOOR
+        left_out = [
+            hit for hit in anything.order if is_answer and hit.matches and hit.seq not in kept
+        ]
         if left_out:
             why = "is left out by the filters" if request.condition.is_narrowing else "is archived"
             return replace(
@@ -178,7 +202,7 @@ def _explained(
                 near=[(hit, why) for hit in left_out[:NEAR_MISSES]],
             )
     if result.hits:
-        words = f"only {len(result.hits)} memories match, or stand beside one that does"
+        words = f"no more than {len(result.hits)} that match, or stand beside one that does"
         return replace(result, reason="few_matches", explanation=words)
     if database.row("SELECT 1 FROM memories LIMIT 1") is None:
         words = "this agent has no memories yet"
@@ -186,6 +210,8 @@ def _explained(
     sought = ", ".join(term.written for term in terms[:10])
     whose = " of this user, run or agent" if request.scope.is_narrowing else ""
     words = f"no memory{whose} has any of these words or their forms: {sought}"
+    if not terms:
+        words = f"no memory{whose} means what the query does, and it has no words to look for"
     return replace(result, reason="no_match", explanation=words)
 
 

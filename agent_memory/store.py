@@ -24,7 +24,7 @@ from agent_memory import (
     scratchpad,
     vectors,
 )
-from agent_memory.adding import Adding, holds
+from agent_memory.adding import Adding, holds, unwrapped_failure
 from agent_memory.connection import Database, library_version
 from agent_memory.errors import (
     ConfigurationError,
@@ -121,7 +121,7 @@ class Store:
         memories: Sequence[Memory],
         *,
         made_up: AbstractSet[str],
-        undated: AbstractSet[str] = frozenset(),
+        given: Sequence[AbstractSet[str]] | None = None,
         is_list: bool = True,
         on_duplicate: DuplicatePolicy | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -129,20 +129,26 @@ class Store:
         """Store memories, all or none, and return the ids under which they can be found.
 
         One that is there already with the same content is kept. An id that was ``made_up`` is
-        replaced should it be taken; of these, those that are ``undated`` too may be echoes. Raises
+        replaced should it be taken. ``given`` has the names of the fields that were given of each
+        (of each all, unless it is said): what has neither an id nor a time may be an echo. Raises
         ``ValidationError`` when another id is there with another content, ``DuplicateMemory``; the
-        error has the memory's place, from 0, if ``is_list``.
+        error has the memory's place, from 0, if ``is_list``. What an ``on_duplicate`` function
+        raises comes out as it is.
         """
         marks = [fingerprint_of(it.content, it.user_id, it.run_id) for it in memories]
         self._complete_fingerprints()
-        with contextlib.ExitStack() as afterwards, self._noting.writing() as now:
+        with (
+            unwrapped_failure(),
+            contextlib.ExitStack() as afterwards,
+            self._noting.writing() as now,
+        ):
             adding = Adding(
                 self._database,
                 agent_id=self.agent_id,
                 now=now,
                 marks=marks,
                 made_up=made_up,
-                undated=undated,
+                given=given,
                 is_list=is_list,
                 on_duplicate=on_duplicate,
             )

@@ -150,11 +150,6 @@ def count(database: Database, model_id: int) -> int:
     return int(database.value(sql, (model_id,)))
 
 
-def last_id(database: Database) -> int:
-    """Return the number of the last vector, of whatever model; 0 when there is none."""
-    return int(database.value("SELECT max(embedding_id) FROM embeddings") or 0)
-
-
 def count_up_to(database: Database, model_id: int, most: int) -> int:
     """Count the vectors of a model, ``most`` at most."""
     sql = "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = ? LIMIT ?)"

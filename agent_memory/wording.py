@@ -34,6 +34,7 @@ _END_MARKS: Final = re.compile(
     r"""(?<=[^\s!$&(*,\-./:;<=>?@\[\\^_`{|~])[.,;:…。]+$"""
     r"""|(?:(?<=[^\W\d_])|(?<=["')\]]))!+[.!…]*$"""
 )
+_LEADING_MARKS: Final = re.compile(r"^[\W_]+")
 _SENTENCE_ENDS: Final = frozenset(".!?…。")
 # Where a word has one of these, its case may matter, as in passwords, paths and names in code.
 _CODE: Final = re.compile(r"[\d_/\\=<>()\[\]{}|]")
@@ -68,8 +69,9 @@ def one_line(text: str) -> str:
 def exact_form(text: str) -> str:
     """Return a text without what the same text may differ in: case, white space, the last stop.
 
-    Case is kept where it can matter: in words with a digit or a sign of code, and of a single
-    letter or an article inside a sentence ("vitamin A", "The Hague").
+    Case is kept where it can matter: in words with a digit or a sign of code, with a capital that
+    is not their first letter ("OpenAI", "BobSmith", and "US" where not all is in capitals), and of
+    a single letter or an article inside a sentence ("vitamin A", "The Hague").
     """
     words = _lowered(one_line(text if text.isascii() else _compatible(text)))
     words[-1] = _END_MARKS.sub("", words[-1])
@@ -88,13 +90,24 @@ def _lowered(line: str) -> list[str]:
     words = line.split(" ")
     # Not casefold(): it makes "Maße" (measures) the same as "Masse" (mass).
     lowered = line.lower().split(" ")
+    is_shouted = line.isupper()
     for place, word in enumerate(words):
         if word == lowered[place]:
             continue
         is_first = place == 0 or words[place - 1][-1:] in _SENTENCE_ENDS
-        if _CODE.search(word) or (not is_first and _is_name(word)):
+        if (
+            _CODE.search(word)
+            or (not is_shouted and _has_inner_capital(word))
+            or (not is_first and _is_name(word))
+        ):
             lowered[place] = word
     return lowered
+
+
+def _has_inner_capital(word: str) -> bool:
+    """Tell whether a letter after the first is a capital, in a word that is no filler."""
+    bare = _LEADING_MARKS.sub("", word)
+    return bare[1:] != bare[1:].lower() and _END_MARKS.sub("", bare).lower() not in _FILLERS
 
 
 def _is_name(word: str) -> bool:
@@ -131,6 +144,7 @@ def near_form(exact: str) -> str:
 
 
 def _is_negation(word: str) -> bool:
+    word = word.lower()  # "NOT" keeps its capitals
     return word in _NEGATIONS or word.endswith("n't")
 
 

@@ -9,9 +9,10 @@ again and again: by the words alone and with one part of the evidence more each 
 less than all, and with weights that are halved and doubled. Recall is that of ``bench.locomo``,
 without counting accesses, and before the floor below which a search returns nothing.
 
-To cross-validate, each conversation is left out in turn: of each weight the best multiple (0, a
-half, 1, 2) for the other conversations is taken, and the one left out is ranked so. Where that is
-no better than the shipped weights, these are not fitted to the conversations that they came from.
+To cross-validate, each conversation is left out in turn: of each of ``Weights`` the best multiple
+(0, a half, 1, 2) for the other conversations is taken, and the one left out is ranked so. Where
+that is no better than the shipped weights, these are not fitted to the conversations that they
+came from.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to rank: the weights, and whether by meaning, and by dates and names, too."""
+    """A way to rank: the weights, and whether by meaning too."""
 
     name: str
     weights: Weights
@@ -93,9 +94,9 @@ def _gather(
                 meaning=None if vector is None else store._middles.see(database, vector),
             ),
         )
-        seqs = [candidate.seq for candidate in gathered.candidates]
+        seqs = {candidate.seq for candidate in gathered.candidates}
         rows = database.rows("SELECT seq, id FROM memories")
-    return gathered, {seq: memory_id for seq, memory_id in rows if seq in set(seqs)}
+    return gathered, {seq: memory_id for seq, memory_id in rows if seq in seqs}
 
 
 def recall_of(questions: Sequence[Asked], variant: Variant) -> Recall:

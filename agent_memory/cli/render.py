@@ -147,6 +147,7 @@ def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
         f"  beside the best {score.relative:.2f}, which {sign} the gate {score.gate:.2f}",
         f"  similarity {similarity:.2f} = {score.relative:.2f} x strength {score.strength:.2f}",
         f"  score {final:.2f} = similarity x freshness {fresh} x access boost {boost}",
+        *(["  in a place kept for the nearest by meaning"] if score.has_kept_place else []),
     ]
 
 

@@ -151,7 +151,10 @@ def _store_lines(
             )
         except DuplicateMemory as error:
             first = error.errors()[0]
-            message = f"line {numbers[first['loc'][0]]}: {first['msg']}. Nothing was stored"
+            reason, other = first["msg"], first["ctx"]["item"]
+            if other is not None:
+                reason = f"says the same as line {numbers[other]}: leave one of them out"
+            message = f"line {numbers[first['loc'][0]]}: {reason}. Nothing was stored"
             raise DuplicateMemory(message, error.errors(), memory_id=error.memory_id) from error
     text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
     data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.told()}

@@ -266,11 +266,17 @@ def _clean_url(url: str) -> str:
         fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         fits = False
+    # Before an @, and after a ? or #, there may be secrets: such an address is not for a message.
+    shown = "" if any(mark in url for mark in "@?#") else f" {url!r:.100}"
     if url and not fits:
-        # A name and password before the @ are not for a message.
         raise ConfigurationError(
-            f"the base_url {url.rpartition('@')[2]!r:.100} is not a web address: write it like"
+            f"the base_url{shown} is not a web address: write it like"
             " http://localhost:11434/v1 (embedding_base_url, or OPENAI_BASE_URL)"
+        )
+    if "?" in url or "#" in url:  # the client would put the rest of the path behind them
+        raise ConfigurationError(
+            "the base_url has a ? or #, and no request can be made with what follows it: leave it"
+            " out (embedding_base_url, or OPENAI_BASE_URL); a key goes into embedding_api_key"
         )
     return url or _OPENAI_URL
 

@@ -31,7 +31,7 @@ class EmbedderSettings:
     """
 
     api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)  # may hold a password
     model: str | None = None
     dimensions: int | None = None
     batch_size: int | None = None
@@ -49,7 +49,14 @@ class EmbedderSettings:
 
 
 def text_setting(given: str | None, variable: str, default: str = "") -> str:
-    """Return a text: given, else from the environment, else the default. Blank is not given."""
+    """Return a text: given, else from the environment, else the default. Blank is not given.
+
+    Raises ``ConfigurationError`` for what is no text; it may hold a secret, so it is not shown.
+    """
+    if given is not None and not isinstance(given, str):
+        raise ConfigurationError(
+            f"what is given for {variable} is a {type(given).__name__}: give a text"
+        )
     return (given or "").strip() or os.environ.get(variable, "").strip() or default
 
 

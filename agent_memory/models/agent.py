@@ -34,7 +34,8 @@ class AgentConfig(Record):
     """Settings that live in the agent's file (A), and the categories that it adds to the nine.
 
     ``on_duplicate`` is what is done with a memory that is stored already, unless ``store`` says
-    otherwise; while it is not set, duplicates are kept, but for echoes of what was just recalled.
+    otherwise; while it is ``None``, duplicates are kept, but echoes of what was just recalled are
+    merged.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,7 +47,7 @@ class AgentConfig(Record):
     embedding_model: Text = "text-embedding-3-small"
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
     categories: list[Annotated[str, AfterValidator(_clean_category)]] = Field(default_factory=list)
-    on_duplicate: Literal["keep", "merge", "refuse"] = "keep"
+    on_duplicate: Literal["keep", "merge", "refuse"] | None = None
 
 
 class MigrationInfo(Record):

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator, model_valida
 
 from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
 from agent_memory.models.record import Record
-from agent_memory.validation import Text
+from agent_memory.validation import Text, clean_text
 from agent_memory.vocabulary import (
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
@@ -18,6 +18,8 @@ from agent_memory.vocabulary import (
     MAX_SEARCH_LIMIT,
     MIGRATION_BATCH_SIZE,
 )
+
+_SECRET: Final = re.compile("key|token|secret|password", re.IGNORECASE)
 
 DEFAULT_CAPTURE_PATTERNS: Final = (
     r"\b(remember|important|decided to|learned that)\b",
@@ -72,11 +74,16 @@ class MemoryToolConfig(Record):
     @model_validator(mode="before")
     @classmethod
     def hide_keys(cls, values: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
-        """Cover what may be a key first: an error shows the value, that of a mistyped name too."""
+        """Cover what may be secret first: an error shows the value, that of a mistyped name too.
+
+        An address may hold a password: one that will be refused is covered too.
+        """
         if not isinstance(values, dict):
             return values
         return {
-            name: _hidden(value) if "key" in str(name).lower() else value
+            name: _hidden(value)
+            if _SECRET.search(str(name)) or (name == "embedding_base_url" and not _is_text(value))
+            else value
             for name, value in values.items()
         }
 
@@ -87,6 +94,13 @@ class MemoryToolConfig(Record):
         if key is not None and not all("!" <= letter <= "~" for letter in key.get_secret_value()):
             raise ValueError("must be a text without spaces, of the characters that a key has")
         return key
+
+
+def _is_text(value: object) -> bool:
+    try:
+        return value is None or (isinstance(value, str) and clean_text(value) == value)
+    except ValueError:
+        return False
 
 
 def _hidden(value: object) -> SecretStr | None:

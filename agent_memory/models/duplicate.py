@@ -1,13 +1,14 @@
 """Memories that say what another one says."""
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.times import UtcDatetime
-from agent_memory.vocabulary import DuplicateGrade
+from agent_memory.vocabulary import DuplicateGrade, OnDuplicate
 
 
 class Duplicate(Record):
@@ -17,7 +18,7 @@ class Duplicate(Record):
     that was compared with it, and ``index`` its place (from 0) in ``store_many``.
     ``shared_words`` is the share of all their words that both have, 0 to 1. ``recalled_at`` is set
     when a search or ``context`` gave that memory to the agent in the last hour: the new text is its
-    echo.
+    echo. ``left_out`` names what was given with the new text and a merge would not take over.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -29,6 +30,7 @@ class Duplicate(Record):
     shared_words: float = Field(default=1.0, ge=0.0, le=1.0)
     recalled_at: UtcDatetime | None = None
     index: int | None = None
+    left_out: list[str] = Field(default_factory=list)
 
 
 class DuplicateGroup(Record):
@@ -45,3 +47,8 @@ OnDuplicateCall = Callable[[Duplicate], str | None]
 """Is told of a duplicate and says ``keep``, ``merge`` or ``refuse``; ``None`` is the default."""
 DuplicatePolicy = str | OnDuplicateCall
 """What ``on_duplicate`` may be: one of the three words, or a function that says one of them."""
+
+
+def is_decision(value: object) -> TypeGuard[str]:
+    """Tell whether a value is one of the three words."""
+    return isinstance(value, str) and value in list(OnDuplicate)

@@ -61,7 +61,9 @@ class ScoreExplanation(Record):
     ``relative`` is the evidence beside that of the best hit, squared: this must reach ``gate``.
     Times ``strength``, how much of the query the best memory has at all, it is the ``similarity``;
     times ``freshness`` and ``access_boost`` (A), the ``relevance_score``. ``cosine`` is that of its
-    vector and the query's, seen from the middle of all vectors.
+    vector and the query's, seen from the middle of all vectors. ``has_kept_place`` tells that it
+    stands where it does by its meaning alone: where no memory has half of the query's words, every
+    fourth place is kept for that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,6 +84,7 @@ class ScoreExplanation(Record):
     freshness: float
     access_boost: float
     gate: float
+    has_kept_place: bool
 
 
 class MemorySearchResult(Record):

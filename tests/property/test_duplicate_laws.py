@@ -78,7 +78,10 @@ def test_another_number_is_no_duplicate(words: list[str], one: int, other: int) 
 def test_case_space_and_the_last_stop_make_no_difference(
     words: list[str], data: st.DataObject
 ) -> None:
-    written = [data.draw(st.sampled_from([w, w.capitalize(), w.upper()])) for w in words]
+    if data.draw(st.booleans()):  # a single word in capitals may be a name
+        written = [word.upper() for word in words]
+    else:
+        written = [data.draw(st.sampled_from([w, w.capitalize()])) for w in words]
     spaces = data.draw(st.sampled_from([" ", "  ", "\n", "\t", " \r\n", "\u3000"]))
     stop = data.draw(st.sampled_from(["", ".", "!", "…", " "]))
     assert grade_of(say(words), spaces.join(written) + stop) is DuplicateGrade.EXACT

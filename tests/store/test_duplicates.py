@@ -35,12 +35,13 @@ def grade(memory: AgentMemory, one: str, other: str) -> str | None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (FACT, "use postgresql  for\nnew projects."),
+        (FACT, "use PostgreSQL  for\nnew projects."),
         (FACT, FACT),
-        ("\uff35\uff53\uff45 SQL", "use sql"),  # full-width letters
+        ("\uff35\uff53\uff45 SQL", "use SQL"),  # full-width letters
         ("我喜欢茶", "我喜欢茶。"),
         ("🎉🎉", " 🎉🎉"),
         ("the and of", "The and of"),
+        ("DO NOT DEPLOY TO THE US", "do not deploy to the us"),
         ("Use C#.", "Use C#"),
         ("don’t deploy", "don't deploy"),  # noqa: RUF001
         ("x" * 10_000, "X" * 10_000),
@@ -86,6 +87,11 @@ def test_the_same_words_are_a_near_duplicate(memory: AgentMemory, one: str, othe
         ("take vitamin A daily", "take vitamin daily"),
         ("He moved to The Hague", "He moved to Hague"),
         ("No, more tests", "No more tests"),
+        ("The service uses Openai models", "The service uses OpenAI models"),
+        ("her account is bobsmith", "her account is BobSmith"),
+        ("OpenAI is down", "Openai is down"),
+        ("ship to us only", "ship to US only"),
+        ("call getname first", "call getName first"),
         ("is not very important", "is not important"),
         ("y = (a + b) * c", "y = a + (b * c)"),
         ("in Maßen trinken", "in Massen trinken"),

@@ -22,7 +22,7 @@ def recall(memory: AgentMemory, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["context", "search"])
 @pytest.mark.parametrize(
-    "echo", [FACT, "use postgresql for new projects.", "For new projects, use PostgreSQL"]
+    "echo", [FACT, "use PostgreSQL  for new projects.", "For new projects, use PostgreSQL"]
 )
 def test_what_was_recalled_is_not_stored_as_new(memory: AgentMemory, how: str, echo: str) -> None:
     there = memory.store(FACT, tags=["db"])
@@ -167,6 +167,10 @@ def test_the_whole_context_is_an_echo_of_its_first_memory(filled: AgentMemory) -
         f"- {FACT} (for now)",
         f"{FACT}: no",
         f"- [2026-01-30] Preference: {FACT} 17 (db, sql)",
+        f"- [2025-12-01] Preference: {FACT} (db, sql)",
+        f"[2025-12-01] {FACT}",
+        f"## Recent Memories (now with MySQL)\n- {FACT}",
+        f"These notes were recalled from storage. Not so: MySQL.\n- {FACT}",
         "## Recent Memories (1 entry, ~9 tokens)",
     ],
 )
@@ -175,11 +179,125 @@ def test_a_text_that_says_anything_new_is_stored(filled: AgentMemory, text: str)
     assert filled.count() == 4
 
 
-def test_what_is_said_of_several_echoes_is_given_to_none(filled: AgentMemory) -> None:
-    before = filled.get("fact")
+@pytest.mark.parametrize(
+    "given",
+    [{"tags": ["x"]}, {"importance": "high"}, {"metadata": {"a": 1}}, {"category": "note"}],
+)
+def test_what_is_said_of_several_lines_is_not_lost(
+    filled: AgentMemory, given: dict[str, Any]
+) -> None:
     text = f"- {FACT}\n- Warning: the disk (the old one) is full (again)"
-    assert filled.store(text, tags=["new"], importance="high") == "fact"
-    assert filled.get("fact") == before
+    new = filled.get(filled.store(text, **given))
+    assert new is not None
+    assert new.content == text
+    assert filled.count() == 4
+
+
+def test_a_minus_sign_is_no_bullet(memory: AgentMemory) -> None:
+    there = memory.store("5 degrees is the setpoint")
+    line = next(line for line in memory.context().splitlines() if "5 degrees" in line)
+    assert memory.store(line) == there
+    assert memory.store("- 5 degrees is the setpoint") != there
+
+
+def test_a_date_may_belong_to_the_text(memory: AgentMemory) -> None:
+    there = memory.store("[2025-12-01] Deploy of the shop")
+    line = next(line for line in memory.context().splitlines() if "Deploy" in line)
+    assert memory.store(line) == memory.store("- [2025-12-01] Deploy of the shop") == there
+
+
+# What is more than an echo ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "correction"),
+    [
+        ("Standup of the team is at 9:30", "Standup of the team is at 10:00"),
+        ("Use MySQL", "Use SQLite"),
+        ("User lives in Bonn", "User lives in Cologne now"),
+    ],
+)
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_correction_may_be_taken_back(
+    memory: AgentMemory, first: str, correction: str, is_list: bool
+) -> None:
+    there = memory.store(first)
+    assert memory.search(first).results
+    memory.store(correction)
+    assert memory.duplicates(first)[0].recalled_at is None
+    again = memory.store_many([{"content": first}])[0] if is_list else memory.store(first)
+    assert again != there
+    assert memory.search(first).results
+    assert memory.store(f"{first}.") in (there, again)  # nothing newer says otherwise
+
+
+def test_a_rendered_entry_may_take_a_correction_back(memory: AgentMemory) -> None:
+    there = memory.store("Standup of the team is at 9:30")
+    line = next(line for line in memory.context().splitlines() if "9:30" in line)
+    memory.store("Standup of the team is at 10:00")
+    assert memory.store(line) != there
+
+
+def test_an_older_or_another_users_memory_corrects_nothing(memory: AgentMemory) -> None:
+    memory.store("Standup of the team is at 10:00")
+    there = memory.store("Standup of the team is at 9:30")
+    memory.store("Standup of the team is at 11:00", user_id="ann")
+    memory.context()
+    assert memory.store("Standup of the team is at 9:30") == there
+
+
+@pytest.mark.parametrize("wrap", ["{}", "- {}"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"category": "decision"},
+        {"importance": "high"},
+        {"metadata": {"by": "bea"}},
+        {"kind": "core"},
+        {"tags": [f"t{n}" for n in range(20)]},
+    ],
+)
+def test_what_was_given_beyond_the_echo_is_not_lost(
+    memory: AgentMemory, given: dict[str, Any], wrap: str
+) -> None:
+    there = memory.store(FACT, metadata={"by": "ann"}, tags=["db"])
+    recall(memory, "context")
+    assert memory.store(wrap.format(FACT), **given) != there
+    (listed,) = memory.store_many([{"content": wrap.format(FACT), **given, "user_id": None}])
+    assert listed != there
+
+
+def test_what_an_echo_can_take_over_makes_it_no_less_of_one(memory: AgentMemory) -> None:
+    there = memory.store(FACT, metadata={"by": "ann"}, tags=["db"])
+    recall(memory, "context")
+    new = {"category": "note", "importance": "medium", "metadata": {"why": "joins"}}
+    assert memory.store(FACT, tags=["sql"], **new) == there  # type: ignore[arg-type]
+    found = memory.get(there)
+    assert found is not None
+    assert (found.tags, found.metadata) == (["db", "sql"], {"by": "ann", "why": "joins"})
+
+
+def test_a_context_notes_what_it_showed_alone(memory: AgentMemory) -> None:
+    short = memory.store("tea", category="task")
+    long = memory.store("The team drinks tea at four o'clock")
+    assert "drinks tea" in memory.context(config={"exclude_categories": ["task"]})
+    assert memory.store("tea") != short
+    assert memory.store("The team drinks tea at four o'clock") == long
+
+
+def test_what_was_recalled_in_the_future_is_no_echo(memory: AgentMemory, clock: Any) -> None:
+    there = memory.store(FACT)
+    recall(memory, "search")
+    memory.info()
+    clock.forward(minutes=-5)
+    assert memory.store(FACT) != there
+
+
+def test_of_very_many_that_say_the_same_the_recalled_one_is_found(memory: AgentMemory) -> None:
+    memory.store_many([{"content": FACT}] * 120)
+    there = memory.store(FACT, category="decision", on_duplicate="keep")
+    assert len(memory.search("PostgreSQL", filters={"category": ["decision"]}, limit=1)) == 1
+    assert memory.store(FACT) == there
 
 
 # Other processes ----------------------------------------------------------------------------------

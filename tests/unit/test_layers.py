@@ -31,7 +31,7 @@ NAMED_PARTS = ours(
 PURE = ours("ranking", "evidence", "dates", "centering", "quantization", "wording")
 COMPOSERS = ours(
     *"""store noting vector_store retrieval candidates nearest answers checking vector_checks
-    schema duplicates adding""".split()
+    schema duplicates similarity merging refusing adding""".split()
 )
 WRITERS = ours("store", "noting", "vector_store", "checking", "schema")
 EDGES = ("cli", "interchange", "integrations", "extraction")

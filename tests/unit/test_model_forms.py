@@ -151,7 +151,7 @@ def test_the_example_of_an_agents_metadata_comes_back_as_it_was() -> None:
     config = written["config"]
     assert config.pop("categories") == []
     assert config.pop("migration_strategy") == "background"
-    assert config.pop("on_duplicate") == "keep"
+    assert config.pop("on_duplicate") is None
     assert written == METADATA
     assert list(written) == list(METADATA)
 
