@@ -100,8 +100,8 @@ def find(database: Database, request: Request, middles: Middles) -> Findings:
     if found.order and found.strength < ranking.STRENGTH_FLOOR:
         return _below_floor(database, terms, request, result, found)
     hits, repeats = _without_repeats(database, found, request)
-    if repeats and len(hits) < request.limit:
-        # The candidates may have been copies of a few: others are looked for without them.
+    if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
+        # So many candidates were copies of a few: others are looked for without them.
         kept = fingerprints.of_rows(database, [hit.seq for hit in hits])
         others = request.condition.and_also(fingerprints.no_repeat_of(kept))
         found = _ranked(database, terms, replace(request, condition=others)).ranking
