@@ -26,9 +26,9 @@ MATCHING: Final = 256
 """Memories that are ranked for their words: the best by FTS5's measure."""
 DATED: Final = 50
 """The same for being of a time that is asked for: the newest."""
-SURROUNDED: Final = 80
+SURROUNDED: Final = 64
 """The best by words, whose neighbours become candidates too."""
-SURROUNDED_BY_MEANING: Final = 30
+SURROUNDED_BY_MEANING: Final = 24
 """The same of those whose vectors are nearest."""
 _WORDS: Final = re.compile(r"\w+")
 
