@@ -80,6 +80,17 @@ class DuplicateMemory(ValidationError):
         self.memory_id = memory_id
 
 
+class RejectedContent(ValidationError):
+    """The memory holds a value that was rejected: see ``AgentMemory.reject``. Nothing was stored.
+
+    Neither the message nor ``errors()`` has the value.
+    """
+
+
+class LimitReached(ValidationError):
+    """A hard limit of the agent's retention policy would be passed. Nothing was stored."""
+
+
 class MissingAgentIdentity(AgentMemoryError):
     """Nobody said which agent's memory is meant."""
 

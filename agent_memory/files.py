@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, Final
 
 from agent_memory import forking
-from agent_memory.errors import StorageLocked, StorageUnavailable
+from agent_memory.errors import (
+    StorageError,
+    StorageFull,
+    StorageLocked,
+    StorageUnavailable,
+    ValidationError,
+)
+
+MAX_FILE_BYTES: Final = 2 * 10**9
+"""The longest file that is read: what is longer was not meant."""
 
 
 def create_private_file(path: Path) -> None:
@@ -59,6 +71,68 @@ def sync_to_disk(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def written_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Open a new private file that takes the place of ``path`` when the body ends without an error.
+
+    It is made beside ``path``, mode 0600, and moved there when it is whole and on the disk: what
+    stands there before stays until then. A symbolic link there is replaced, never followed. Raises
+    ``StorageFull`` when the disk is, ``StorageUnavailable`` when the file cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open(unfinished, "xb", 2**20, opener=_open_private) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+        sync_to_disk(path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+
+
+def _unwritable(path: Path, error: OSError) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(f"{path} does not fit: free space on its disk. Nothing stored was lost")
+    return StorageUnavailable(f"{path} cannot be written: {error}")
+
+
+@contextlib.contextmanager
+def read_steadily(path: Path) -> Iterator[BinaryIO]:
+    """Open a plain file to be read from its start; the body must not see two states of it.
+
+    Raises ``StorageUnavailable`` for what cannot be read, and ``ValidationError`` for what is no
+    plain file, is longer than 2 GB, or changed while the body read it.
+    """
+    try:
+        with open(path, "rb", 2**20, opener=_open_at_once) as file:
+            before = os.fstat(file.fileno())
+            if not stat.S_ISREG(before.st_mode):
+                raise ValidationError(f"{path}: is not a file")
+            if before.st_size > MAX_FILE_BYTES:
+                raise ValidationError(f"{path}: is longer than {MAX_FILE_BYTES:,} bytes")
+            yield file
+            after = os.fstat(file.fileno())
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise ValidationError(
+                    f"{path}: changed while it was read: try again when nothing writes to it"
+                )
+    except OSError as error:
+        raise StorageUnavailable(f"{path} cannot be read: {error}") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # A pipe would keep the opening waiting for somebody to write into it.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 @contextlib.contextmanager

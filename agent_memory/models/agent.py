@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from agent_memory.models.record import Record
+from agent_memory.models.retention import Retention
 from agent_memory.times import UtcDatetime, now_utc
 from agent_memory.validation import AgentId, Text
 from agent_memory.vocabulary import (
@@ -36,6 +37,12 @@ class AgentConfig(Record):
     ``on_duplicate`` is what is done with a memory that is stored already, unless ``store`` says
     otherwise; while it is ``None``, duplicates are kept, but echoes of what was just recalled are
     merged.
+
+    ``retention`` is what ``tidy`` applies, and ``store`` as far as its limits are hard: a policy,
+    a preset's name (``standard``: E's values) or ``None`` for none. ``backups_kept`` is how many
+    of the backups are kept that are made before something destructive; 0 makes none. ``sharing``
+    says what other agents may do with this one's memories: nothing (``private``), ``read`` or
+    ``write``; while it is ``None``, those of an agent named ``shared`` may be read.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -48,6 +55,9 @@ class AgentConfig(Record):
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
     categories: list[Annotated[str, AfterValidator(_clean_category)]] = Field(default_factory=list)
     on_duplicate: Literal["keep", "merge", "refuse"] | None = None
+    retention: Retention | None = None
+    backups_kept: int = Field(default=5, ge=0, le=1000)
+    sharing: Literal["private", "read", "write"] | None = None
 
 
 class MigrationInfo(Record):

@@ -1,5 +1,5 @@
 PRAGMA application_id = 1097289061;
-PRAGMA user_version = 9;
+PRAGMA user_version = 10;
 CREATE UNIQUE INDEX embedding_models_by_state ON embedding_models (state);
 CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);
@@ -174,11 +174,32 @@ CREATE TABLE memory_tags (
   PRIMARY KEY (seq, tag)
 ) STRICT, WITHOUT ROWID;
 CREATE VIRTUAL TABLE memory_words USING fts5vocab(memory_index, row);
+CREATE TABLE operations (
+  -- What was done to several memories at once, or for good: `undo` takes it as one. What changed a
+  -- single memory is in history alone.
+  operation_id INTEGER PRIMARY KEY AUTOINCREMENT,
+  verb TEXT NOT NULL,             -- store_many, import, archive, tidy, undo, erase, …
+  done_at TEXT NOT NULL,          -- written like memories.timestamp
+  session_id TEXT,                -- which session did it
+  first_change INTEGER NOT NULL,  -- history.change_id of its first change and of its last;
+  last_change INTEGER NOT NULL    -- after an erasure there are none: the last is below the first
+) STRICT;
 CREATE TABLE recalls (
   -- What searches and contexts gave to the agent of late: it should not be stored again as new.
   -- Rows older than an hour are of no use and go.
   seq INTEGER PRIMARY KEY REFERENCES memories (seq) ON DELETE CASCADE,
   recalled_at TEXT NOT NULL  -- the last time, written like memories.timestamp
+) STRICT;
+CREATE TABLE rejections (
+  -- What must not be stored until it is lifted. Only its hash is kept, so that a value that was
+  -- erased is not in here either.
+  rejection_id INTEGER PRIMARY KEY AUTOINCREMENT,
+  words_hash BLOB NOT NULL UNIQUE  -- SHA-256 of its words, in lower case, with a space between them
+    CONSTRAINT words_hash_has_32_bytes CHECK (length(words_hash) = 32),
+  word_count INTEGER NOT NULL
+    CONSTRAINT word_count_is_positive CHECK (word_count >= 1),
+  reason TEXT,                     -- why, as far as somebody said so
+  rejected_at TEXT NOT NULL        -- written like memories.timestamp
 ) STRICT;
 CREATE TABLE schema_migrations (
   -- Which versions of this schema were applied, and from what.
@@ -270,7 +291,9 @@ BEGIN
   UPDATE memories SET version = OLD.version + 1, updated_at = strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')
   WHERE seq = NEW.seq AND NEW.version IS OLD.version;
 END;
-CREATE TRIGGER history_of_deleted AFTER DELETE ON memories BEGIN
+CREATE TRIGGER history_of_deleted BEFORE DELETE ON memories BEGIN
+  -- Before, because the entry in the scratchpad goes with the memory, and comes back with it: seq
+  -- and scratchpad are there for `undo`.
   INSERT INTO history (memory_id, event, changed_at, old_values)
   VALUES (OLD.id, 'DELETE', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), json_patch('{}', json_object(
     'content', OLD.content, 'category', OLD.category, 'tags', OLD.tags || '', 'kind', OLD.kind,
@@ -278,7 +301,8 @@ CREATE TRIGGER history_of_deleted AFTER DELETE ON memories BEGIN
     'created_by_session', OLD.created_by_session, 'user_id', OLD.user_id, 'run_id', OLD.run_id,
     'archived', OLD.archived, 'task_metadata', OLD.task_metadata || '', 'metadata', OLD.metadata || '',
     'updated_at', OLD.updated_at, 'last_accessed', OLD.last_accessed,
-    'access_count', OLD.access_count, 'version', OLD.version)));
+    'access_count', OLD.access_count, 'version', OLD.version, 'seq', OLD.seq,
+    'scratchpad', (SELECT reason || ' ' || entered_at FROM scratchpad WHERE seq = OLD.seq))));
 END;
 CREATE TRIGGER history_of_new AFTER INSERT ON memories BEGIN
   INSERT INTO history (memory_id, event, changed_at, session_id, new_values)

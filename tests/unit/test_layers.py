@@ -35,7 +35,7 @@ COMPOSERS = ours(
 )
 WRITERS = ours("store", "noting", "vector_store", "checking", "schema")
 EDGES = ("cli", "interchange", "integrations", "extraction")
-OPEN_TO_EDGES = ("times", "errors")
+OPEN_TO_EDGES = ("times", "errors", "validation", "vocabulary", "files", "models")
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
 
 

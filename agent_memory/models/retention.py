@@ -1,0 +1,67 @@
+"""How long memories are kept in sight: a policy that can be switched on, and what it led to."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from agent_memory.models.record import Record
+from agent_memory.vocabulary import MemoryKind
+
+
+class KindLimit(Record):
+    """How many memories of a kind there may be that are not archived, and how large.
+
+    ``max_bytes`` is of their contents in UTF-8, in bytes. A ``hard`` limit refuses what would go
+    beyond it; beyond a ``soft`` one, ``tidy`` archives the least used.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_memories: int | None = Field(default=None, ge=1)
+    max_bytes: int | None = Field(default=None, ge=1)
+    enforcement: Literal["hard", "soft"] = "soft"
+
+
+class RetentionPolicy(Record):
+    """What ``tidy`` archives; ``None`` switches a rule off. Core memories have a limit at most.
+
+    Learnings are archived ``archive_learnings_after_days`` after they were last used or changed,
+    tasks ``archive_tasks_after_days`` after they were completed. What was used or changed within
+    ``recent_days``, is of high importance or was promoted by hand is never touched.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    archive_learnings_after_days: int | None = Field(default=None, ge=1)
+    archive_tasks_after_days: int | None = Field(default=None, ge=1)
+    recent_days: int = Field(default=7, ge=0)
+    limits: dict[MemoryKind, KindLimit] = Field(default_factory=dict)
+
+
+RETENTION_PRESETS: Final[dict[str, dict[str, Any]]] = {
+    "standard": {
+        "archive_learnings_after_days": 90,
+        "archive_tasks_after_days": 30,
+        "limits": {
+            "core": {"max_memories": 1000, "max_bytes": 10_000_000, "enforcement": "hard"},
+            "learning": {"max_memories": 500, "max_bytes": 5_000_000, "enforcement": "soft"},
+            "task": {"max_memories": 200, "max_bytes": 2_000_000, "enforcement": "soft"},
+        },
+    },
+}
+"""Policies by name: ``standard`` has document E's values."""
+
+
+def _preset(value: object) -> object:
+    """Take a preset's name for its policy."""
+    if not isinstance(value, str):
+        return value
+    if value not in RETENTION_PRESETS:
+        raise ValueError(
+            f"{value!r:.80} is no policy: use {', '.join(RETENTION_PRESETS)}, or an object"
+        )
+    return RETENTION_PRESETS[value]
+
+
+Retention = Annotated[RetentionPolicy, BeforeValidator(_preset)]
+"""A field that takes a policy or a preset's name."""
