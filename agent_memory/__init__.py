@@ -19,6 +19,7 @@ from agent_memory.errors import (
     ConfigurationError,
     DuplicateMemory,
     EmbeddingError,
+    LimitReached,
     MemoryNotFound,
     MigrationError,
     MissingAgentIdentity,
@@ -27,6 +28,7 @@ from agent_memory.errors import (
     PermissionDenied,
     ProviderError,
     RateLimitExceeded,
+    RejectedContent,
     StorageClosed,
     StorageCorrupt,
     StorageError,
@@ -50,6 +52,10 @@ from agent_memory.models.agent import (
     Problem,
     RebuildReport,
 )
+from agent_memory.models.backup import (
+    BackupFile,
+    RestoreReport,
+)
 from agent_memory.models.config import (
     MemoryCaptureConfig,
     MemoryContextConfig,
@@ -58,6 +64,16 @@ from agent_memory.models.config import (
 from agent_memory.models.duplicate import (
     Duplicate,
     DuplicateGroup,
+)
+from agent_memory.models.erasure import (
+    ErasedCopy,
+    ErasureReceipt,
+)
+from agent_memory.models.life import (
+    ExportReport,
+    ImportNote,
+    ImportReport,
+    Undone,
 )
 from agent_memory.models.memory import (
     HistoryEntry,
@@ -72,6 +88,16 @@ from agent_memory.models.migration import (
 )
 from agent_memory.models.observation import (
     Observation,
+)
+from agent_memory.models.rejection import (
+    Rejection,
+)
+from agent_memory.models.retention import (
+    RETENTION_PRESETS,
+    KindLimit,
+    RetentionPolicy,
+    TidyItem,
+    TidyReport,
 )
 from agent_memory.models.scratchpad import (
     Promotion,
@@ -154,6 +180,7 @@ __all__ = [
     "METADATA_FILENAME",
     "MIGRATION_BATCH_SIZE",
     "QDRANT_CONFIG",
+    "RETENTION_PRESETS",
     "SCRATCHPAD_FILENAME",
     "VECTOR_DB_FILENAME",
     "AgentConfig",
@@ -163,6 +190,7 @@ __all__ = [
     "AgentMetadata",
     "AgentStats",
     "AgentSummary",
+    "BackupFile",
     "CheckReport",
     "ConfigurationError",
     "DateRange",
@@ -175,10 +203,17 @@ __all__ = [
     "EmbeddingError",
     "EmbeddingGenerator",
     "EmbeddingUsage",
+    "ErasedCopy",
+    "ErasureReceipt",
+    "ExportReport",
     "FastEmbedEmbedder",
     "HistoryEntry",
     "HistoryEvent",
+    "ImportNote",
+    "ImportReport",
     "Importance",
+    "KindLimit",
+    "LimitReached",
     "MatchType",
     "Memory",
     "MemoryCaptureConfig",
@@ -209,6 +244,10 @@ __all__ = [
     "ProviderError",
     "RateLimitExceeded",
     "RebuildReport",
+    "RejectedContent",
+    "Rejection",
+    "RestoreReport",
+    "RetentionPolicy",
     "ScoreExplanation",
     "ScoredMemory",
     "Scratchpad",
@@ -227,6 +266,9 @@ __all__ = [
     "StorageUnavailable",
     "TaskMetadata",
     "TaskStatus",
+    "TidyItem",
+    "TidyReport",
+    "Undone",
     "ValidationError",
     "VectorPoint",
     "VectorSearchQuery",

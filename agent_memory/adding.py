@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Final
 
 from agent_memory import agent, duplicates, fingerprints, merging, recalls, records
+from agent_memory.admission import Admission
 from agent_memory.connection import Database
 from agent_memory.errors import StorageError, ValidationError
 from agent_memory.models.duplicate import (
@@ -86,6 +87,7 @@ class Adding:
         self._refused: list[Duplicate] = []
         self._taken = 0
         self._usual = agent.config(database).on_duplicate
+        self._admission = Admission(database)
 
     def take(self, memory: Memory) -> None:
         """Store the next of the memories, unless it is there already."""
@@ -95,6 +97,7 @@ class Adding:
             if holds(self._database, memory, agent_id=self._agent_id, at=at):
                 self.ids.append(memory.id)
                 return
+        self._admission.refuse(memory, at=(place,) if self._is_list else ())
         fingerprint = self._fingerprints[place]
         question = self._question(memory, place)
         echoes = self._duplicates(memory, question, place)
@@ -103,6 +106,10 @@ class Adding:
         if not echoes and not self._is_list and self._is_heard():
             self._tell_similar(question)
         self._insert(memory, fingerprint, place)
+
+    def expect(self, memories: Iterable[Memory]) -> None:
+        """Hear of all that may be stored."""
+        self._admission.expect(memories)
 
     def finish(self) -> None:
         """Complete the storing. Raises ``DuplicateMemory`` when any of the memories was refused."""
@@ -202,6 +209,7 @@ class Adding:
     def _insert(self, memory: Memory, fingerprint: int, place: int) -> None:
         while memory.id in self._made_up and records.exists(self._database, memory.id):
             memory = memory.model_copy(update={"id": new_memory_id()})
+        self._admission.refuse_beyond(memory)
         seq = records.insert(self._database, memory)
         self._known.add(fingerprint)
         self._unwritten.append((fingerprint, seq))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -27,7 +28,8 @@ _SELECT: Final = """
 SELECT agent_id, created_at, last_accessed, storage_backend, migration_date, total_queries,
   total_query_ms, embeddings_generated, scratchpad_promotions, config, migration FROM agent"""
 _COUNT: Final = """
-UPDATE agent SET total_queries = total_queries + ?, total_query_ms = total_query_ms + ?,
+UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
+  total_query_ms = total_query_ms + ?,
   last_accessed = max(last_accessed, ?)"""
 
 
@@ -59,8 +61,14 @@ def config(database: Database) -> AgentConfig:
 
 def set_config(database: Database, settings: AgentConfig) -> None:
     """Write the settings that were set."""
-    text = to_json(settings.model_dump(exclude_unset=True))
+    text = to_json(settings.model_dump(exclude_unset=True, mode="json"))
     database.run("UPDATE agent SET config = ?", (text,))
+
+
+def merge_config(database: Database, settings: Mapping[str, Any]) -> None:
+    """Write some settings, which must be valid; the others stay."""
+    there = config(database).model_dump(exclude_unset=True, mode="json")
+    set_config(database, AgentConfig.model_validate({**there, **settings}))
 
 
 def find_problems(database: Database) -> list[Problem]:
@@ -148,6 +156,34 @@ def metadata(database: Database, *, memory_count: int) -> AgentMetadata:
         config=config(database),
         migration=_read_migration(row[10]),
     )
+
+
+OF_VECTORS: Final = ("storage_backend", "migration_date", "migration", "embeddings_generated")
+"""Columns that tell of the move to search by meaning."""
+_WRITTEN_OUT: Final = (
+    "created_at", "last_accessed", "total_queries", "total_query_ms", "scratchpad_promotions",
+    "config", *OF_VECTORS,
+)  # fmt: skip
+
+
+def row(database: Database) -> dict[str, Any]:
+    """Return what the file says of the agent, by column, JSON read."""
+    values = database.row(f"SELECT {', '.join(_WRITTEN_OUT)} FROM agent")
+    if values is None:
+        raise ConfigurationError(f"{database.path} does not say whose it is: run `check`")
+    found = dict(zip(_WRITTEN_OUT, values, strict=True))
+    for name in ("config", "migration"):
+        found[name] = json.loads(found[name]) if found[name] else None
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def set_row(database: Database, values: Mapping[str, Any]) -> None:
+    """Write what a file said of the agent, by column, as far as it told."""
+    told = {name: values[name] for name in _WRITTEN_OUT if name in values}
+    if told:
+        settings = ", ".join(f"{name} = ?" for name in told)
+        plain = [to_json(it) if isinstance(it, dict) else it for it in told.values()]
+        database.run(f"UPDATE agent SET {settings}", plain)
 
 
 def _read_migration(text: str | None) -> MigrationInfo | None:

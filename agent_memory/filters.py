@@ -66,6 +66,9 @@ def condition_of(filters: SearchFilters, *, agent_id: str) -> Condition:
         parts.append(Condition("m.timestamp >= ?", (format_time(filters.date_range.start),)))
     if filters.date_range and filters.date_range.end:
         parts.append(Condition("m.timestamp <= ?", (format_time(filters.date_range.end),)))
+    if filters.task_status is not None:
+        sql = """CASE WHEN json_valid(m.task_metadata) THEN m.task_metadata ->> 'status' END = ?"""
+        parts.append(Condition(sql, (filters.task_status.value,)))
     if filters.min_access_count:
         parts.append(Condition("m.access_count >= ?", (filters.min_access_count,)))
     if filters.custom_filters:

@@ -11,7 +11,7 @@ from uuid import uuid4
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.embedders import EmbedderSpec, refuse_unknown
-from agent_memory.errors import ValidationError
+from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.duplicate import DuplicatePolicy, is_decision
 from agent_memory.models.memory import Memory
@@ -19,7 +19,7 @@ from agent_memory.models.record import Record
 from agent_memory.models.search import SearchFilters
 from agent_memory.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 from agent_memory.times import parse_end, parse_time, to_utc
-from agent_memory.validation import clean_label
+from agent_memory.validation import clean_label, is_memory_id
 
 Model = TypeVar("Model", bound=Record)
 Clock = Callable[[], datetime]
@@ -149,6 +149,29 @@ def whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1
         limits = f"from {lowest} to {highest}" if highest < 2**63 - 1 else f"of at least {lowest}"
         raise ValidationError.of(name, f"must be a whole number {limits}", value)
     return value
+
+
+def existing_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of a file or folder that is there, or raise ``ValidationError``."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValidationError.of("path", f"must be a path, not {path!r:.80}", path)
+    text = os.path.expanduser(os.fspath(path))  # noqa: PTH111 - a path may be bytes or a NUL
+    if not isinstance(text, str) or "\x00" in text or not os.path.exists(text):  # noqa: PTH110
+        raise ValidationError.of("path", f"{text!r:.200} is not there", path)
+    return text
+
+
+def ids(memory_ids: str | Iterable[str]) -> list[str]:
+    """Return ids of memories, given one or several, each once and in their order."""
+    if not isinstance(memory_ids, str | Iterable):
+        raise ValidationError.of("memory_ids", "must be an id, or a list of ids", memory_ids)
+    several = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+    if not all(isinstance(memory_id, str) for memory_id in several):
+        raise ValidationError.of("memory_ids", "must be texts", several)
+    for memory_id in several:
+        if not is_memory_id(memory_id):
+            raise MemoryNotFound(memory_id)
+    return list(dict.fromkeys(several))
 
 
 def similarity(threshold: float) -> float:

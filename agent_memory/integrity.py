@@ -29,6 +29,11 @@ SELECT count(*) FROM (
   UNION ALL
   SELECT * FROM ({_TAGS_OF_ROWS} EXCEPT SELECT seq, tag FROM memory_tags))"""
 
+_QUEUE_ALL: Final = """
+INSERT OR IGNORE INTO embedding_queue (seq) SELECT seq FROM memories AS m
+WHERE EXISTS (SELECT 1 FROM embedding_models)
+AND NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.seq = m.seq)"""
+
 _COUNT_LOST_ENTRIES: Final = """
 SELECT count(*) FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)"""
 
@@ -100,6 +105,27 @@ def repair(database: Database, schema: Sequence[Row]) -> None:
     database.run("DELETE FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)")
     database.run("DELETE FROM memory_tags")
     database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
+
+
+def drop_triggers(database: Database) -> list[str]:
+    """Drop the triggers of the table of memories, and return the SQL that makes them again.
+
+    Until then no index follows the rows: ``rebuild_indexes`` must be called after changes.
+    """
+    sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'memories'"
+    found = database.rows(sql)
+    for name, _ in found:
+        database.run(f'DROP TRIGGER "{name}"')
+    return [text for _, text in found]
+
+
+def rebuild_indexes(database: Database) -> None:
+    """Make anew all that follows the rows of memories. Must run inside ``database.write()``."""
+    database.run(_REBUILD_INDEX)
+    database.run("DELETE FROM memory_tags")
+    database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
+    database.run("INSERT OR IGNORE INTO fingerprints (seq) SELECT seq FROM memories")
+    database.run(_QUEUE_ALL)
 
 
 def _wrong_objects(

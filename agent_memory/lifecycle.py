@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,7 @@ from agent_memory import inputs, paths
 from agent_memory.embedder_choice import settings_of
 from agent_memory.embedders import EmbedderSpec
 from agent_memory.errors import ConfigurationError
-from agent_memory.inputs import Clock, validated
+from agent_memory.inputs import Clock, Time, validated
 from agent_memory.meaning import Meaning
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.mover import Mover
@@ -105,8 +106,16 @@ class OpenMemory:
     ) -> None:
         self._clock = clock
         self._config = config
+        self._settings: dict[str, Any] = {
+            "session_id": session_id,
+            "embedder": embedder,
+            "config": config,
+            "context_config": context_config,
+            "clock": clock,
+            "synchronous": synchronous,
+        }
         self._context_config = validated(MemoryContextConfig, context_config)
-        self.session_id = inputs.session_name(session_id)
+        self.session_id = self._settings["session_id"] = inputs.session_name(session_id)
         # Without the model that is set, which would make another embedder's file OpenAI's.
         spec = inputs.embedder_spec(embedder, MemoryToolConfig.defaults())
         self._store = Store(
@@ -144,6 +153,19 @@ class OpenMemory:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @contextlib.contextmanager
+    def _as_of(self, moment: Time) -> Iterator[Self]:
+        """Give the body a memory that is as this one was at a moment; it goes with the body."""
+        when = inputs.moment("as_of", moment)
+        with (
+            self._store.exchange.copy_as_of(when) as copy,
+            self.open(copy, agent_id=self.agent_id, create=False, **self._settings) as past,
+        ):
+            yield past
+
+    def _categories(self) -> list[str]:
+        return self._store.config().categories
 
     def __repr__(self) -> str:
         return f"AgentMemory({self.agent_id!r}, path={str(self.path)!r})"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from agent_memory import inputs, paths
+from agent_memory import inputs
 from agent_memory.context import render_context
 from agent_memory.directory import list_agents
-from agent_memory.embedders import EmbedderSpec, EmbeddingUsage
-from agent_memory.errors import ConfigurationError
+from agent_memory.errors import ValidationError
 from agent_memory.inputs import Time, joined_filters, validated
-from agent_memory.lifecycle import OpenMemory
-from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
+from agent_memory.life import Life
 from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.memory import (
@@ -26,15 +25,19 @@ from agent_memory.models.memory import (
     MemoryInput,
     new_memory_id,
 )
-from agent_memory.models.migration import MigrationPlan, MigrationProgress
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.search import SearchFilters, SearchResults
+from agent_memory.portability import Portability
 from agent_memory.ranking import Rates
 from agent_memory.rebuild import rebuild
+from agent_memory.restoring import restore
+from agent_memory.sharing import Shared
+from agent_memory.store import Question
+from agent_memory.upkeep import Upkeep
 from agent_memory.vocabulary import MAX_SEARCH_LIMIT
 
 
-class AgentMemory(OpenMemory):
+class AgentMemory(Upkeep, Life, Portability):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
@@ -61,6 +64,7 @@ class AgentMemory(OpenMemory):
 
     agents = staticmethod(list_agents)
     rebuild = staticmethod(rebuild)
+    restore = staticmethod(restore)
 
     # Storing ----------------------------------------------------------------------------------
 
@@ -192,6 +196,8 @@ class AgentMemory(OpenMemory):
         """
         given = inputs.validated_fields(MemoryChanges, changes, categories=self._categories)
         fields = {name: getattr(given, name) for name in given.model_fields_set}
+        if task := fields.get("task_metadata"):
+            fields["task_metadata"] = task.timed(self._now())
         memory = self._store.update(
             memory_id, fields, session_id=self.session_id, version=if_version
         )
@@ -227,6 +233,8 @@ class AgentMemory(OpenMemory):
         count_accesses: bool = True,
         now: Time | None = None,
         explain: bool = False,
+        as_of: Time | None = None,
+        shared: Sequence[str] = (),
     ) -> SearchResults:
         """Find the memories that answer a question in plain words, best first.
 
@@ -237,8 +245,13 @@ class AgentMemory(OpenMemory):
         come last, with ``passed_gate`` false. ``now`` is the moment that ages are counted from.
         ``explain`` adds to each hit the parts of its score.
 
+        ``as_of`` searches the memories as they were at a time. ``shared`` names other agents whose
+        memories are searched too, as their own files allow (the setting ``sharing``): each hit's
+        ``memory.agent_id`` says whose it is. Nothing is written where that may only be read.
+
         No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
-        Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false.
+        Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false or
+        ``as_of`` is given.
         """
         asked = joined_filters(
             filters,
@@ -252,23 +265,87 @@ class AgentMemory(OpenMemory):
             user_id=user_id,
             run_id=run_id,
         )
-        meaning = self._meaning.of_query(inputs.query_text(query))
-        return self._store.search(
-            query,
-            asked,
+        question = Question(
+            query=inputs.query_text(query),
+            filters=asked,
             limit=self._config.default_search_limit
             if limit is None
             else inputs.whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
             threshold=self._threshold(similarity_threshold),
             rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
-            now=self._now() if now is None else inputs.moment("now", now),
-            count_accesses=count_accesses,
-            meaning=meaning,
+            now=None if now is None else inputs.moment("now", now),
             explain=explain,
         )
+        if as_of is not None:
+            return self._found_as_of(question, as_of, shared)
+        if shared:
+            return self._found_with(question, shared, count_accesses=count_accesses)
+        results = self._answer(question)
+        self._store.note_search(results, count_accesses=count_accesses)
+        return results
 
-    def get(self, memory_id: str) -> Memory | None:
-        """Return a memory by its id, or ``None``. This does not count as an access."""
+    def _answer(self, question: Question) -> SearchResults:
+        """Search this memory, and take no notes of it."""
+        meaning = self._meaning.of_query(question.query)
+        return self._store.search(question, meaning, now=question.now or self._now())
+
+    def _found_as_of(self, question: Question, as_of: Time, shared: Sequence[str]) -> SearchResults:
+        """Search this memory as it stood at a time."""
+        if shared:
+            message = "other agents' memories are searched as they are now: leave as_of out"
+            raise ValidationError.of("shared", message, list(shared))
+        moment = inputs.moment("as_of", as_of)
+        with self._as_of(moment) as past:
+            return past._answer(replace(question, now=question.now or moment))
+
+    def _found_with(
+        self, question: Question, shared: Sequence[str], *, count_accesses: bool
+    ) -> SearchResults:
+        """Search this memory together with those of other agents."""
+        told = replace(question, explain=True, now=question.now or self._now())
+        return self._others.search(
+            shared,
+            self,
+            filters=question.filters,
+            limit=question.limit,
+            explain=question.explain,
+            ask=lambda memory: memory._answer(told),
+            note=lambda memory, results: memory._store.note_search(
+                results, count_accesses=count_accesses
+            ),
+        )
+
+    @cached_property
+    def _others(self) -> Shared:
+        """The memories of other agents, opened when they are first asked for."""
+
+        def opened(agent_id: str, *, root: Path, create: bool, read_only: bool) -> AgentMemory:
+            return AgentMemory(
+                agent_id, root=root, create=create, read_only=read_only, **self._settings
+            )
+
+        return Shared(self.path, self.agent_id, opened)
+
+    def shared(self, agent_id: str) -> AgentMemory:
+        """Return the memory of another agent, to read, or to write too if its file allows that.
+
+        What others may do is the setting ``sharing`` of that agent. It is closed with this one.
+        Raises ``PermissionDenied`` for a private one, ``StorageUnavailable`` where there is none.
+        """
+        return self._others.open(agent_id)
+
+    def close(self) -> None:
+        """Close the file. What ``store`` returned from is safe without it."""
+        self._others.close()
+        super().close()
+
+    def get(self, memory_id: str, *, as_of: Time | None = None) -> Memory | None:
+        """Return a memory by its id, or ``None``. This does not count as an access.
+
+        ``as_of`` returns it as it was at a time, ``None`` if it was not there then.
+        """
+        if as_of is not None:
+            return self._store.life.get_as_of(memory_id, inputs.moment("as_of", as_of))
         return self._store.get(memory_id)
 
     def list_recent(
@@ -277,13 +354,19 @@ class AgentMemory(OpenMemory):
         *,
         offset: int = 0,
         filters: SearchFilters | Mapping[str, Any] | None = None,
+        as_of: Time | None = None,
     ) -> list[Memory]:
-        """Return the newest memories by timestamp, newest first. ``limit`` is at least 1."""
-        return self._store.recent(
-            joined_filters(filters),
-            limit=inputs.whole_number("limit", limit, lowest=1),
-            offset=inputs.whole_number("offset", offset, lowest=0),
-        )
+        """Return the newest memories by timestamp, newest first. ``limit`` is at least 1.
+
+        ``as_of`` returns those that there were at a time, as they were.
+        """
+        asked = joined_filters(filters)
+        limit = inputs.whole_number("limit", limit, lowest=1)
+        offset = inputs.whole_number("offset", offset, lowest=0)
+        if as_of is None:
+            return self._store.recent(asked, limit=limit, offset=offset)
+        with self._as_of(as_of) as past:
+            return past.list_recent(limit, offset=offset, filters=asked)
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
         """Count the memories that are not archived, or those that the filters describe."""
@@ -348,98 +431,7 @@ class AgentMemory(OpenMemory):
         self._store.note_recalls([memory.id for memory in shown])
         return text
 
-    # Meaning ----------------------------------------------------------------------------------
-
-    def migration_plan(self, *, embedder: EmbedderSpec = "auto") -> MigrationPlan:
-        """Say what a move to an embedder's model would take; nothing is changed.
-
-        Raises ``ConfigurationError`` when there is no such embedder.
-        """
-        return self._mover.plan(embedder)
-
-    def migrate(
-        self,
-        *,
-        embedder: EmbedderSpec = "auto",
-        progress: Callable[[MigrationProgress], None] | None = None,
-    ) -> MigrationProgress:
-        """Move to search by meaning, or from one model to another, and return how it went.
-
-        All memories are first written into ``scratchpad.yaml.backup`` beside the file, then
-        embedded in batches, of which each is kept: a move that was stopped, by whatever, goes on
-        where it was when it is run again. Until all is done and checked, searches go on as before;
-        memories stored meanwhile are included. ``progress`` is called after each batch.
-
-        Raises ``MigrationError`` when the embedder fails or the new vectors do not find their
-        memories, ``StorageLocked`` when this memory is being moved already, ``ConfigurationError``
-        when there is no such embedder.
-        """
-        return self._mover.migrate(embedder, report=progress)
-
-    def rollback(self) -> bool:
-        """Go back to search by keyword; tell whether there was anything to go back from.
-
-        The vectors are dropped. Every memory stays, those stored since the move too.
-        """
-        return self._mover.roll_back()
-
-    def embed(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed the memories that wait for it and return how many that were.
-
-        They do so after the embedder failed, or another program wrote them; searches and stores
-        catch up by themselves, a batch at a time. ``progress`` is called with how many are done,
-        of how many. Raises ``EmbeddingError``.
-        """
-        return self._meaning.catch_up(progress=progress)
-
-    def suggestion(self) -> str | None:
-        """Return what is suggested from ``migration_threshold`` memories on: to migrate."""
-        return self._mover.suggestion()
-
-    @property
-    def embedding_usage(self) -> EmbeddingUsage:
-        """What was embedded through this object: requests, texts, tokens, dollars."""
-        return self._meaning.usage
-
-    # Upkeep -----------------------------------------------------------------------------------
-
-    def info(self) -> AgentInfo:
-        """Return the agent's metadata (A) with live figures, and its file's."""
-        return self._store.info().model_copy(update={"suggestion": self.suggestion()})
-
-    def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
-        """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""
-        unknown = settings.keys() - AgentConfig.model_fields.keys()
-        if unknown:
-            known = ", ".join(AgentConfig.model_fields)
-            raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {known}")
-        if not settings:
-            return self._store.config()
-        return self._store.change_config(
-            lambda config: validated(
-                AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
-            )
-        )
-
-    def check(self, *, repair: bool = False) -> CheckReport:
-        """Look for damage and drift; with ``repair``, mend what can be mended, losing nothing."""
-        return self._store.check(mend=repair)
-
-    def backup(
-        self, destination: str | os.PathLike[str] | None = None, *, overwrite: bool = False
-    ) -> Path:
-        """Copy the file as it stands, while others may write, and return the copy's path.
-
-        Without a destination it goes into ``backups/`` beside the file. A file that exists there
-        is refused unless ``overwrite``.
-        """
-        place = None if destination is None else paths.resolve_file(destination)
-        return self._store.backup(place, overwrite=overwrite)
-
     # Inside -----------------------------------------------------------------------------------
-
-    def _categories(self) -> list[str]:
-        return self._store.config().categories
 
     def _memory(self, item: Mapping[str, Any], *, at: Sequence[int] = ()) -> Memory:
         """Make the model of what a caller stores."""
@@ -449,7 +441,7 @@ class AgentMemory(OpenMemory):
         return Memory.model_construct(
             id=given.id or new_memory_id(),
             **fields,
-            task_metadata=given.task_metadata,
+            task_metadata=given.task_metadata and given.task_metadata.timed(now),
             agent_id=self.agent_id,
             created_by_session=given.session_id or self.session_id,
             timestamp=given.timestamp or now,

@@ -137,6 +137,7 @@ class Move:
         is_begun = state.building is not None and state.building.is_same(target)
         backup = Path(self.plan.backup_path)
         if not (is_begun and backup.exists()):
+            self.store.life.back_up_before("migration")
             self.store.write_scratchpad(backup)
         building = self.store.vectors.begin(target)
         until = self._embed_missing(building)

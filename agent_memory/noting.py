@@ -33,25 +33,28 @@ class Noting:
 
     def note_search(
         self,
-        accessed: Sequence[int],
-        recalled: Sequence[int],
+        accessed: Sequence[str],
+        recalled: Sequence[str],
         *,
         milliseconds: float,
         now: datetime,
     ) -> None:
-        """Remember a search and the answers that it gave; the file hears of it soon.
+        """Remember a search and the ids that it gave; the file hears of it soon.
 
         A search neither waits for a write nor fails where it cannot write.
         """
         moment = format_time(now)
         # When they were given out is not ``now``, which the caller of a search may set.
         given_out = format_time(self._clock())
+        if self._database.read_only:
+            return
+        seqs = recalls.rows_of(self._database, recalled) if recalled else {}
         self._note(
             notes_of(
-                accessed,
+                [seqs[memory_id] for memory_id in accessed if memory_id in seqs],
                 milliseconds=milliseconds,
                 moment=moment,
-                recalled=recalled,
+                recalled=list(seqs.values()),
                 recalled_at=given_out,
             )
         )
@@ -61,7 +64,7 @@ class Noting:
         if memory_ids:
             seqs = recalls.rows_of(self._database, memory_ids)
             moment = format_time(self._clock())
-            self._note(SearchNotes(recalls=dict.fromkeys(seqs, moment)))
+            self._note(SearchNotes(recalls=dict.fromkeys(seqs.values(), moment)))
 
     def _note(self, notes: SearchNotes) -> None:
         if not self._database.read_only:

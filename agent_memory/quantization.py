@@ -38,6 +38,10 @@ class Quantized:
     scale: float
     data: bytes
 
+    def numbers(self) -> list[float]:
+        """Return the vector, as near as its bytes are to it."""
+        return [(byte - 256 if byte > 127 else byte) * self.scale for byte in self.data]
+
 
 def quantize(vector: Sequence[float]) -> Quantized:
     """Make a vector of signed bytes.

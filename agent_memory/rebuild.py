@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -18,12 +17,11 @@ from agent_memory.errors import (
     NotAMemoryFile,
     StorageCorrupt,
     StorageError,
-    StorageUnavailable,
     ValidationError,
 )
-from agent_memory.files import beside, sync_to_disk
 from agent_memory.models.agent import RebuildReport
 from agent_memory.models.memory import Memory
+from agent_memory.replacing import put_in_place
 from agent_memory.store import Store
 from agent_memory.times import now_utc
 
@@ -42,7 +40,7 @@ def rebuild(
     is set aside under another name, never deleted. History and settings are lost with it. Raises
     ``MigrationError`` for a file that is sound: ``rollback`` loses nothing of that.
     """
-    from agent_memory.scratchpad_yaml import read_scratchpad  # noqa: PLC0415 - 3 ms
+    from agent_memory.interchange.scratchpad import read_scratchpad  # noqa: PLC0415 - 3 ms
 
     place = paths.resolve_file(path)
     saved = read_scratchpad(Path(backup))
@@ -62,7 +60,7 @@ def rebuild(
             total = with_new.count_all()
         finally:
             with_new.close()
-        aside = _exchange(place, new)
+        aside = put_in_place(place, new, "damaged", now=now_utc())
     finally:
         new.unlink(missing_ok=True)
     return RebuildReport(
@@ -147,29 +145,3 @@ def _memory(entry: dict[str, Any], agent_id: str) -> Memory:
     fields.setdefault("updated_at", fields.get("timestamp", now_utc()))
     categories = {"categories": [fields.get("category")]}
     return Memory.model_validate({**fields, "agent_id": agent_id}, context=categories)
-
-
-def _exchange(place: Path, new: Path) -> Path | None:
-    """Put the new file in place of the old one, which is kept under another name.
-
-    The old log goes first: SQLite would play it into the new file. At any moment the name stands
-    for a file: one that finds none would make an empty one.
-    """
-    aside = place.with_name(f"{place.name}.damaged-{now_utc():%Y%m%dT%H%M%S%f}")
-    existed = place.exists()
-    logs = [suffix for suffix in ("-wal", "-shm") if beside(place, suffix).exists()]
-    try:
-        if existed:
-            os.link(place, aside)
-        for suffix in logs:
-            beside(place, suffix).rename(beside(aside, suffix))
-        new.replace(place)
-        sync_to_disk(place.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            for suffix in logs:
-                if beside(aside, suffix).exists():
-                    beside(aside, suffix).rename(beside(place, suffix))
-            aside.unlink(missing_ok=True)
-        raise StorageUnavailable(f"{place} cannot be replaced: {error}") from error
-    return aside if existed or logs else None

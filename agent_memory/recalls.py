@@ -27,10 +27,10 @@ def span(now: datetime) -> tuple[str, str]:
     return format_time(shifted(now, -RECALL_WINDOW)), format_time(now)
 
 
-def rows_of(database: Database, memory_ids: Sequence[str]) -> list[int]:
-    """Return the row numbers of memories."""
-    sql = "SELECT seq FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    return [seq for (seq,) in database.rows(sql, (to_json(list(memory_ids)),))]
+def rows_of(database: Database, memory_ids: Sequence[str]) -> dict[str, int]:
+    """Return the row numbers of memories, by id."""
+    sql = "SELECT id, seq FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(database.rows(sql, (to_json(list(memory_ids)),)))
 
 
 def record(database: Database, recalled: Mapping[int, str], now: datetime) -> None:

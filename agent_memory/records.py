@@ -68,7 +68,7 @@ _SELECT_AROUND: Final = f"""
 SELECT m.seq, {_SIDES} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
 _COUNT_ACCESSES: Final = """
-UPDATE OR IGNORE memories SET access_count = access_count + ?,
+UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740991),
   last_accessed = max(coalesce(last_accessed, ''), ?)
 WHERE seq = ?"""
 _UPDATABLE: Final = (
@@ -150,6 +150,12 @@ def recent(
     sql = _SELECT_RECENT.format(condition=condition.sql)
     rows = database.rows(sql, (*condition.values, limit, offset))
     return [_memory(row, agent_id) for row in rows]
+
+
+def ids(database: Database, condition: Condition) -> list[str]:
+    """Return the ids of the memories that meet the condition, oldest first."""
+    sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
+    return [memory_id for (memory_id,) in database.rows(sql, condition.values)]
 
 
 def count(database: Database, condition: Condition) -> int:
@@ -291,6 +297,12 @@ def _memory(row: Row, agent_id: str) -> Memory:
         memory_type=_known(MemoryType, row[17], MemoryType.STANDARD),
         version=row[18],
     )
+
+
+def memory_of(row: Mapping[str, Any], *, agent_id: str) -> Memory:
+    """Make the model of a row that is given by column."""
+    names = [name.strip().removeprefix("m.") for name in _COLUMNS.split(",")]
+    return _memory(tuple(row.get(name) for name in names), agent_id)
 
 
 def _known(kind: type[Word], value: str, otherwise: Word) -> Word:

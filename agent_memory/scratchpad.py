@@ -21,9 +21,11 @@ WHERE excluded.reason = 'promoted' AND reason <> 'promoted'"""
 _SELECT_SURPLUS: Final = """
 SELECT s.seq, m.id FROM scratchpad AS s JOIN memories AS m ON m.seq = s.seq
 WHERE s.seq NOT IN (SELECT value FROM json_each(?))
+AND m.archived = 0
 ORDER BY s.reason = 'promoted', max(coalesce(m.last_accessed, ''), s.entered_at), s.seq LIMIT ?"""
+# An archived memory keeps its entry, unseen, until it comes back.
 _SELECT_ALL: Final = """
-SELECT s.seq FROM scratchpad AS s JOIN memories AS m ON m.seq = s.seq
+SELECT s.seq FROM scratchpad AS s JOIN memories AS m ON m.seq = s.seq WHERE m.archived = 0
 ORDER BY coalesce(m.last_accessed, s.entered_at) DESC, m.access_count DESC, s.seq DESC"""
 _SELECT_WORTHY: Final = """
 SELECT m.seq FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?))
@@ -74,5 +76,19 @@ def worthy(database: Database, seqs: Sequence[int], *, threshold: int) -> list[i
 
 
 def size(database: Database) -> int:
-    """Count the entries."""
-    return int(database.value("SELECT count(*) FROM scratchpad"))
+    """Count the entries, without those of archived memories."""
+    sql = "SELECT count(*) FROM scratchpad JOIN memories USING (seq) WHERE archived = 0"
+    return int(database.value(sql))
+
+
+def put(database: Database, seq: int, *, reason: str, entered_at: str) -> None:
+    """Put a memory in as it was in before; one that is there stays as it is."""
+    sql = "INSERT OR IGNORE INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)"
+    database.run(sql, (seq, entered_at, reason))
+
+
+def every(database: Database) -> list[tuple[str, str, str]]:
+    """Return the id, when it came in and why of each entry, in the order of coming in."""
+    sql = """SELECT m.id, s.entered_at, s.reason FROM scratchpad AS s JOIN memories AS m USING (seq)
+ORDER BY s.entered_at, s.seq"""
+    return database.rows(sql)

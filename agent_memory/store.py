@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from agent_memory import (
     duplicates,
     fingerprints,
     history,
+    operations,
     records,
     retrieval,
     schema,
@@ -25,14 +27,18 @@ from agent_memory import (
     vectors,
 )
 from agent_memory.adding import Adding, holds, unwrapped_failure
-from agent_memory.connection import Database, library_version
+from agent_memory.admission import Admission
+from agent_memory.connection import Database, is_open_here, library_version
+from agent_memory.erasing import Eraser
 from agent_memory.errors import (
     ConfigurationError,
     MemoryNotFound,
     ValidationError,
 )
+from agent_memory.exchange_store import ExchangeStore
 from agent_memory.filters import EVERYTHING, condition_of, scope_of
 from agent_memory.fingerprints import fingerprint_of
+from agent_memory.life_store import LifeStore
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.memory import HistoryEntry, Memory
@@ -48,6 +54,23 @@ from agent_memory.vector_store import VectorStore
 
 _PAGE: Final = 1_000
 """Memories that are read at a time when all are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a search is for.
+
+    ``threshold`` is the least similarity (0 to 1) that is accepted, if any; ``now`` the moment that
+    ages are counted from, if it is not the present; ``explain`` asks for the parts of the scores.
+    """
+
+    query: str
+    filters: SearchFilters
+    limit: int
+    threshold: float | None
+    rates: Rates
+    now: datetime | None
+    explain: bool
 
 
 class Store:
@@ -84,6 +107,10 @@ class Store:
             self.agent_id = self._identified(agent_id)
             self.vectors = VectorStore(self._database, clock)
             self._noting = Noting(self._database, clock, promotion_threshold=promotion_threshold)
+            parts = (self._database, self._noting, clock)
+            self.exchange = ExchangeStore(*parts, agent_id=self.agent_id)
+            self.life = LifeStore(*parts, path=path, agent_id=self.agent_id)
+            self.eraser = Eraser(self._database, clock, agent_id=self.agent_id)
         except BaseException:
             self._database.close()
             raise
@@ -98,7 +125,7 @@ class Store:
         schema.upgrade(
             self._database,
             now=format_time(now),
-            before_upgrade=lambda: backups.back_up(self.path, None, now=now),
+            before_upgrade=lambda: backups.back_up_before(self.path, "upgrade", now=now, keep=5),
         )
         with self._database.write():
             agent.introduce(self._database, agent_id, now=now)
@@ -142,6 +169,7 @@ class Store:
             contextlib.ExitStack() as afterwards,
             self._noting.writing() as now,
         ):
+            before = operations.last_number(self._database)
             adding = Adding(
                 self._database,
                 agent_id=self.agent_id,
@@ -153,12 +181,18 @@ class Store:
                 on_duplicate=on_duplicate,
             )
             afterwards.callback(adding.log)
+            adding.expect(memories)
             for done, memory in enumerate(memories, 1):
                 adding.take(memory)
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             adding.finish()
             enter_scratchpad(self._database, adding.seqs, "stored", now)
+            if len(adding.seqs) > 1:
+                who = memories[0].created_by_session
+                operations.record(
+                    self._database, "store_many", since=before, session_id=who, now=now
+                )
         return adding.ids
 
     def holds(self, memory: Memory) -> bool:
@@ -191,6 +225,10 @@ class Store:
             }
             if not effective:
                 return there
+            wanted = there.model_copy(update=effective)
+            admission = Admission(self._database)
+            admission.refuse(wanted, fields=effective.keys())
+            admission.refuse_move(there, wanted)
             with self._signed(memory_id, session_id, now):
                 records.update(self._database, seq, effective, now=now)
             return self._get(memory_id)
@@ -250,35 +288,26 @@ class Store:
             self._database, condition, limit=limit, offset=offset, agent_id=self.agent_id
         )
 
+    def ids(self, filters: SearchFilters) -> list[str]:
+        """Return the ids of the memories that the filters describe, oldest first."""
+        return records.ids(self._database, condition_of(filters, agent_id=self.agent_id))
+
     def count(self, filters: SearchFilters) -> int:
         """Count memories."""
         return records.count(self._database, condition_of(filters, agent_id=self.agent_id))
 
-    def search(
-        self,
-        query: str,
-        filters: SearchFilters,
-        *,
-        limit: int,
-        threshold: float | None,
-        rates: Rates,
-        now: datetime,
-        count_accesses: bool,
-        meaning: QueryMeaning,
-        explain: bool = False,
-    ) -> SearchResults:
-        """Find the memories that answer a query, best first, and say how it went."""
+    def search(self, question: Question, meaning: QueryMeaning, *, now: datetime) -> SearchResults:
+        """Find the memories that answer a question, best first, and say how it went."""
         started = time.perf_counter()
-        condition = condition_of(filters, agent_id=self.agent_id)
-        scope = scope_of(filters, agent_id=self.agent_id)
+        filters = question.filters
         with self._database.read():
             request = Request(
-                query=query,
-                condition=condition,
-                scope=scope,
-                limit=limit,
-                threshold=threshold,
-                rates=rates,
+                query=question.query,
+                condition=condition_of(filters, agent_id=self.agent_id),
+                scope=scope_of(filters, agent_id=self.agent_id),
+                limit=question.limit,
+                threshold=question.threshold,
+                rates=question.rates,
                 now=now,
                 uncounted=self._noting.accesses(),
                 meaning=meaning.vector,
@@ -287,7 +316,7 @@ class Store:
             memories = records.get_many(self._database, findings.seqs(), agent_id=self.agent_id)
             reasons = scratchpad.reasons(self._database) if findings.hits else {}
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
-        results = answers.results_of(
+        return answers.results_of(
             findings,
             memories,
             reasons,
@@ -295,13 +324,18 @@ class Store:
             now=now,
             milliseconds=milliseconds,
             meaning=meaning,
-            rates=rates,
-            explain=explain,
+            rates=question.rates,
+            explain=question.explain,
         )
-        accessed = [hit.seq for hit in findings.hits if hit.passed_gate] if count_accesses else []
-        recalled = [hit.seq for hit in findings.hits]
-        self._noting.note_search(accessed, recalled, milliseconds=milliseconds, now=now)
-        return results
+
+    def note_search(self, results: SearchResults, *, count_accesses: bool) -> None:
+        """Remember that a search was made, and what it gave to the agent."""
+        self._noting.note_search(
+            [hit.memory.id for hit in results if hit.passed_gate] if count_accesses else [],
+            [hit.memory.id for hit in results],
+            milliseconds=results.search_metadata.processing_time_ms,
+            now=results.search_metadata.query_time,
+        )
 
     def note_recalls(self, memory_ids: Sequence[str]) -> None:
         """Remember that memories were given to the agent."""
@@ -358,7 +392,7 @@ class Store:
         They are read by the page, so that other threads need not wait: what is stored meanwhile
         is in it as well.
         """
-        from agent_memory.scratchpad_yaml import write_scratchpad  # noqa: PLC0415 - 3 ms
+        from agent_memory.interchange.scratchpad import write_scratchpad  # noqa: PLC0415 - 3 ms
 
         return write_scratchpad(
             path,
@@ -420,7 +454,13 @@ class Store:
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""
+        agent.identity(self._database)  # not of a store that was closed
         return backups.back_up(self.path, destination, now=self._clock(), overwrite=overwrite)
+
+    @staticmethod
+    def is_open_here(path: Path) -> bool:
+        """Tell whether this process has a file open as a store, or as the log of one."""
+        return is_open_here(path)
 
     def close(self) -> None:
         """Write what searches counted, and close the file."""

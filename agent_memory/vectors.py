@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Final
@@ -178,6 +178,19 @@ def to_index(
         " ORDER BY m.seq LIMIT ?",
         (model.model_id, after, model.dimensions, limit),
     )
+
+
+def every(
+    database: Database, model_id: int, *, page: int = 1_000
+) -> Iterator[tuple[str, bytes, float, bytes]]:
+    """Yield the memory's id, the text's hash, the scale and the bytes of each vector of a model."""
+    after = 0
+    sql = """SELECT m.seq, m.id, e.text_hash, e.scale, e.vector FROM memories AS m
+CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?
+WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
+    while rows := database.rows(sql, (model_id, after, page)):
+        yield from (tuple(row[1:]) for row in rows)
+        after = rows[-1][0]
 
 
 # What waits -------------------------------------------------------------------------------------

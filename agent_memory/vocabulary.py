@@ -25,6 +25,10 @@ class MemoryCategory(StrEnum):
         return {category.value for category in cls}
 
 
+ORIGINAL_CATEGORY: Final = "original_category"
+"""The key of the metadata that keeps the category that a note came with, unknown here."""
+
+
 class ObservationType(StrEnum):
     """What an observation captured by a hook is about (A): the words of ``MemoryCategory``."""
 

@@ -45,6 +45,12 @@ _COMMANDS: Final = {
     "promote": "write",
     "demote": "write",
     "duplicates": "write",
+    "archive": "life",
+    "unarchive": "life",
+    "undo": "life",
+    "tidy": "life",
+    "erase": "life",
+    "reject": "life",
     "search": "read",
     "show": "read",
     "recent": "read",
@@ -54,11 +60,15 @@ _COMMANDS: Final = {
     "migrate": "meaning",
     "rollback": "meaning",
     "embed": "meaning",
+    "export": "exchange",
+    "import": "exchange",
     "agents": "admin",
     "info": "admin",
     "configure": "admin",
     "check": "admin",
-    "backup": "admin",
+    "backup": "backups",
+    "backups": "backups",
+    "restore": "backups",
     "completion": "admin",
 }
 """Each command, and the module that has it under its name."""
@@ -74,7 +84,8 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"{__name__}.{_COMMANDS[cmd_name]}")
-        return cast("click.Command", getattr(module, cmd_name))
+        name = "import_" if cmd_name == "import" else cmd_name
+        return cast("click.Command", getattr(module, name))
 
 
 @click.group(

@@ -1,4 +1,4 @@
-"""Commands about files: agents, info, check, backup, completion."""
+"""Commands about agents and their files: agents, info, configure, check, completion."""
 
 from __future__ import annotations
 
@@ -98,23 +98,6 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
     emit({**report.model_dump(), "ok": report.ok}, text="\n".join(lines), as_json=session.json)
     if not report.ok:
         context.exit(ExitCode.PROBLEMS_FOUND)
-
-
-@click.command()
-@click.argument("destination", required=False)
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@json_option
-@click.pass_obj
-def backup(session: Session, /, destination: str | None, force: bool) -> None:
-    """Copy an agent's file, whole, while it may be in use; into `backups/` unless said otherwise.
-
-    \b
-    Example:
-      agent-memory --agent bob backup /mnt/safe/bob.db
-    """
-    with session.open() as memory:
-        path = memory.backup(destination, overwrite=force)
-    emit({"path": str(path)}, text=str(path), as_json=session.json)
 
 
 @click.command()

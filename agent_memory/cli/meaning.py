@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
-from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.options import Session, confirm, json_option
 from agent_memory.cli.render import emit, safe
 
 
@@ -47,7 +47,7 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
         if dry_run:
             emit(plan, text=_plan_text(plan), as_json=session.json)
             return
-        _confirm(f"{_plan_text(plan)}\nGo on?", yes=yes, otherwise="nothing was changed")
+        confirm(f"{_plan_text(plan)}\nGo on?", yes=yes, otherwise="nothing was changed")
         done = _with_bar(memory, embedder, plan)
     is_new = plan.to_embed or plan.current_backend is StorageBackend.FILE
     text = f"{done.vectors_stored:,} memories are found by meaning too ({plan.model})"
@@ -78,15 +78,6 @@ def _plan_text(plan: MigrationPlan) -> str:
     )
 
 
-def _confirm(question: str, *, yes: bool, otherwise: str) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"give --yes: there is nobody to ask. {question.splitlines()[0]}")
-    if not click.confirm(question, err=True):
-        raise click.ClickException(otherwise)
-
-
 @click.command()
 @click.option(
     "--from",
@@ -109,7 +100,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
       agent-memory --agent bob rollback --from ~/.amplifier/memory/bob/scratchpad.yaml.backup
     """
     if backup is not None:
-        _confirm(f"Rebuild {session.path()} from {backup}?", yes=yes, otherwise="nothing was done")
+        confirm(f"Rebuild {session.path()} from {backup}?", yes=yes, otherwise="nothing was done")
         done = AgentMemory.rebuild(session.path(), backup, agent_id=session.agent)
         text = f"rebuilt with {done.memory_count:,} memories: {done.from_file:,} from the old file,"
         text += f" {done.from_backup:,} from the backup"
@@ -120,7 +111,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         found = memory.info()
         question = f"Drop the vectors of {found.memory_count:,} memories?"
         if found.vector_model is not None:
-            _confirm(question, yes=yes, otherwise="nothing was dropped")
+            confirm(question, yes=yes, otherwise="nothing was dropped")
         was_there = memory.rollback()
         data: dict[str, Any] = {"rolled_back": was_there, "memory_count": found.memory_count}
     text = f"{found.memory_count:,} memories are found by keyword"

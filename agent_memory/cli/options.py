@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,9 +17,11 @@ import click
 from agent_memory import (
     AgentMemory,
     Importance,
+    Memory,
     MemoryKind,
     MissingAgentIdentity,
     StorageUnavailable,
+    TaskStatus,
     database_path,
 )
 from agent_memory.times import now_utc, parse_end, parse_time, shifted
@@ -114,6 +117,11 @@ class Moment(click.ParamType[datetime]):
             self.fail(f"{error}, or 7d for seven days ago", param, ctx)
 
 
+as_of_option = click.option(
+    "--as-of", type=Moment(), help="As the store stood at this time: 2026-01-28, 7d."
+)
+
+
 class JsonObject(click.ParamType[dict[str, Any]]):
     """A JSON object."""
 
@@ -134,6 +142,16 @@ class JsonObject(click.ParamType[dict[str, Any]]):
         return found
 
 
+def confirm(question: str, *, yes: bool, otherwise: str) -> None:
+    """Ask before something destructive is done, unless ``yes``; raise what ends the command."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"give --yes: there is nobody to ask. {question.splitlines()[0]}")
+    if not click.confirm(question, err=True):
+        raise click.ClickException(otherwise)
+
+
 def description_options(command: Command) -> Command:
     """Add the options that say what a memory is like, for `store` and `update`."""
     for option in (
@@ -145,6 +163,11 @@ def description_options(command: Command) -> Command:
         click.option("--run", "run_id", help="The run that it belongs to."),
         click.option("--timestamp", type=Moment(), help="When it was learned (now)."),
         click.option("--metadata", type=JsonObject(), help="A JSON object of anything else."),
+        click.option(
+            "--status", type=click.Choice([it.value for it in TaskStatus]), help="Of a task."
+        ),
+        click.option("--blocker", "blockers", multiple=True, help="What blocks a task."),
+        click.option("--outcome", help="What came of a task."),
     ):
         command = option(command)
     return command
@@ -160,6 +183,12 @@ def filter_options(command: Command) -> Command:
         click.option("--any-tag", is_flag=True, help="One of the tags is enough."),
         click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
         click.option("--importance", type=click.Choice([level.value for level in Importance])),
+        click.option(
+            "--status",
+            "task_status",
+            type=click.Choice([it.value for it in TaskStatus]),
+            help="Tasks that are so far.",
+        ),
         click.option("--session", "session_id", help="Stored by this session."),
         click.option("--user", "user_id", help="About this user."),
         click.option("--run", "run_id", help="Of this run."),
@@ -168,9 +197,32 @@ def filter_options(command: Command) -> Command:
             type=JsonObject(),
             help='Conditions on metadata: {"confidence": {"gte": 0.9}}.',
         ),
+        click.option("--archived", is_flag=True, help="Among the archived ones."),
     ):
         command = option(command)
     return command
+
+
+def described(options: dict[str, Any], there: Memory | None = None) -> dict[str, Any]:
+    """Return what the options say of a memory; of a task, beside what is said of it already."""
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    task = {name: given.pop(name) for name in ("status", "blockers", "outcome") if name in given}
+    if not task:
+        return given
+    known: dict[str, Any] = {}
+    if there is not None and there.task_metadata is not None:
+        known = there.task_metadata.model_dump(exclude_none=True)
+    if "blockers" in task and task.setdefault("status", TaskStatus.BLOCKED) != TaskStatus.BLOCKED:
+        raise click.UsageError("--blocker goes with --status blocked")
+    joined: dict[str, Any] = {"status": TaskStatus.IN_PROGRESS.value} | known | task
+    if joined["status"] != TaskStatus.BLOCKED:
+        joined.pop("blockers", None)
+    if joined["status"] != TaskStatus.COMPLETED:
+        joined.pop("completed_at", None)
+    given["task_metadata"] = joined
+    if there is None:
+        given.setdefault("kind", MemoryKind.TASK.value)
+    return given
 
 
 def filters_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -182,9 +234,10 @@ def filters_of(options: dict[str, Any]) -> dict[str, Any]:
         "tags": list(options.pop("tags")) or None,
         "tags_match": "any" if options.pop("any_tag") else None,
         "custom_filters": options.pop("where"),
+        "archived": options.pop("archived") or None,
         **{
             name: options.pop(name)
-            for name in ("kind", "importance", "session_id", "user_id", "run_id")
+            for name in ("kind", "importance", "task_status", "session_id", "user_id", "run_id")
         },
     }
     return {name: value for name, value in given.items() if value is not None}

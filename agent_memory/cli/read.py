@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
 
 from agent_memory import MemoryNotFound
-from agent_memory.cli.options import Session, filter_options, filters_of, json_option
+from agent_memory.cli.options import (
+    Session,
+    as_of_option,
+    filter_options,
+    filters_of,
+    json_option,
+)
 from agent_memory.cli.render import (
     details_text,
     emit,
@@ -26,6 +33,8 @@ from agent_memory.cli.render import (
 @click.option("--min-similarity", type=click.FloatRange(0, 1), help="Drop weaker hits.")
 @click.option("--no-count", is_flag=True, help="Do not count the hits as accessed.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
+@click.option("--shared", multiple=True, metavar="ID", help="Search another agent's too.")
+@as_of_option
 @json_option
 @click.pass_obj
 def search(
@@ -38,6 +47,8 @@ def search(
       agent-memory --agent bob search "which database do we use?"
       agent-memory --agent bob search deployment --since 7d --tag ops --json
       agent-memory --agent bob search "what broke last week?" --explain
+      agent-memory --agent bob search "which database?" --as-of 2026-01-28
+      agent-memory --agent bob search "how do we deploy?" --shared team
     """
     with session.open() as memory:
         results = memory.search(
@@ -47,6 +58,8 @@ def search(
             similarity_threshold=options["min_similarity"],
             count_accesses=not no_count,
             explain=options["explain"],
+            as_of=options["as_of"],
+            shared=options["shared"],
         )
     emit(results, text=search_text(results), as_json=session.json)
     for note in results.search_metadata.degraded:
@@ -55,17 +68,18 @@ def search(
 
 @click.command()
 @click.argument("memory_id")
+@as_of_option
 @json_option
 @click.pass_obj
-def show(session: Session, /, memory_id: str) -> None:
-    """Show all that is known of a memory.
+def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
+    """Show all that is known of a memory, or was at a time.
 
     \b
     Example:
       agent-memory --agent bob show mem-a3f2c1b4e5d6
     """
     with session.open() as memory:
-        found = memory.get(memory_id)
+        found = memory.get(memory_id, as_of=as_of)
     if found is None:
         raise MemoryNotFound(memory_id)
     emit(found, text=details_text(found), as_json=session.json)
@@ -76,17 +90,18 @@ def show(session: Session, /, memory_id: str) -> None:
     "--limit", "-n", type=click.IntRange(min=1), default=10, help="How many at most (10)."
 )
 @filter_options
+@as_of_option
 @json_option
 @click.pass_obj
-def recent(session: Session, /, limit: int, **options: Any) -> None:
-    """List the newest memories.
+def recent(session: Session, /, limit: int, as_of: datetime | None, **options: Any) -> None:
+    """List the newest memories, or those that were at a time.
 
     \b
     Example:
       agent-memory --agent bob recent --limit 20 --category decision
     """
     with session.open() as memory:
-        found = memory.list_recent(limit, filters=filters_of(options))
+        found = memory.list_recent(limit, filters=filters_of(options), as_of=as_of)
     emit({"memories": found}, text=memories_text(found), as_json=session.json)
 
 

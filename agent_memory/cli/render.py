@@ -214,9 +214,10 @@ def details_text(model: BaseModel) -> str:
 def history_text(entries: Sequence[HistoryEntry]) -> str:
     """Show changes, newest first, one a line."""
     return table(
-        ("when", "event", "memory", "session", "old", "new"),
+        ("change", "when", "event", "memory", "session", "old", "new"),
         [
             (
+                str(entry.change_id),
                 f"{entry.changed_at:%Y-%m-%d %H:%M}",
                 entry.event,
                 entry.memory_id,

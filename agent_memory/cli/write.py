@@ -17,7 +17,12 @@ from agent_memory import (
     OnDuplicate,
     ValidationError,
 )
-from agent_memory.cli.options import Session, description_options, json_option
+from agent_memory.cli.options import (
+    Session,
+    described,
+    description_options,
+    json_option,
+)
 from agent_memory.cli.render import (
     details_text,
     duplicate_text,
@@ -86,7 +91,7 @@ def store(
     """
     if (content is None) == (jsonl is None):
         raise click.UsageError("give a CONTENT, '-' for stdin, or --jsonl FILE")
-    given = {name: value for name, value in options.items() if value not in (None, ())}
+    given = described(options)
     if jsonl is None and skip_bad:
         raise click.UsageError("--skip-bad goes with --jsonl")
     if jsonl is not None and "id" in given:
@@ -100,8 +105,9 @@ def store(
             _note_duplicates(session, listener, [memory_id])
         else:
             _store_lines(session, memory, jsonl, listener, defaults=given, skip_bad=skip_bad)
-        if suggestion := memory.suggestion():
-            click.echo(f"note: {suggestion}", err=True)
+        notes = [memory.suggestion(), *memory.limits_passed()]
+        for note in filter(None, notes):
+            click.echo(f"note: {note}", err=True)
 
 
 def _content(argument: str | None) -> str:
@@ -202,10 +208,10 @@ def update(session: Session, /, memory_id: str, **options: Any) -> None:
     Example:
       agent-memory --agent bob update mem-a3f2c1b4e5d6 --content "Prefer PostgreSQL 17"
     """
-    changes = {name: value for name, value in options.items() if value not in (None, ())}
-    if not changes.keys() - {"if_version"}:
-        raise click.UsageError("say what to change: --content, --category, --tag, …")
     with session.open() as memory:
+        changes = described(options, memory.get(memory_id))
+        if not changes.keys() - {"if_version"}:
+            raise click.UsageError("say what to change: --content, --category, --tag, …")
         changed = memory.update(memory_id, **changes)
         emit(changed, text=details_text(changed), as_json=session.json)
 
@@ -228,7 +234,7 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
                 raise MemoryNotFound(memory_id)
         if not yes and not click.confirm(f"Delete {len(memory_ids)} memories?", err=True):
             raise click.ClickException("nothing was deleted")
-        deleted = [memory.delete(memory_id) for memory_id in dict.fromkeys(memory_ids)]
+        deleted = memory.delete_many(memory_ids)
         text = "\n".join(f"forgot {gone.id}" for gone in deleted)
         emit({"deleted": deleted}, text=text, as_json=session.json)
 

@@ -13,8 +13,9 @@ the others wait. (A connection per thread would wait for the same lock inside SQ
 have to be closed by threads that are gone.)
 """
 
-from agent_memory.connection.database import Database
+from agent_memory.connection.database import Database, is_open_here
 from agent_memory.connection.opening import APPLICATION_ID, PAGE_SIZE
+from agent_memory.connection.purging import raw_of_file
 from agent_memory.connection.sqlite import (
     SELECT_OBJECTS,
     Row,
@@ -29,7 +30,9 @@ __all__ = [
     "SELECT_OBJECTS",
     "Database",
     "Row",
+    "is_open_here",
     "library_version",
     "objects_made_by",
+    "raw_of_file",
     "statement_is_complete",
 ]

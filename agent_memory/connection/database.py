@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,10 +13,11 @@ from typing import Any, Final
 import apsw
 
 from agent_memory import forking
-from agent_memory.connection import words
+from agent_memory.connection import pages, purging, words
 from agent_memory.connection.extension import load_sqlite_vec
 from agent_memory.connection.faults import translated
 from agent_memory.connection.opening import (
+    has_log,
     leave_log_on_close,
     open_connection,
     wait_for_locks,
@@ -31,6 +33,7 @@ from agent_memory.errors import (
 from agent_memory.files import beside
 
 _OLDEST_SQLITE: Final = 3_054_000
+_all: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
 
 # Connections of a parent process. They must outlive this one: closing one here would run SQLite's
 # clean-up of a file that the parent is still using.
@@ -74,6 +77,7 @@ class Database:
         self._vectors_problem: str | None = None
         self._parts = (path, beside(path, "-wal"), beside(path, "-shm"))
         forking.join(self)
+        _all.add(self)
         with self._lock, translated(path):
             self._connection: apsw.Connection | None = self._connect(create=create)
 
@@ -112,6 +116,8 @@ class Database:
                 )
             if begin == "BEGIN IMMEDIATE":
                 self._notice_replaced_file()
+            else:
+                self._notice_other_file()
             connection = self._live()
             with self._waiting_for_the_disk(connection, waits=durable):
                 connection.execute(begin)
@@ -208,6 +214,8 @@ class Database:
     def _statement(self) -> Iterator[apsw.Connection]:
         self._notice_fork()
         with self._lock, translated(self.path):
+            if not self._depth:
+                self._notice_other_file()
             yield self._live()
 
     # Vectors ----------------------------------------------------------------------------------
@@ -236,17 +244,87 @@ class Database:
         with self._lock, translated(self.path):
             self._is_closed = True
             if self._connection is not None:
+                # Others may have written since: to bring their log into the file is not for a
+                # reader, nor to delete it.
+                leave = self.read_only and has_log(self.path)
+                leave_log_on_close(self._connection, leave=leave)
                 self._connection.close()
                 self._connection = None
 
-    def copy_into(self, target: Path) -> None:
-        """Write a consistent copy into an empty file, without what was deleted; not yet synced."""
-        with self._statement() as connection:
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the file is open at this moment."""
+        return self._connection is not None
+
+    def copy_into(self, target: Path, *, page_size: int | None = None) -> None:
+        """Write a consistent copy into an empty file, without what was deleted; not yet synced.
+
+        Its pages are as long as the file's, unless a ``page_size`` in bytes is given.
+        """
+        with self._statement() as connection, pages.full_told(connection, target):
             connection.pragma("query_only", False)  # which would forbid writing the copy, too
             try:
+                if page_size is not None:
+                    connection.pragma("page_size", page_size)
                 connection.execute("VACUUM INTO ?", (str(target),))
             finally:
                 connection.pragma("query_only", self.read_only)
+
+    def copy_pages_into(self, target: Path) -> None:
+        """Write the pages as they are, damaged ones too, into an empty file; not yet synced."""
+        with self._statement() as connection:
+            pages.copy(connection, target)
+
+    @contextlib.contextmanager
+    def overwritten_by(self, source: Database) -> Iterator[None]:
+        """Let what ``source`` holds take the place of all that is here, in one commit.
+
+        It comes when the body ends without an error. The body runs with the write lock, and must
+        not use this object; what it writes into ``source`` is copied as well. Others who have the
+        file open see the new content from their next transaction on.
+        """
+        self._notice_fork()
+        with self._lock, source._statement() as there, translated(self.path):
+            self._notice_replaced_file()
+            with pages.overwriting(self._live(), there, self.path):
+                yield
+
+    def refuse_readers(self) -> None:
+        """Raise ``StorageLocked`` while somebody reads an older state of the file."""
+        with self._alone() as connection:
+            purging.refuse_readers(connection, self.path)
+
+    def compact(self) -> None:
+        """Write the file anew with nothing but what its tables hold, and leave the log empty.
+
+        What was deleted is then in neither. Waits for readers up to the busy timeout.
+        """
+        with self._alone() as connection:
+            purging.compact(connection, self.path, size=self.size())
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[apsw.Connection]:
+        """Run the body outside of any transaction, on a file that may be written."""
+        if self.read_only:
+            raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
+        with self._statement():
+            if self._depth:
+                raise AgentMemoryError("this thread is inside a transaction of the same memory")
+            self._notice_replaced_file()
+            yield self._live()
+
+    def raw_parts(self) -> list[Path]:
+        """Return the file, and its log unless that is empty."""
+        return [part for part in self._parts[:2] if part.exists() and part.stat().st_size]
+
+    def raw(self, part: Path, length: int) -> Iterator[bytes]:
+        """Yield the bytes of one of these as they are, ``length`` at a time but for the last."""
+        size = part.stat().st_size
+        for offset in range(0, size, length):
+            with self._statement() as connection:
+                amount = min(length, size - offset)
+                data = purging.raw(connection, self._parts.index(part), offset, amount)
+            yield data
 
     def size(self) -> int:
         """Return the bytes of the file and its log."""
@@ -283,6 +361,20 @@ class Database:
                 inodes.append(None)
         return inodes
 
+    def _notice_other_file(self) -> None:
+        """Reopen when another file has taken the place of the one that is being read.
+
+        A file that is gone can still be read; what became of its log is for a writer to see.
+        """
+        if self._connection is None:
+            return
+        try:
+            inode = os.stat(self.path).st_ino  # noqa: PTH116 - 1 µs
+        except OSError:
+            return
+        if inode != self._identity[0]:
+            self._notice_replaced_file()
+
     def _notice_replaced_file(self) -> None:
         """Reopen when the file, its log or its shared memory is not the one that was opened.
 
@@ -298,11 +390,16 @@ class Database:
             )
         connection, self._connection = self._live(), None
         # The log that a replaced file leaves behind would be played into the new one, whose
-        # content it would overwrite. Any other log is somebody else's: let it be.
+        # content it would overwrite, and its shared memory tells where in that log its pages are.
+        # Any other log is somebody else's: let it be.
         leave_log_on_close(connection, leave=True)
         connection.close()
-        if identity[0] != self._identity[0] and identity[1] == self._identity[1]:
-            beside(self.path, "-wal").unlink()
+        if identity[0] != self._identity[0]:
+            for part, opened, now in zip(
+                self._parts, self._identity, self._file_identity(), strict=True
+            ):
+                if part != self.path and opened == now:
+                    part.unlink(missing_ok=True)
 
     # Forking ----------------------------------------------------------------------------------
 
@@ -327,3 +424,15 @@ class Database:
         if self._connection is not None:
             _parents_connections.append(self._connection)
             self._connection = None
+
+
+def is_open_here(path: Path) -> bool:
+    """Tell whether this process has a file open as a database, or as the log of one.
+
+    Whoever opens such a file by himself drops SQLite's locks on it when he closes it.
+    """
+    try:
+        inode = path.stat().st_ino
+    except OSError:
+        return False
+    return any(inode in database._file_identity() for database in list(_all) if database.is_open)

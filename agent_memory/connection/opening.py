@@ -33,7 +33,6 @@ def open_connection(
     refuse_unfit_file(path)
     _look_before_opening(path, refuse_version)
     tighten_rights(path)
-    leaves_log = read_only and _has_log(path)
     # The path is never taken for a URI: "file:x?mode=memory" would store into nothing. A file
     # that is only read is opened for writing all the same, or the log that SQLite makes beside
     # it would be left there.
@@ -44,7 +43,7 @@ def open_connection(
         leave_log_on_close(connection, leave=True)
         _refuse_foreign_file(connection, path)
         _configure(connection, synchronous=synchronous, read_only=read_only)
-        leave_log_on_close(connection, leave=leaves_log)
+        leave_log_on_close(connection, leave=False)
     except BaseException:
         connection.close()
         raise
@@ -65,13 +64,13 @@ def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]
         _refuse_foreign_file(connection, path)
         refuse_version(path, int(connection.pragma("user_version")))
     except (apsw.CorruptError, apsw.NotADBError):
-        if not _has_log(path):
+        if not has_log(path):
             raise
     finally:
         connection.close()
 
 
-def _has_log(path: Path) -> bool:
+def has_log(path: Path) -> bool:
     """Tell whether there are changes in the log that may not be in the file yet."""
     log = beside(path, "-wal")
     return log.exists() and log.stat().st_size > 0

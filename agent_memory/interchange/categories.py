@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from agent_memory import Memory, MemoryCategory
-
-ORIGINAL_CATEGORY: Final = "original_category"
-"""The key of the metadata that keeps the category that a memory came with."""
+from agent_memory.vocabulary import ORIGINAL_CATEGORY
 
 
 def given_back(memory: Memory) -> tuple[str, dict[str, Any]]:
     """Return a memory's category and metadata as they were before an import changed them."""
     original = memory.metadata.get(ORIGINAL_CATEGORY)
-    if memory.category != MemoryCategory.NOTE.value or not isinstance(original, str):
+    is_unknown = isinstance(original, str) and original not in MemoryCategory.all_values()
+    if memory.category != MemoryCategory.NOTE.value or not is_unknown:
         return memory.category, memory.metadata
     rest = {key: value for key, value in memory.metadata.items() if key != ORIGINAL_CATEGORY}
-    return original, rest
+    return str(original), rest

@@ -51,6 +51,12 @@ class Source(Protocol):
     def entries(self) -> Iterator[Entry]:
         """Yield everything that the store holds, by section, in the order of ``Section``."""
 
+    def count(self) -> int:
+        """Count all memories, archived ones too."""
+
+    def copy_into(self, path: Path) -> None:
+        """Write the store's own file, as a copy, in place of what stands there."""
+
 
 @dataclass(slots=True)
 class Written:
@@ -69,6 +75,8 @@ class Codec(Protocol):
     """What it is, in one line."""
     is_folder: bool
     """Whether it is a folder of files."""
+    skips_bad: bool
+    """Whether what is wrong is left out and told, and keeps nothing else from being taken in."""
 
     def recognises(self, sample: Sample) -> bool:
         """Tell whether this is of the format, by its content. Formats are asked in order."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from agent_memory import ValidationError
+from agent_memory.interchange.json_text import parse
 
 MAX_LINE_BYTES: Final = 1_000_000
 """A memory's content is 10,000 characters; its metadata has room for the rest."""
@@ -42,28 +42,24 @@ def read_lines(file: BinaryIO) -> Iterator[Line]:
             yield _line(number, raw)
 
 
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return the object that a line holds.
+
+    Raises ``ValidationError``, worded to follow a place, for what is no JSON or no object: also
+    for NaN, for numbers too large to keep, for keys that stand twice, for nesting without end.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise ValidationError(f"is not JSON: it is not UTF-8 (byte {error.start + 1})") from error
+    value = parse(text)
+    if not isinstance(value, dict):
+        raise ValidationError(f"is a JSON {type(value).__name__}, not an object with a content")
+    return value
+
+
 def _line(number: int, raw: bytes) -> Line:
     try:
-        value = json.loads(
-            raw.decode(), parse_constant=_refuse_constant, object_pairs_hook=_refuse_repetition
-        )
-    except RecursionError:
-        return Line(number, {}, "is nested too deep")
-    except ValueError as error:
-        return Line(number, {}, f"is not JSON: {error}")
-    if not isinstance(value, dict):
-        return Line(number, {}, f"is a JSON {type(value).__name__}, not an object with a content")
-    return Line(number, value)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValidationError(f"{name} is not JSON")
-
-
-def _refuse_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValidationError(f"the key {key!r} stands twice")
-        found[key] = value
-    return found
+        return Line(number, parse_object(raw))
+    except ValidationError as error:
+        return Line(number, {}, str(error))

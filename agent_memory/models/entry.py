@@ -31,3 +31,12 @@ class Entry:
     place: str = ""
     error: str | None = None
     repairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """An entry that was validated: by column, what it tells, and nothing that it does not."""
+
+    section: Section
+    place: str
+    values: dict[str, Any]

@@ -65,6 +65,12 @@ class TaskMetadata(Record):
     blockers: list[Text] = Field(default_factory=list)
     outcome: Text | None = None
 
+    def timed(self, now: datetime) -> "TaskMetadata":
+        """Return it with the time of its completion, which is ``now`` where nothing says so."""
+        if self.status is not TaskStatus.COMPLETED or self.completed_at is not None:
+            return self
+        return self.model_copy(update={"completed_at": now})
+
 
 class MemoryInput(Record):
     """What a caller may say of a memory that it stores: the fields of ``AgentMemory.store``.

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from agent_memory.models.record import Record
+from agent_memory.times import UtcDatetime
 from agent_memory.vocabulary import MemoryKind
 
 
@@ -27,7 +28,8 @@ class RetentionPolicy(Record):
 
     Learnings are archived ``archive_learnings_after_days`` after they were last used or changed,
     tasks ``archive_tasks_after_days`` after they were completed. What was used or changed within
-    ``recent_days``, is of high importance or was promoted by hand is never touched.
+    ``recent_days``, is of high importance or was promoted by hand is never touched. A day has 24
+    hours, and what is exactly so many days old is no longer recent, and old enough to go.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,3 +67,33 @@ def _preset(value: object) -> object:
 
 Retention = Annotated[RetentionPolicy, BeforeValidator(_preset)]
 """A field that takes a policy or a preset's name."""
+
+
+class TidyItem(Record):
+    """A memory that ``tidy`` archives, and why.
+
+    ``last_used`` is when it was last found by a search, stored or changed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    kind: MemoryKind
+    content: str
+    reason: str
+    last_used: UtcDatetime
+
+
+class TidyReport(Record):
+    """What ``tidy`` archived, or with ``dry_run`` would archive.
+
+    ``kept`` says which limits are passed all the same, and why; ``backup`` is the path of the
+    backup that was made before, if one was.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    dry_run: bool
+    archived: list[TidyItem] = Field(default_factory=list)
+    kept: list[str] = Field(default_factory=list)
+    backup: str | None = None

@@ -9,7 +9,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.times import UtcDatetime, UtcEnd
 from agent_memory.validation import Tags, Text
-from agent_memory.vocabulary import Importance, MatchType, MemoryKind, MemoryType
+from agent_memory.vocabulary import Importance, MatchType, MemoryKind, MemoryType, TaskStatus
 
 
 class DateRange(Record):
@@ -28,7 +28,8 @@ class SearchFilters(Record):
     mapping of key to value, or of key to ``{operator: value}`` with the operators ``eq, ne, gt,
     gte, lt, lte, in, nin, contains, icontains``; ``AND`` and ``OR`` take a list of such mappings,
     ``NOT`` one. A key with dots reaches into nested metadata. A key that a memory does not have
-    makes every condition on it false but ``ne`` and ``nin``.
+    makes every condition on it false but ``ne`` and ``nin``. ``archived`` is false unless given:
+    true finds archived memories alone, ``None`` both.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,9 +45,17 @@ class SearchFilters(Record):
     custom_filters: dict[str, Any] = Field(default_factory=dict)
     kind: MemoryKind | None = None
     importance: Importance | None = None
+    task_status: TaskStatus | None = None
     session_id: Text | None = None
     min_access_count: int | None = Field(default=None, ge=0)
     archived: bool | None = False
+
+    def are_narrowing(self) -> bool:
+        """Tell whether they leave out any memory that is not archived."""
+        told = self.model_dump(exclude_defaults=True, exclude={"tags_match"})
+        if told.get("archived", False) is None:
+            told.pop("archived")
+        return any(value is not None and value != {} for value in told.values())
 
 
 class ScoreExplanation(Record):

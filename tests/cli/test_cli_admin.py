@@ -106,6 +106,16 @@ KEYS = {
     "rollback": {"rolled_back", "memory_count"},
     "embed": {"embedded"},
     "duplicates": {"groups"},
+    "archive": {"memories"},
+    "unarchive": {"memories"},
+    "undo": {"verb", "change_ids", "memory_ids"},
+    "tidy": {"dry_run", "archived", "kept", "backup"},
+    "erase": {"ids", "memories", "changes", "found", "backups", "clean"},
+    "reject": {"rejection", "holders"},
+    "export": {"path", "format", "memory_count", "notes"},
+    "import": {"path", "format", "new", "changed", "same", "kept", "refused", "notes"},
+    "backups": {"backups"},
+    "restore": {"path", "backup", "memory_count", "replaced"},
 }
 
 
@@ -114,12 +124,19 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     seen = []
-    for turn, one in enumerate(store(root, "a walnut", "another walnut")):
+    ids = store(root, "a walnut", "another walnut")
+    with AgentMemory("bob", root=root) as memory:
+        backup = memory.backup()
+    for turn, one in enumerate(ids):
         words = {
             "store": ["a chestnut"], "search": ["walnut"], "show": [one], "promote": [one],
             "update": [one, "--content", "an almond"], "demote": [one], "forget": [one, "--yes"],
             "backup": [str(tmp_path / f"{turn}.db")],
             "migrate": ["--embedder", "wordllama", "--yes"], "rollback": ["--yes"],
+            "archive": [one], "unarchive": [one], "erase": [one, "--yes"], "reject": ["hunter2"],
+            "export": ["--output", str(tmp_path / f"{turn}.yaml")],
+            "import": ["bench/notes.jsonl"],
+            "restore": [str(backup), "--yes"],
         }.get(name, [])  # fmt: skip
         before, after = (["--json"], []) if turn else ([], ["--json"])
         assert run(["--root", str(root), "--agent", "bob", *before, name, *words, *after]) == 0
@@ -228,6 +245,17 @@ def test_a_file_of_another_version_is_a_failure_of_its_own_kind(cli: Cli, root: 
 # Whose memory -----------------------------------------------------------------------------------
 
 
+WORDS = {
+    "update": ["x", "--content", "y"],
+    "forget": ["x", "--yes"],
+    "erase": ["x", "--yes"],
+    "restore": ["x", "--yes"],
+    **{
+        name: ["x"]
+        for name in ("store", "show", "promote", "demote", "archive", "unarchive", "reject")
+    },
+    "import": ["bench/notes.jsonl"],
+}
 NEEDS_AN_AGENT = [name for name in COMMANDS if name not in ("agents", "completion")]
 
 
@@ -235,9 +263,7 @@ NEEDS_AN_AGENT = [name for name in COMMANDS if name not in ("agents", "completio
 def test_without_an_agent_the_program_says_what_to_do(
     root: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    words = {"update": ["x", "--content", "y"], "forget": ["x", "--yes"]}.get(name, [])
-    words = ["x"] if name in ("store", "show", "promote", "demote") else words
-    assert run(["--root", str(root), name, *words]) == 2
+    assert run(["--root", str(root), name, *WORDS.get(name, [])]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert "--agent ID" in err
@@ -245,12 +271,14 @@ def test_without_an_agent_the_program_says_what_to_do(
     assert not root.exists()
 
 
-@pytest.mark.parametrize("name", [name for name in NEEDS_AN_AGENT if name != "store"])
+MAKES_AN_AGENT = ("store", "import", "restore")
+
+
+@pytest.mark.parametrize("name", [name for name in NEEDS_AN_AGENT if name not in MAKES_AN_AGENT])
 def test_only_storing_makes_a_new_agent(
     root: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    words = {"update": ["x", "--content", "y"], "forget": ["x", "--yes"]}.get(name, [])
-    words = ["x"] if name in ("show", "promote", "demote") else words
+    words = WORDS.get(name, [])
     for place in (["--agent", "eve"], ["--db", str(root / "eve.db")]):
         assert run(["--root", str(root), *place, name, *words]) == 5
         out, err = capsys.readouterr()

@@ -20,7 +20,7 @@ from agent_memory import (
     MigrationProgress,
     OpenAIEmbedder,
 )
-from agent_memory.scratchpad_yaml import read_scratchpad
+from agent_memory.interchange.scratchpad import read_scratchpad
 
 Visitor = Callable[[Path, str], str]
 SMALL_BATCHES = {"migration_batch_size": 10}

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory import AgentMemory, ValidationError
-from agent_memory.interchange.jsonl import MAX_LINE_BYTES, Line, read_lines
+from agent_memory import ValidationError
+from agent_memory.interchange.jsonl import MAX_LINE_BYTES, Line, parse_object, read_lines
 
 # How long an example takes is no matter of these tests.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -169,12 +169,13 @@ def test_numbers_that_json_does_not_have_are_refused(number: str, shape: str) ->
 
 
 @pytest.mark.parametrize("line", [b'{"metadata": {"n": 1e999}}', b'{"metadata": {"n": -1e999}}'])
-def test_a_number_too_large_for_a_float_is_never_stored(memory: AgentMemory, line: bytes) -> None:
-    (found,) = read(line)
-    if found.error is None:
-        with pytest.raises(ValidationError, match="metadata"):
-            memory.store_many([{"content": "x", **found.item}])
-    assert memory.count() == 0
+def test_a_number_too_large_for_a_float_is_refused(line: bytes) -> None:
+    assert "1e999 is too large" in only_error(line)
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 308 + ".0", "1e308", "5e-324", "-1e-999"])
+def test_a_number_that_a_float_can_hold_is_read(number: str) -> None:
+    assert items(b'{"n": ' + number.encode() + b"}") == [(1, {"n": float(number)})]
 
 
 def test_a_number_of_too_many_digits_is_refused() -> None:
@@ -218,6 +219,47 @@ def test_another_encoding_is_refused_and_not_guessed() -> None:
     lines = read('{"content": "x"}\n'.encode("utf-16"))
     assert lines
     assert all(line.error is not None for line in lines)
+
+
+# One object ---------------------------------------------------------------------------------
+
+
+def test_an_object_is_parsed_alone() -> None:
+    assert parse_object(b' {"a": [1, {"b": null}], "c": 1.5} \r\n') == {
+        "a": [1, {"b": None}],
+        "c": 1.5,
+    }
+    # What no file can hold is left to those who know what it is for.
+    assert parse_object(b'{"content": "\\ud800"}') == {"content": "\ud800"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "error"),
+    [
+        (b'{"a": NaN}', "is not JSON: NaN"),
+        (b'{"a": -Infinity}', "is not JSON: -Infinity"),
+        (b'{"a": 1e999}', "1e999 is too large"),
+        (b'{"a": ' + b"7" * 5_000 + b"}", "5,000 digits"),
+        (b'{"a": 1, "b": {"c": 1, "c": 1}}', "'c' stands twice"),
+        (b'{"a": ' * 100_000 + b"1" + b"}" * 100_000, "is nested too deep"),
+        (b'{"a": "\xff"}', "is not JSON: it is not UTF-8 .byte 8."),
+        (b'{"a": 1} {"b": 2}', "is not JSON: Extra data .column 10."),
+        (b'{\n"a": 1,\n}', "is not JSON: .*line 3, column 1"),
+        (b"[]", "is a JSON list, not an object"),
+        (b"", "is not JSON"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_what_is_not_one_object_is_refused_and_named(raw: bytes, error: str) -> None:
+    with pytest.raises(ValidationError, match=f"^{error}" if error.startswith("is ") else error):
+        parse_object(raw)
+
+
+def test_many_keys_of_which_one_stands_twice_are_told_at_once() -> None:
+    keys = [*range(70_000), 69_999]
+    raw = ("{" + ",".join(f'"{key}":1' for key in keys) + "}").encode()
+    assert len(raw) < MAX_LINE_BYTES
+    assert "'69999' stands twice" in only_error(raw)
 
 
 # Length -------------------------------------------------------------------------------------

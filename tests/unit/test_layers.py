@@ -26,14 +26,17 @@ FACADE = f"{PACKAGE}.memory"
 BASE = ours("vocabulary", "times", "validation", "errors", "protocols", "forking")
 NAMED_PARTS = ours(
     *"""records keyword filters history scratchpad agent integrity backups accesses vectors
-    vector_index fingerprints recalls""".split()
+    vector_index fingerprints recalls operations rejections memory_rows ageing erasure""".split()
 )
-PURE = ours("ranking", "evidence", "dates", "centering", "quantization", "wording")
+PURE = ours(*"ranking evidence dates centering quantization wording rejecting traces".split())
 COMPOSERS = ours(
     *"""store noting vector_store retrieval candidates nearest answers checking vector_checks
-    schema duplicates similarity merging refusing adding""".split()
+    schema duplicates similarity merging refusing adding admission gatekeeping retention undoing
+    past exporting importing exchange_store life_store erasing proving replacing""".split()
 )
-WRITERS = ours("store", "noting", "vector_store", "checking", "schema")
+WRITERS = ours(
+    "store", "noting", "vector_store", "checking", "schema", "past", "erasing", "replacing"
+)
 EDGES = ("cli", "interchange", "integrations", "extraction")
 OPEN_TO_EDGES = ("times", "errors", "validation", "vocabulary", "files", "models")
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}

@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.errors import StorageFull, StorageUnavailable, ValidationError
+from agent_memory.interchange.scratchpad import ScratchpadFile, read_scratchpad, write_scratchpad
 from agent_memory.models.memory import Memory, TaskMetadata
 from agent_memory.models.scratchpad import Scratchpad
-from agent_memory.scratchpad_yaml import ScratchpadFile, read_scratchpad, write_scratchpad
 from agent_memory.vocabulary import TaskStatus
 
 NOON = datetime(2026, 1, 28, 12, tzinfo=UTC)
@@ -135,7 +135,7 @@ def test_what_is_not_the_default_follows_on_document_a_s_keys(path: Path) -> Non
 
 def test_without_memories_the_list_is_empty(path: Path) -> None:
     assert write(path, []) == 0
-    assert read_scratchpad(path) == ScratchpadFile("bob", 50, [])
+    assert read_scratchpad(path) == ScratchpadFile("bob", [])
 
 
 def test_document_a_s_own_model_reads_what_is_written(path: Path) -> None:
@@ -296,7 +296,7 @@ import resource, signal
 from pathlib import Path
 from agent_memory.errors import StorageUnavailable
 from agent_memory.models.memory import Memory
-from agent_memory.scratchpad_yaml import write_scratchpad
+from agent_memory.interchange.scratchpad import write_scratchpad
 one = Memory(agent_id="bob", content="word " * 200, category="note", created_by_session="s")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
@@ -324,7 +324,7 @@ def test_a_place_that_cannot_hold_a_file_is_named(path: Path) -> None:
 
 def test_document_a_s_example_is_read(path: Path) -> None:
     found = read(path, AS_A_SHOWS)
-    assert (found.agent_id, found.max_size) == ("bob", 50)
+    assert found.agent_id == "bob"
     assert found.memories[0]["last_accessed"] == datetime(2026, 1, 30, 14, tzinfo=UTC)
     assert found.memories[1] == {
         "id": "mem-c3d4e5f6a7b8", "content": "TODO: Complete the design", "category": "task",
@@ -338,7 +338,7 @@ def test_document_a_s_example_is_read(path: Path) -> None:
 
 def test_a_content_alone_is_an_entry(path: Path) -> None:
     found = read(path, "memories: [{content: hello, tags: , timestamp: ~}]")
-    assert (found.agent_id, found.max_size) == (None, None)
+    assert found.agent_id is None
     (only,) = found.memories
     assert (only["content"], only["tags"], only["category"]) == ("hello", [], "note")
     assert (only["id"], only["timestamp"], only["updated_at"]) == (None, None, None)
@@ -383,31 +383,34 @@ def test_utf_16_and_a_byte_order_mark_are_read(path: Path) -> None:
 
 BOMB = "a: &a [x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nmemories: [{content: x, bomb: *c}]"
 REFUSED: dict[str | bytes, str] = {
-    "": "the file is empty",
-    "agent_id: bob": "memories",
-    "memories: text": "must be a list",
-    "memories: [text]": "entry 1: entry: must be a mapping",
-    "memories: [{content: a}, {id: b}]": "entry 2: content: Field required",
-    "memories: [{content: ''}]": "entry 1: content",
-    "memories: [{content: 12}]": "entry 1: content: .*string.*got 12",
-    "memories: [{content: a, tags: [b, 1]}]": "entry 1: tags.1: .*string",
-    "memories: [{content: a, access_count: 99999999999999999999}]": "entry 1: access_count",
-    "memories: [{content: a, timestamp: soon}]": "entry 1: timestamp: 'soon' is not a time",
-    "memories: [{content: a, kind: odd}]": "entry 1: kind",
-    "memories: [{content: a, metadata: {b: .nan}}]": "entry 1: metadata: .*b is nan",
-    "memories: [{content: a, b: 1, metadata: {b: 2}}]": "entry 1: b: stands both",
-    "memories: [{content: a, id: i}, {content: b, id: i}]": "entry 2: id: an earlier",
-    'memories: [{content: "a\\0b"}]': "entry 1: content",
-    "agent_id: ../bob\nmemories: []": "agent_id",
+    "": "line 1: the file is empty",
+    "agent_id: bob": "is no scratchpad: .*memories",
+    "memories: text": "line 1: memories: must be a list",
+    "memories: [text]": "line 1: must be a mapping",
+    "memories: [{content: a}, {id: b}]": "line 1: content: Field required",
+    "memories: [{content: ''}]": "line 1: content",
+    "memories: [{content: 12}]": "line 1: content: .*string.*got 12",
+    "memories:\n- content: a\n- tags: [b, 1]\n  content: b": "line 3: tags.1: .*string",
+    "memories: [{content: a, access_count: 99999999999999999999}]": "line 1: access_count",
+    "memories: [{content: a, timestamp: soon}]": "line 1: timestamp: 'soon' is not a time",
+    "memories: [{content: a, kind: odd}]": "line 1: kind",
+    "memories: [{content: a, metadata: {b: .nan}}]": "line 1: metadata: .*b is nan",
+    "memories: [{content: a, metadata: [b]}]": "line 1: metadata: must be a mapping",
+    "memories: [{content: a, b: 1, metadata: {b: 2}}]": "line 1: b: stands both",
+    "memories:\n- {content: a, id: i}\n- {content: b, id: i}": "line 3: id: an earlier",
+    'memories: [{content: "a\\0b"}]': "line 1: content",
+    "agent_id: ../bob\nmemories: []": "line 1: agent_id",
+    "agent_id: 12\nmemories: []": "line 1: agent_id: must be a text",
+    "agent_id: bob\nmax_size: all\nmemories: []": "line 2: max_size: must be a whole number",
     "memories:\n- content: a\n  content: b": "line 3: the key 'content' stands twice",
     "memories:\n- content: ]": "line 2: is not YAML",
     "memories: []\n---\nmemories: []": "line 2: a second document",
-    b"memories: [\xff]": "is not YAML",
-    BOMB: r"line 2: the alias \*a",
+    b"memories: [\xff]": "line 1: is not YAML",
+    BOMB: r"line 4: the alias \*c",
     "memories: [{content: a, <<: {b: c}}]": "line 1: '<<'",
     "memories: [{content: a, 12: b}]": "line 1: this key is not a text",
     "memories: [{content: !!python/name:os.system }]": "line 1: .*python/name",
-    "memories: !!set {a}": "line 1: the tag .*set",
+    "memories: !!set {a}": "line 1: memories: the tag .*set",
     "memories: [{content: a, timestamp: 2026-02-30}]": "line 1: '2026-02-30' cannot be read",
     "memories: [{content: a, b: " + "9" * 5000 + "}]": "line 1: '999.* cannot be read",
     "memories: " + "[" * 200_000: "line 1: is nested over 40 deep",
@@ -428,14 +431,14 @@ def test_what_is_no_scratchpad_is_refused_with_its_place(
 
 def test_the_fault_tells_the_entry_and_the_key(path: Path) -> None:
     with pytest.raises(ValidationError) as error:
-        read(path, "memories: [{content: a}, {content: b, tags: [c, 1]}]")
-    assert [fault["loc"] for fault in error.value.errors()] == [("memories", 2, "tags", 1)]
+        read(path, "memories:\n- {content: a}\n- {content: b, tags: [c, 1]}")
+    assert [fault["loc"] for fault in error.value.errors()] == [("line 3", "tags", 1)]
 
 
 def test_a_file_of_over_2_gb_is_refused_unread(path: Path) -> None:
     path.touch()
     os.truncate(path, 2 * 10**9 + 1)
-    with pytest.raises(ValidationError, match="larger than"):
+    with pytest.raises(ValidationError, match="longer than"):
         read_scratchpad(path)
 
 

@@ -1,0 +1,204 @@
+"""Commands about a memory's life: archive, unarchive, undo, tidy, erase, reject."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from agent_memory import AgentMemory, ErasureReceipt, ValidationError
+from agent_memory.cli.options import (
+    ExitCode,
+    Session,
+    confirm,
+    filter_options,
+    filters_of,
+    json_option,
+)
+from agent_memory.cli.render import emit
+from agent_memory.cli.reports import receipt_text, rejections_text, tidy_text
+
+
+@click.command()
+@click.argument("memory_ids", nargs=-1, required=True, metavar="ID…")
+@json_option
+@click.pass_obj
+def archive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
+    """Archive memories: they leave searches and the scratchpad, but not the file.
+
+    \b
+    Examples:
+      agent-memory --agent bob archive mem-a3f2c1b4e5d6
+      agent-memory --agent bob search "old plans" --archived
+    """
+    with session.open() as memory:
+        changed = memory.archive(memory_ids)
+    text = "\n".join(f"archived {one.id}" for one in changed)
+    emit({"memories": changed}, text=text, as_json=session.json)
+
+
+@click.command()
+@click.argument("memory_ids", nargs=-1, required=True, metavar="ID…")
+@json_option
+@click.pass_obj
+def unarchive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
+    """Bring archived memories back.
+
+    \b
+    Example:
+      agent-memory --agent bob unarchive mem-a3f2c1b4e5d6
+    """
+    with session.open() as memory:
+        changed = memory.unarchive(memory_ids)
+    text = "\n".join(f"{one.id} is back" for one in changed)
+    emit({"memories": changed}, text=text, as_json=session.json)
+
+
+@click.command()
+@click.option("--change", type=click.IntRange(min=1), help="This change, as `history` numbers it.")
+@json_option
+@click.pass_obj
+def undo(session: Session, /, change: int | None) -> None:
+    """Undo the last that was done to memories, or a given change. An undo can be undone.
+
+    What one command did to several memories (an import, a tidy) is one.
+
+    \b
+    Examples:
+      agent-memory --agent bob undo
+      agent-memory --agent bob undo --change 17
+    """
+    with session.open() as memory:
+        done = memory.undo(change)
+    count = len(done.memory_ids)
+    named = ", ".join(done.memory_ids[:3]) + (", …" if count > 3 else "")
+    text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"
+    emit(done, text=text, as_json=session.json)
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would be archived.")
+@json_option
+@click.pass_obj
+def tidy(session: Session, /, dry_run: bool) -> None:
+    """Archive what the agent's retention policy says; `undo` brings it back.
+
+    What is of high importance, was promoted by hand or used of late is never touched. There is no
+    policy until one is set; `standard` archives learnings that were not used for 90 days and tasks
+    30 days after they were completed, and limits how many there are.
+
+    \b
+    Examples:
+      agent-memory --agent bob configure retention standard
+      agent-memory --agent bob tidy --dry-run
+    """
+    with session.open() as memory:
+        report = memory.tidy(dry_run=dry_run)
+    emit(report, text=tidy_text(report), as_json=session.json)
+
+
+@click.command()
+@click.argument("memory_ids", nargs=-1, metavar="[ID…]")
+@filter_options
+@click.option("--backups", is_flag=True, help="From the library's own backups too.")
+@click.option("--finish", is_flag=True, help="Complete an erasure that was interrupted.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+@click.pass_context
+def erase(
+    context: click.Context,
+    session: Session,
+    /,
+    memory_ids: tuple[str, ...],
+    backups: bool,
+    finish: bool,
+    yes: bool,
+    **options: Any,
+) -> None:
+    """Erase memories for good: given their IDs, or all that the options describe.
+
+    Their content leaves the rows, the history, the indexes, the log and the free pages; nothing
+    brings it back. A receipt says what was removed, and whether a scan of the raw bytes found
+    anything left; then the command exits with 6. `forget` is the ordinary, undoable command.
+
+    \b
+    Examples:
+      agent-memory --agent bob erase mem-a3f2c1b4e5d6 --backups
+      agent-memory --agent bob erase --where '{"source": "crm"}' --yes
+    """
+    filters = filters_of(options)
+    told = {name for name, value in filters.items() if value and name != "tags_match"}
+    if bool(memory_ids) + bool(told) + finish != 1:
+        raise click.UsageError("give IDs, or options that describe the memories, or --finish")
+    with session.open() as memory:
+        if finish:
+            memory.finish_erasing()
+            emit({"finished": True}, text="the file was written anew", as_json=session.json)
+            return
+        described = None if memory_ids else filters
+        count = len(memory_ids) or _count(memory, filters)
+        question = f"Erase {count:,} memories for good?"
+        confirm(question, yes=yes, otherwise="nothing was erased")
+        if sys.stderr.isatty():
+            click.echo("erasing, and looking through the bytes of the file…", err=True)
+        receipt: ErasureReceipt = memory.erase(memory_ids, filters=described, backups=backups)
+    data = {**receipt.model_dump(), "clean": receipt.clean}
+    emit(data, text=receipt_text(receipt), as_json=session.json)
+    if not receipt.clean:
+        context.exit(ExitCode.PROBLEMS_FOUND)
+
+
+def _count(memory: AgentMemory, filters: dict[str, Any]) -> int:
+    count = memory.count(filters={"archived": None, **filters})
+    if not count:
+        raise ValidationError.of("erase", "no memory is like that: nothing was erased", filters)
+    return count
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--reason", help="Why, for `reject --list`.")
+@click.option("--lift", metavar="NUMBER", type=int, help="Let a rejected value be stored again.")
+@click.option("--list", "lists", is_flag=True, help="Show what is rejected.")
+@json_option
+@click.pass_obj
+def reject(
+    session: Session,
+    /,
+    text: str | None,
+    reason: str | None,
+    lift: int | None,
+    lists: bool,
+) -> None:
+    """Let no memory that holds TEXT be stored again, until it is lifted; '-' reads it from stdin.
+
+    It is found in any case, in contents, tags and metadata, with any signs between its words. Only
+    its hash is kept. What holds it already is told, and stays: `erase` is for that.
+
+    \b
+    Examples:
+      agent-memory --agent bob reject "hunter2" --reason "an old password"
+      agent-memory --agent bob reject --list
+      agent-memory --agent bob reject --lift 1
+    """
+    if (text is not None) + (lift is not None) + lists != 1:
+        raise click.UsageError("give a TEXT, --lift NUMBER or --list")
+    with session.open() as memory:
+        if lift is not None:
+            was_there = memory.lift(lift)
+            told = f"lifted {lift}" if was_there else f"there is no rejection {lift}"
+            emit({"lifted": was_there}, text=told, as_json=session.json)
+        elif text is None:
+            found = memory.rejections()
+            emit({"rejections": found}, text=rejections_text(found), as_json=session.json)
+        else:
+            value = sys.stdin.read().strip() if text == "-" else text
+            rejection = memory.reject(value, reason=reason)
+            holders = memory.holders(value)
+            told = f"rejected: number {rejection.rejection_id}"
+            if holders:
+                told += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
+            data = {"rejection": rejection, "holders": holders}
+            emit(data, text=told, as_json=session.json)

@@ -1,0 +1,107 @@
+"""How the results of a memory's life are shown: backups, archives, erasures, imports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory import (
+    BackupFile,
+    ErasureReceipt,
+    ImportReport,
+    Rejection,
+    TidyReport,
+)
+from agent_memory.cli.render import safe, table
+
+
+def backups_text(backups: Sequence[BackupFile]) -> str:
+    """Show backups, newest first, one a line."""
+    if not backups:
+        return "no backups"
+    return table(
+        ("made", "before", "memories", "MB", "path"),
+        [
+            (
+                f"{it.made_at:%Y-%m-%d %H:%M:%S}",
+                it.reason or "-",
+                "-" if it.memory_count is None else f"{it.memory_count:,}",
+                f"{it.size_bytes / 1e6:.2f}",
+                it.path + (f" ({it.problem})" if it.problem else ""),
+            )
+            for it in backups
+        ],
+    )
+
+
+def tidy_text(report: TidyReport) -> str:
+    """Show what was archived or would be, and what stays although a limit is passed."""
+    lines = []
+    if report.archived:
+        rows = [(it.memory_id, it.kind, it.reason, it.content) for it in report.archived]
+        lines.append(table(("id", "kind", "reason", "content"), rows))
+    verb = "would be archived" if report.dry_run else "archived"
+    lines.append(f"{len(report.archived):,} {verb}")
+    return "\n".join([*lines, *map(safe, report.kept)])
+
+
+def rejections_text(rejections: Sequence[Rejection]) -> str:
+    """Show what is rejected, one a line; the values themselves are not known."""
+    if not rejections:
+        return "nothing is rejected"
+    return table(
+        ("number", "words", "since", "reason"),
+        [
+            (
+                str(it.rejection_id),
+                str(it.word_count),
+                f"{it.rejected_at:%Y-%m-%d %H:%M}",
+                it.reason or "-",
+            )
+            for it in rejections
+        ],
+    )
+
+
+def receipt_text(receipt: ErasureReceipt) -> str:
+    """Show what was erased, and what was found to be left."""
+    removed = f"{receipt.memories:,} memories, {receipt.changes:,} changes"
+    looked = f"{receipt.bytes_scanned:,} bytes of {receipt.files_scanned:,} files"
+    lines = [
+        f"erased: {removed}, {receipt.embeddings:,} vectors",
+        f"looked through {looked}: {'nothing' if receipt.clean else 'something'} is left",
+    ]
+    lines += [f"left: {safe(text)}" for text in receipt.found]
+    for copy in receipt.backups:
+        state = "erased" if copy.erased else "still holds it" if copy.found else "untouched"
+        lines.append(f"{copy.path}: {state}" + (f" ({copy.problem})" if copy.problem else ""))
+    if not receipt.with_backups and any(copy.found for copy in receipt.backups):
+        lines.append("--backups erases from these too, once more given the same IDs")
+    if receipt.also_in:
+        lines.append(f"other memories say a piece of it: {' '.join(receipt.also_in[:10])}")
+    return "\n".join(lines)
+
+
+def import_text(report: ImportReport) -> str:
+    """Show what became of the entries of a file, or would."""
+    counts = [
+        (report.new, "new"),
+        (report.changed, "changed"),
+        (report.same, "same"),
+        (report.kept, "kept as they were"),
+        (report.refused, "refused"),
+    ]
+    told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    told = told or ("settings" if report.settings else "nothing in it")
+    lines = [f"{report.format}: {told}" + (" (nothing was changed)" if report.dry_run else "")]
+    lines += [f"setting {name}: {value}" for name, value in report.settings.items()]
+    for notes, count, word in (
+        (report.refusals, report.refused, "refused"),
+        (report.repairs, report.repaired, "mended"),
+    ):
+        lines += [safe(f"{word}: {it.place}: {it.message}", one_line=True) for it in notes[:20]]
+        if count > 20:
+            lines.append(f"and {count - 20:,} more {word}: --json lists them")
+    lines += [safe(note) for note in report.notes]
+    if report.backup:
+        lines.append(f"backup: {report.backup}")
+    return "\n".join(lines)

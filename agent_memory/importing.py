@@ -1,0 +1,397 @@
+"""Taking in what another store or a file holds: one transaction, compared memory by memory."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from agent_memory import (
+    agent,
+    fingerprints,
+    history,
+    memory_rows,
+    operations,
+    records,
+    rejections,
+    scratchpad,
+    vectors,
+)
+from agent_memory.admission import Admission
+from agent_memory.connection import Database
+from agent_memory.errors import LimitReached, RejectedContent, ValidationError
+from agent_memory.filters import EVERYTHING
+from agent_memory.fingerprints import fingerprint_of
+from agent_memory.history import Change
+from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.entry import Parcel, Section
+from agent_memory.models.life import OnConflict
+from agent_memory.quantization import Quantized, text_hash
+from agent_memory.times import format_time
+from agent_memory.validation import to_json
+from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, ORIGINAL_CATEGORY
+
+_PAGE: Final = 500
+_NOT_COMPARED: Final = frozenset(
+    {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
+)
+"""Columns in which two memories may differ and say the same."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What became, or would become, of the parcels; ``refusals`` are places, ids and reasons."""
+
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    kept: int = 0
+    refusals: list[tuple[str, str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
+
+
+class Importing:
+    """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
+
+    ``is_whole`` tells that the file is of a whole store, and so speaks for the settings, the
+    counters and the history too.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        on_conflict: OnConflict,
+        dry_run: bool,
+        session_id: str,
+        now: datetime,
+    ) -> None:
+        self.plan = Plan()
+        self._database = database
+        self._on_conflict = on_conflict
+        self._dry_run = dry_run
+        self._session_id = session_id
+        self._now = now
+        self._admission = Admission(database, counts=dry_run)
+        self._error: ValidationError | None = None
+        self._was_empty = records.count(database, EVERYTHING) == 0
+        self._before = operations.last_number(database)
+        self._new: dict[str, int] = {}
+        self._ids: dict[str, str] = {}
+        self._marks: list[tuple[int, int]] = []
+        self._agent: dict[str, Any] = {}
+        self._told: set[str] = set()
+        self._boundary: int | None = None
+        self._model: EmbeddingModel | None = None
+        self._stray_vectors = 0
+
+    def take(self, parcels: Iterable[Parcel]) -> Iterator[int]:
+        """Take parcels in, in order; yield now and then how many are done."""
+        page: list[Parcel] = []
+        done = 0
+        for parcel in parcels:
+            done += 1
+            if page and (parcel.section is not page[0].section or len(page) >= _PAGE):
+                self._take_page(page)
+                page = []
+                yield done
+            page.append(parcel)
+        self._take_page(page)
+        self._finish()
+        yield done
+
+    def raise_refusal(self) -> None:
+        """Raise the error for the first memory that was refused: then nothing is taken in."""
+        if self._error is not None:
+            raise self._error
+
+    def _take_page(self, page: Sequence[Parcel]) -> None:
+        if not page:
+            return
+        takers = {Section.AGENT: self._hear_of_agent, Section.MEMORY: self._memories}
+        if not self._dry_run:
+            takers |= {
+                Section.SCRATCHPAD: self._scratchpad,
+                Section.REJECTION: self._rejections,
+                Section.MODEL: self._models,
+                Section.VECTOR: self._vectors,
+                Section.CHANGE: self._changes,
+            }
+        taker = takers.get(page[0].section)
+        if taker is not None:
+            taker(page)
+
+    def _hear_of_agent(self, page: Sequence[Parcel]) -> None:
+        for parcel in page:
+            self._agent.update(parcel.values)
+
+    def _rejections(self, page: Sequence[Parcel]) -> None:
+        for parcel in page:
+            rejections.put(self._database, parcel.values)
+
+    # Memories ---------------------------------------------------------------------------------
+
+    def _memories(self, page: Sequence[Parcel]) -> None:
+        there = memory_rows.get_many(self._database, [parcel.values["id"] for parcel in page])
+        for parcel in page:
+            row = there.get(parcel.values["id"])
+            _keep_category(parcel.values, row)
+            try:
+                self._admission.refuse_row(parcel.values)
+                if row is None:
+                    self._insert(parcel)
+                else:
+                    self._compare(parcel, row)
+            except (RejectedContent, LimitReached) as error:
+                self._refuse(parcel, error)
+
+    def _refuse(self, parcel: Parcel, error: ValidationError) -> None:
+        self._error = self._error or type(error)(f"{parcel.place}: {error}", error.errors())
+        self.plan.refusals.append((parcel.place, parcel.values["id"], str(error)))
+
+    def _compare(self, parcel: Parcel, row: Mapping[str, Any]) -> None:
+        told = {k: v for k, v in parcel.values.items() if k not in _NOT_COMPARED}
+        changes = {name: value for name, value in told.items() if row[name] != value}
+        if not changes:
+            self.plan.same += 1
+        elif self._on_conflict == "keep-both":
+            self._keep_both(parcel)
+        elif self._on_conflict == "replace" or (
+            self._on_conflict == "newer" and _told_at(parcel.values) > row["updated_at"]
+        ):
+            self._admission.refuse_move(row, {**row, **changes})
+            self.plan.changed += 1
+            if not self._dry_run:
+                moment = parcel.values.get("updated_at", format_time(self._now))
+                memory_rows.update(self._database, row["id"], changes, updated_at=moment)
+        else:
+            self.plan.kept += 1
+
+    def _keep_both(self, parcel: Parcel) -> None:
+        """Store it under another id, which is the same each time that it is taken in."""
+        digest = hashlib.sha256(to_json(_identity(parcel.values)).encode()).hexdigest()
+        values = {**parcel.values, "id": f"mem-{digest[:12]}"}
+        self._ids[parcel.values["id"]] = values["id"]
+        other = memory_rows.get(self._database, values["id"])
+        if other is None:
+            self._insert(Parcel(parcel.section, parcel.place, values))
+        else:
+            self.plan.same += 1
+
+    def _insert(self, parcel: Parcel) -> None:
+        self._admission.refuse_beyond(parcel.values)
+        self.plan.new += 1
+        if self._dry_run:
+            return
+        moment = format_time(self._now)
+        timestamp = parcel.values.get("timestamp", moment)
+        values = {
+            "created_by_session": self._session_id,
+            "timestamp": timestamp,
+            "updated_at": timestamp,
+            **parcel.values,
+        }
+        seq = memory_rows.insert(self._database, values)
+        self._new[values["id"]] = seq
+        mark = fingerprint_of(values["content"], values.get("user_id"), values.get("run_id"))
+        self._marks.append((mark, seq))
+
+    # What is known about them -----------------------------------------------------------------
+
+    def _scratchpad(self, page: Sequence[Parcel]) -> None:
+        """Let memories into the scratchpad that are new here."""
+        there = memory_rows.get_many(self._database, [parcel.values["id"] for parcel in page])
+        for parcel in page:
+            seq = self._new.get(parcel.values["id"])
+            if seq is None:
+                continue
+            # A memory that was never accessed has its place by when it came in.
+            entered_at = parcel.values.get("entered_at") or there[parcel.values["id"]]["timestamp"]
+            reason = parcel.values.get("reason", "stored")
+            scratchpad.put(self._database, seq, reason=reason, entered_at=entered_at)
+
+    def _models(self, page: Sequence[Parcel]) -> None:
+        """Find the model among those here, or make it one of them where there is none."""
+        values = page[0].values
+        wanted = EmbeddingModel(
+            model_id=0,
+            model=values["model"],
+            dimensions=values["dimensions"],
+            embedder=values["embedder"],
+            base_url=values.get("base_url"),
+            state="building",
+            similarity_floor=values.get("similarity_floor"),
+            vector_weight=values.get("vector_weight", DEFAULT_VECTOR_WEIGHT),
+            is_indexed=False,
+        )
+        models = vectors.models(self._database)
+        self._model = next((it for it in models if it.is_same(wanted)), None)
+        if self._model is None and not models and self._was_empty:
+            model_id = vectors.add_model(self._database, wanted, now=self._now)
+            vectors.activate(self._database, model_id)
+            self._model = next(iter(vectors.models(self._database)))
+            vectors.queue_missing(self._database, model_id)
+        if self._model is None:
+            self.plan.notes.append(
+                f"its vectors are of {wanted.model}, which is not this store's model: left out"
+            )
+
+    def _vectors(self, page: Sequence[Parcel]) -> None:
+        if self._model is None:
+            return
+        kept = []
+        for parcel in page:
+            seq = self._new.get(parcel.values["id"])
+            row = memory_rows.get(self._database, parcel.values["id"])
+            data = _bytes_of(parcel.values["vector"])
+            if seq is None or row is None:
+                continue
+            is_current = text_hash(row["content"]).hex() == parcel.values["hash"]
+            if not is_current or len(data) != self._model.dimensions or not any(data):
+                self._stray_vectors += 1
+                continue
+            vector = Quantized(parcel.values["scale"], data)
+            pending = PendingText(seq, row["content"])
+            if vectors.put(self._database, self._model.model_id, pending, vector):
+                kept.append(seq)
+        vectors.dequeue(self._database, kept)
+        vectors.mark_indexed(self._database, self._model.model_id, is_indexed=False)
+
+    def _changes(self, page: Sequence[Parcel]) -> None:
+        """Take in the history of what is new here, and of what is only history."""
+        if self._boundary is None:
+            self._boundary = operations.last_number(self._database)
+        ids = {parcel.values["id"] for parcel in page}
+        known = history.known(self._database, sorted(ids - self._new.keys() - self._told))
+        there = memory_rows.get_many(self._database, sorted(ids))
+        for parcel in page:
+            memory_id = parcel.values["id"]
+            is_new = memory_id in self._new or memory_id in self._told
+            if not is_new and (memory_id in known or memory_id in there):
+                continue
+            new = parcel.values.get("new") or {}
+            try:
+                for values in (parcel.values.get("old") or {}, new):
+                    self._admission.refuse_row({"content": "", **values})
+            except RejectedContent as error:
+                self._refuse(parcel, error)
+                continue
+            self._told.add(memory_id)
+            if parcel.values["event"] == "ADD" and not new and memory_id in there:
+                row = there[memory_id]
+                new = {k: row[k] for k in memory_rows.HISTORIC if row[k] is not None}
+            change = Change(
+                change_id=0,
+                memory_id=memory_id,
+                event=parcel.values["event"],
+                changed_at=parcel.values["at"],
+                session_id=parcel.values.get("session"),
+                old=parcel.values.get("old") or {},
+                new=new,
+            )
+            history.insert(self._database, change)
+
+    # The end ----------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._settings()
+        if self._dry_run:
+            return
+        if self._stray_vectors:
+            note = f"{self._stray_vectors} vectors are of other texts: those are embedded anew"
+            self.plan.notes.append(note)
+        fingerprints.put(self._database, self._marks)
+        size = agent.config(self._database).scratchpad_max_size
+        scratchpad.evict(self._database, max_size=size)
+        boundary = self._boundary
+        if boundary is None:
+            boundary = operations.last_number(self._database)
+        history.sign_between(
+            self._database,
+            self._before,
+            boundary,
+            session_id=self._session_id,
+            now=self._now,
+        )
+        history.forget(self._database, sorted(self._told), after=self._before, until=boundary)
+        if operations.last_number(self._database) > self._before:
+            operations.record(
+                self._database,
+                "import",
+                since=self._before,
+                session_id=self._session_id,
+                now=self._now,
+            )
+
+    def _settings(self) -> None:
+        """Take over what the file says of the agent, as far as nothing here says otherwise."""
+        told = dict(self._agent)
+        config = told.pop("config", None) or {}
+        own = agent.config(self._database).model_dump(exclude_unset=True)
+        has_memories = self.plan.new + self.plan.same + self.plan.changed + self.plan.kept > 0
+        if has_memories and not self._was_empty:
+            if config:
+                self.plan.notes.append("its settings are left alone: this store has memories")
+            return
+        is_wanted = (self._was_empty and has_memories) or self._on_conflict in ("replace", "newer")
+        taken = {k: v for k, v in config.items() if is_wanted or k not in own}
+        if left := sorted(config.keys() - taken.keys() - _equal(config, own)):
+            note = f"settings that are set here already stay: {', '.join(left)}"
+            self.plan.notes.append(note)
+        self.plan.settings = {k: v for k, v in taken.items() if own.get(k) != v}
+        if self._dry_run:
+            return
+        if taken:
+            agent.merge_config(self._database, taken)
+        if self._was_empty and "created_at" in told:
+            if self._model is None:
+                told = {k: v for k, v in told.items() if k not in agent.OF_VECTORS}
+            agent.set_row(self._database, told)
+
+
+def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> None:
+    """Keep a category that is unknown here in the metadata, beside what is there already.
+
+    A category that is known drops the one that was kept.
+    """
+    original = values.pop(ORIGINAL_CATEGORY, None)
+    is_told = "metadata" in values or row is None
+    metadata = _object(values.get("metadata") if is_told or row is None else row["metadata"])
+    if original is not None:
+        values["metadata"] = to_json({**metadata, ORIGINAL_CATEGORY: original})
+    elif not is_told and "category" in values and ORIGINAL_CATEGORY in metadata:
+        values["metadata"] = to_json({k: v for k, v in metadata.items() if k != ORIGINAL_CATEGORY})
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _told_at(values: Mapping[str, Any]) -> str:
+    """Return when a memory was changed, as far as a file tells; the least that can be, if not."""
+    return str(values.get("updated_at") or values.get("timestamp") or "")
+
+
+def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    return {name for name, value in one.items() if name in other and other[name] == value}
+
+
+def _identity(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in sorted(values.items()) if k == "id" or k not in _NOT_COMPARED}
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

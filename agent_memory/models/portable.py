@@ -1,0 +1,168 @@
+"""What a file may tell of a memory and of a store, whatever its format: the types of each field."""
+
+import json
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat
+
+from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.memory import TaskMetadata
+from agent_memory.models.record import Record
+from agent_memory.times import UtcDatetime
+from agent_memory.validation import Content, Label, MemoryId, Metadata, Tags, Text
+from agent_memory.vocabulary import Importance, MemoryKind, MemoryType
+
+Natural = Annotated[int, Field(ge=0, lt=2**53)]
+_ENTRY: Final = r"^(stored|accessed|promoted) [0-9TZ:.-]{27}$"
+Positive = Annotated[int, Field(ge=1, lt=2**53)]
+Hex = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2})+$")]
+
+
+class PortableMemory(Record):
+    """A memory as a file tells it: what it does not tell is not set.
+
+    The limits are those of ``Memory``, but any category is taken: one that the agent does not know
+    is kept in the metadata. ``embedding`` is read and left alone: whose vector it is, it does not
+    say.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId | None = None
+    content: Content
+    category: Text = Field(default="note", min_length=1, max_length=200)
+    tags: Tags = Field(default_factory=list)
+    kind: MemoryKind = MemoryKind.LEARNING
+    importance: Importance = Importance.MEDIUM
+    memory_type: MemoryType = MemoryType.STANDARD
+    timestamp: UtcDatetime | None = None
+    updated_at: UtcDatetime | None = None
+    last_accessed: UtcDatetime | None = None
+    access_count: Natural = 0
+    created_by_session: Label | None = None
+    user_id: Label | None = None
+    run_id: Label | None = None
+    archived: bool = False
+    task_metadata: TaskMetadata | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    version: Positive = 1
+    embedding: list[FiniteFloat] | None = None
+
+
+class PortableEntry(Record):
+    """An entry of the scratchpad."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId
+    entered_at: UtcDatetime | None = None
+    reason: Literal["stored", "accessed", "promoted"] = "stored"
+
+
+class PortableRejection(Record):
+    """A value that must not be stored, by the hash of its words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    words_hash: Hex = Field(min_length=64, max_length=64)
+    word_count: Annotated[int, Field(ge=1, le=1000)]
+    reason: Text | None = Field(default=None, max_length=500)
+    rejected_at: UtcDatetime
+
+
+class PortableModel(Record):
+    """The model that the vectors were made with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: Text = Field(min_length=1, max_length=200)
+    dimensions: int = Field(ge=1, le=20_000)
+    embedder: Text
+    base_url: Text | None = None
+    similarity_floor: FiniteFloat | None = None
+    vector_weight: FiniteFloat = 1.0
+
+
+class PortableVector(Record):
+    """The vector of a memory; ``hash`` is that of the text that it was made from."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId
+    hash: Hex = Field(min_length=32, max_length=32)
+    scale: FiniteFloat = Field(gt=0)
+    vector: Text
+
+
+def _json_text(kind: type) -> AfterValidator:
+    """Accept a text that is JSON of a kind, as the file holds tags and metadata."""
+
+    def check(text: str) -> str:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError("is not JSON") from error
+        if not isinstance(value, kind):
+            raise ValueError(f"is not JSON of a {kind.__name__}")  # noqa: TRY004 - pydantic
+        return text
+
+    return AfterValidator(check)
+
+
+class PortableValues(Record):
+    """The columns of a memory in a change of it, as the file holds them. There are no others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    content: Content | None = None
+    category: Text | None = None
+    tags: Annotated[Text, _json_text(list)] | None = None
+    kind: MemoryKind | None = None
+    importance: Importance | None = None
+    memory_type: MemoryType | None = None
+    timestamp: UtcDatetime | None = None
+    created_by_session: Text | None = None
+    user_id: Text | None = None
+    run_id: Text | None = None
+    archived: Annotated[int, Field(ge=0, le=1)] | None = None
+    task_metadata: Annotated[Text, _json_text(dict)] | None = None
+    metadata: Annotated[Text, _json_text(dict)] | None = None
+    updated_at: UtcDatetime | None = None
+    last_accessed: UtcDatetime | None = None
+    access_count: Natural | None = None
+    version: Positive | None = None
+    seq: Positive | None = None
+    scratchpad: (
+        Annotated[str, Field(pattern=r"^(stored|accessed|promoted) [0-9TZ:.-]{27}$")] | None
+    ) = None
+
+
+class PortableChange(Record):
+    """A change of a memory. An ``ADD`` without ``new`` added it as it stands in the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId
+    event: Literal["ADD", "UPDATE", "DELETE"]
+    at: UtcDatetime
+    session: Text | None = None
+    old: PortableValues | None = None
+    new: PortableValues | None = None
+
+
+class PortableAgent(Record):
+    """What a file tells of the agent: its settings, and what a whole store tells beside."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent_id: Text | None = None
+    created_at: UtcDatetime | None = None
+    last_accessed: UtcDatetime | None = None
+    total_queries: Natural | None = None
+    total_query_ms: FiniteFloat | None = Field(default=None, ge=0)
+    scratchpad_promotions: Natural | None = None
+    embeddings_generated: Natural | None = None
+    storage_backend: Literal["file", "vector"] | None = None
+    migration_date: UtcDatetime | None = None
+    migration: MigrationInfo | None = None
+    config: dict[str, Any] | None = None

@@ -1,0 +1,93 @@
+"""A store as it stood at a moment: a copy of the file, taken back along its history."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from agent_memory import backups, history, integrity, memory_rows, undoing
+from agent_memory.connection import Database
+from agent_memory.memory_rows import RowValues
+
+_PREFIX: Final = "agent-memory-copy-"
+_MANY: Final = 500
+"""Changes from which on it is quicker to build the indexes anew than to keep them up to date."""
+
+
+@contextlib.contextmanager
+def private_copy(source: Path) -> Iterator[Path]:
+    """Make a copy of a store in a private folder; it goes with the body."""
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        copy = Path(folder) / source.name
+        backups.copy(source, copy)
+        yield copy
+
+
+def _sweep() -> None:
+    """Delete the copies of processes that were killed more than a day ago."""
+    limit = time.time() - 86_400
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+            if stat.S_ISDIR(status.st_mode) and is_ours and status.st_mtime < limit:
+                shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def copy_as_of(source: Path, moment: datetime) -> Iterator[Path]:
+    """Make a private copy of a store that is as the store was at a moment; it goes with the body.
+
+    Memories that were changed since are what they were, those that were stored since are gone,
+    those that were deleted since are there. Accesses, the scratchpad and the settings are those of
+    now, for they have no history.
+    """
+    with private_copy(source) as copy:
+        database = Database(copy, create=False, synchronous="NORMAL")
+        try:
+            _go_back(database, moment)
+        finally:
+            database.close()
+        yield copy
+
+
+def _go_back(database: Database, moment: datetime) -> None:
+    with database.write(durable=False):
+        newest = history.last_change(database)
+        changed = history.changed_after(database, moment)
+        born = history.born_after(database, moment)
+        others = set(changed) - set(born)
+        rows = [(it, undoing.row_at(database, it, moment)) for it in changed if it in others]
+        # Triggers would keep the indexes in step row by row: 15 s for 100,000 of them.
+        triggers = integrity.drop_triggers(database) if len(changed) >= _MANY else []
+        memory_rows.delete_many(database, born)
+        _replace(database, rows)
+        if triggers:
+            integrity.rebuild_indexes(database)
+        for trigger in triggers:
+            database.run(trigger)
+        history.forget_after(database, moment, newest)
+
+
+def _replace(database: Database, rows: Iterable[tuple[str, RowValues | None]]) -> None:
+    for memory_id, row in rows:
+        there = memory_rows.get(database, memory_id)
+        if row is None:
+            memory_rows.delete(database, memory_id)
+        elif there is None:
+            kept = {name: value for name, value in row.items() if value is not None}
+            kept.pop("scratchpad", None)
+            if "seq" in kept and not memory_rows.is_free(database, kept["seq"]):
+                del kept["seq"]  # of another store, from which the history was imported
+            memory_rows.insert(database, kept)
+        else:
+            memory_rows.set_values(database, memory_id, row)

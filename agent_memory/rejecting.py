@@ -1,0 +1,227 @@
+"""Whether a text holds a value that was rejected, of which nothing is known but its hash.
+
+A value is a row of words, and a text holds it when the same words stand in it in the same order,
+next to each other: "555-1234" is in "call 555 1234 now", "hunter2" is not in "hunter22". So every
+row of as many words is hashed and looked up, whatever stands between the words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.memory import Memory
+
+MAX_WORDS: Final = 1_000
+"""Words of a value that can be rejected."""
+MAX_REASON_LENGTH: Final = 500
+"""Characters of a reason."""
+TEXT_FIELDS: Final = frozenset({"content", "tags", "metadata", "task_metadata"})
+"""The fields of a memory that may hold a value."""
+
+_ASCII_WORD: Final = re.compile(r"[a-z0-9_]+")
+# What cannot be seen, and so must not part a word: soft hyphens, joiners, marks of direction,
+# variants of an emoji.
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e0fff]+"
+)
+# Scripts without spaces between words, or with endings joined to them: each character is a word.
+_DENSE: Final = "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+# Combining marks, the vowels of Hindi and Thai among them, all stand between these.
+_MARKS_FROM: Final = 0x300
+_MARKS_UNTIL: Final = 0x1F000
+
+Known = Mapping[int, AbstractSet[bytes]]
+"""The hashes of the rejected values by how many words those have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A rejected value that was found: ``field`` says where, as ``texts_of`` does."""
+
+    field: str
+    words_hash: bytes
+
+
+# Words --------------------------------------------------------------------------------------
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in their order, in the one form that all ways to write them have.
+
+    A word is a run of letters, digits and underscores with the marks on them; of a script without
+    spaces between words each character is one. A text without any has its pieces between white
+    space instead ("🎉", "***"); an empty list, when there is nothing to be seen.
+    """
+    form = form_of(text)
+    return _word(form).findall(form) or form.split()
+
+
+def words_to_reject(text: str) -> list[str]:
+    """Return the words of a value that is to be rejected, or raise ``ValidationError``.
+
+    It has 1 to 1,000 words. The error does not have the value.
+    """
+    if not isinstance(text, str):
+        message = f"is a {type(text).__name__}: give the value as a text"
+        raise ValidationError.of("text", message, type(text).__name__)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        message = "is not valid UTF-8 (it has half of a surrogate pair): remove it"
+        raise ValidationError.of("text", message, f"a text of {len(text)} characters")
+    words = words_of(text)
+    if not words:
+        message = "has nothing that can be seen: give the value that must not come back"
+        raise ValidationError.of("text", message, f"a text of {len(text)} characters")
+    if len(words) > MAX_WORDS:
+        message = f"has {len(words):,} words: reject {MAX_WORDS:,} at most, those that must go"
+        raise ValidationError.of("text", message, f"a text of {len(words)} words")
+    return words
+
+
+def checked_reason(reason: str | None, known: Known) -> str | None:
+    """Return why a value is rejected, or raise ``ValidationError``.
+
+    It has 1 to 500 characters, and no rejected value: only the hash of one may be kept.
+    """
+    if reason is None:
+        return None
+    if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_REASON_LENGTH:
+        message = f"must have 1 to {MAX_REASON_LENGTH} characters, or be left out"
+        raise ValidationError.of("reason", message, "reason")
+    if "\x00" in reason or any("\ud800" <= letter <= "\udfff" for letter in reason):
+        message = "has a NUL character or half of a surrogate pair: remove it"
+        raise ValidationError.of("reason", message, "reason")
+    if is_rejected([("reason", reason)], known) is not None:
+        message = "holds a rejected value, which must not be kept: say it in other words"
+        raise ValidationError.of("reason", message, "reason")
+    return reason
+
+
+def hash_of(words: Iterable[str]) -> bytes:
+    """Return the SHA-256 of words with a space between them: 32 bytes."""
+    return hashlib.sha256(_encoded(" ".join(words))).digest()
+
+
+def form_of(text: str) -> str:
+    """Return a text in lower case, in Unicode's compatible form, without what cannot be seen.
+
+    Each word of ``words_of`` stands in it as it is.
+    """
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
+    return unicodedata.normalize("NFKC", text)  # casefold() takes some letters apart
+
+
+def _encoded(text: str) -> bytes:
+    # Another program may have written half of a surrogate pair into metadata.
+    return text.encode(errors="surrogatepass")
+
+
+def _word(form: str) -> re.Pattern[str]:
+    return _ASCII_WORD if form.isascii() else _any_word()
+
+
+@cache
+def _any_word() -> re.Pattern[str]:
+    r"""Compile the pattern of a word when it is needed: ``\w`` alone has no combining marks."""
+    letters = map(chr, range(_MARKS_FROM, _MARKS_UNTIL))
+    marks = [letter for letter in letters if unicodedata.category(letter)[0] == "M"]
+    is_dense = re.compile(f"[{_DENSE}]").match
+    dense_marks = "".join(mark for mark in marks if is_dense(mark))
+    other_marks = "".join(mark for mark in marks if not is_dense(mark))
+    letter = rf"[^\W{_DENSE}]"
+    return re.compile(rf"(?=[\w{dense_marks}])[{_DENSE}]|{letter}(?:{letter}+|[{other_marks}]+)*")
+
+
+def _rows(text: str) -> Iterator[Sequence[str]]:
+    """Yield the words of a text, and each row of pieces without a word in them."""
+    form = form_of(text)
+    pattern = _word(form)
+    words = pattern.findall(form)
+    if words:
+        yield words
+    for is_wordless, pieces in groupby(form.split(), lambda it: pattern.search(it) is None):
+        if is_wordless:
+            yield list(pieces)
+
+
+# Looking for what was rejected --------------------------------------------------------------
+
+
+def texts_of(memory: Memory, fields: AbstractSet[str] = TEXT_FIELDS) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a memory that may hold a value, each with where it stands.
+
+    Those are its content, tags, metadata (keys and whole numbers too), and the outcome and the
+    blockers of a task; ``fields`` may name some of ``TEXT_FIELDS``. The places are like
+    ``content``, ``tags[0]`` and ``metadata.contact.phones[1]``; a key's is that of its mapping.
+    """
+    if "content" in fields:
+        yield "content", memory.content
+    if "tags" in fields:
+        yield from texts_in("tags", memory.tags)
+    if "metadata" in fields:
+        yield from texts_in("metadata", memory.metadata)
+    if "task_metadata" in fields and memory.task_metadata is not None:
+        task = memory.task_metadata
+        yield from texts_in("task_metadata.outcome", task.outcome)
+        yield from texts_in("task_metadata.blockers", task.blockers)
+
+
+def texts_in(place: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield the texts in JSON data, however deep, each with its place; those of keys come first."""
+    waiting = [(place, value)]
+    while waiting:
+        here, value = waiting.pop()
+        if isinstance(value, str):
+            yield here, value
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield here, str(value)
+        elif isinstance(value, Mapping):
+            yield from ((here, str(key)) for key in value)
+            inner = [(f"{here}.{key}", item) for key, item in value.items()]
+            waiting += reversed(inner)
+        elif isinstance(value, list | tuple):
+            inner = [(f"{here}[{number}]", item) for number, item in enumerate(value)]
+            waiting += reversed(inner)
+
+
+def is_rejected(texts: Iterable[tuple[str, str]], known: Known) -> Rejected | None:
+    """Return the first rejected value that texts hold, ``None`` if they hold none.
+
+    ``texts`` have a name each, as those of ``texts_of`` do.
+    """
+    if not known:
+        return None
+    for field, text in texts:
+        for words in _rows(text):
+            found = _first_known(words, known)
+            if found is not None:
+                return Rejected(field, found)
+    return None
+
+
+def _first_known(words: Sequence[str], known: Known) -> bytes | None:
+    """Return the hash of the first row of words whose hash is known."""
+    line = _encoded(" ".join(words))
+    starts: list[int] = []
+    end = 0
+    for word in words:
+        starts.append(end)
+        end += 1 + (len(word) if word.isascii() else len(_encoded(word)))
+    starts.append(end)  # where a further word would start
+    for count, hashes in known.items():
+        for start, after in zip(starts, starts[count:], strict=False):
+            found = hashlib.sha256(line[start : after - 1]).digest()
+            if found in hashes:
+                return found
+    return None

@@ -1,0 +1,127 @@
+"""Finding pieces of many texts in gigabytes of raw bytes.
+
+A longer text is known by all its blocks of 24 bytes: the file is cut into blocks as well, and two
+sets are compared, so that a piece is found wherever the text was torn apart. Short texts are looked
+for as they are, all at once. Letters of ASCII are alike in either case.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+_BLOCK: Final = 24
+CERTAIN: Final = 2 * _BLOCK - 1
+"""Bytes of a longer text that are always found when they stand together."""
+READ_LENGTH: Final = _BLOCK * 2**17
+"""Bytes that are looked through at a time: blocks must not be cut in two."""
+_BLOCKS_AT_A_TIME: Final = 200_000
+"""Blocks of texts that are held at a time: 30 MB of them."""
+
+Chunks = Callable[[], Iterable[bytes]]
+"""Reads the bytes from their start, ``READ_LENGTH`` at a time but for the last."""
+
+
+class Pieces:
+    """Texts, taken apart for ``find``. A piece is a block of one, or a short one as it is."""
+
+    def __init__(self, texts: Iterable[bytes]) -> None:
+        folded = {text.lower() for text in texts if text}
+        self._long = sorted(text for text in folded if len(text) >= CERTAIN)
+        self._short = frozenset(text for text in folded if len(text) < CERTAIN)
+
+    def find(self, chunks: Chunks) -> dict[bytes, int]:
+        """Return the pieces that the bytes hold, and at which byte each was first seen."""
+        found = _find_short(self._short, chunks()) if self._short else {}
+        for blocks in self._blocks():
+            for number, chunk in enumerate(chunks()):
+                folded = chunk.lower()
+                whole = folded[: len(folded) // _BLOCK * _BLOCK]
+                here = blocks.intersection(struct.iter_unpack(f"{_BLOCK}s", whole))
+                here |= blocks & {(folded[-_BLOCK:],)}  # where the file ends inside a block
+                for (block,) in here:
+                    found.setdefault(block, number * READ_LENGTH + folded.index(block))
+        return found
+
+    def _blocks(self) -> Iterator[set[tuple[Any, ...]]]:
+        """Yield the blocks of the longer texts, in sets of a size that memory has room for."""
+        blocks: set[tuple[Any, ...]] = set()
+        for text in self._long:
+            blocks.update((text[at : at + _BLOCK],) for at in range(len(text) - _BLOCK + 1))
+            if len(blocks) >= _BLOCKS_AT_A_TIME:
+                yield blocks
+                blocks = set()
+        if blocks:
+            yield blocks
+
+
+def _find_short(pieces: frozenset[bytes], chunks: Iterable[bytes]) -> dict[bytes, int]:
+    found: dict[bytes, int] = {}
+    look = finder(pieces)
+    longest = max(map(len, pieces))
+    tail, start = b"", 0
+    for chunk in chunks:
+        here = tail + chunk.lower()
+        for piece, at in look(here).items():
+            found.setdefault(piece, start - len(tail) + at)
+        start += len(chunk)
+        tail = here[-longest:]
+    return found
+
+
+def finder(pieces: Iterable[bytes]) -> Callable[[bytes], dict[bytes, int]]:
+    """Return a function that tells which of the pieces stand in a text, and where each does first.
+
+    Pieces and texts must be in lower case.
+    """
+    known = frozenset(pieces)
+    pattern = re.compile(_pattern_of(known), re.DOTALL)
+
+    def find(text: bytes) -> dict[bytes, int]:
+        found: dict[bytes, int] = {}
+        match = pattern.search(text)
+        while match is not None:
+            longest, at = match[0], match.start()
+            if longest not in found:
+                # A shorter one may begin alike.
+                for length in range(1, len(longest) + 1):
+                    if longest[:length] in known:
+                        found.setdefault(longest[:length], at)
+            match = pattern.search(text, at + 1)
+        return found
+
+    return find
+
+
+def _pattern_of(pieces: Iterable[bytes]) -> bytes:
+    """Return one pattern for all: it takes no longer for thousands of them than for a few."""
+    return _branches(sorted(pieces), 0)
+
+
+def _branches(pieces: list[bytes], at: int) -> bytes:
+    """Return the pattern of what follows the first ``at`` bytes, which all pieces have alike."""
+    ends = len(pieces[0]) == at
+    rest = pieces[1:] if ends else pieces
+    if not rest:
+        return b""
+    branches = []
+    while rest:
+        first = rest[0][at]
+        same = [piece for piece in rest if piece[at] == first]
+        alike = _alike(same, at)
+        branches.append(re.escape(same[0][at:alike]) + _branches(same, alike))
+        rest = rest[len(same) :]
+    if len(branches) == 1 and not ends:
+        return branches[0]
+    return b"(?:" + b"|".join(branches) + (b")?" if ends else b")")
+
+
+def _alike(pieces: list[bytes], at: int) -> int:
+    """Return how far sorted pieces are alike: as far as the first and the last are."""
+    first, last = pieces[0], pieces[-1]
+    most = min(len(first), len(last))
+    while at < most and first[at] == last[at]:
+        at += 1
+    return at

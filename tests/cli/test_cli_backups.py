@@ -1,0 +1,180 @@
+"""The commands about copies of a whole file: backup, backups, restore."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import AgentMemory
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def bob(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+
+
+@pytest.fixture
+def backup(root: Path) -> Path:
+    """Make a backup of one memory, which is changed afterwards."""
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("the walnut plan", id="plan")
+        made = memory.backup()
+        memory.update("plan", content="the quartz plan")
+        memory.store("the basalt plan", id="other")
+    return made
+
+
+def contents(root: Path) -> set[str]:
+    with AgentMemory("bob", root=root, create=False) as memory:
+        assert memory.check().problems == []
+        return {it.content for it in memory.list_recent()}
+
+
+BEFORE, AFTER = {"the walnut plan"}, {"the quartz plan", "the basalt plan"}
+
+
+# Making and listing -----------------------------------------------------------------------------
+
+
+def test_backups_are_listed_with_what_they_were_made_before(
+    cli: Cli, backup: Path, tmp_path: Path
+) -> None:
+    entry = {"id": "plan", "content": "the marble plan"}
+    (tmp_path / "one.jsonl").write_text(json.dumps(entry), encoding="utf-8")
+    assert cli("import", str(tmp_path / "one.jsonl"), "--on-conflict", "replace").code == 0
+    assert cli("erase", "other", "--yes").code in (0, 6)
+    listed = cli("backups", "--json").data["backups"]
+    assert [(it["reason"], it["memory_count"]) for it in listed] == [
+        ("erase", 2), ("import", 2), (None, 1),
+    ]  # fmt: skip
+    assert [it["problem"] for it in listed] == [None] * 3
+    assert listed[-1]["path"] == str(backup)
+    lines = cli("backups").out.splitlines()
+    assert lines[0].split() == ["made", "before", "memories", "MB", "path"]
+    assert [line.split()[2] for line in lines[1:]] == ["erase", "import", "-"]
+
+
+def test_without_backups_it_says_so(cli: Cli, root: Path) -> None:
+    AgentMemory("bob", root=root).close()
+    assert cli("backups").out == "no backups\n"
+    assert cli("backups", "--json").data == {"backups": []}
+
+
+def test_a_damaged_backup_is_listed_as_such(cli: Cli, root: Path, backup: Path) -> None:
+    backup.write_bytes(b"no database" * 100)
+    (listed,) = cli("backups", "--json").data["backups"]
+    assert listed["memory_count"] is None
+    assert "not" in listed["problem"]
+    assert listed["problem"] in cli("backups").out
+    refused = cli("restore", str(backup), "--yes")
+    assert (refused.code, refused.out) == (5, "")
+    assert contents(root) == AFTER
+
+
+def test_as_many_are_kept_as_the_setting_says(cli: Cli, root: Path, tmp_path: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("the walnut plan", id="plan")
+
+    def replace(number: int) -> Any:
+        entry = {"id": "plan", "content": f"plan number {number}"}
+        (tmp_path / "one.jsonl").write_text(json.dumps(entry), encoding="utf-8")
+        words = ["import", str(tmp_path / "one.jsonl"), "--on-conflict", "replace", "--json"]
+        return cli(*words).data["backup"]
+
+    assert cli("configure", "backups_kept", "2").code == 0
+    made = [replace(number) for number in range(3)]
+    listed = [it["path"] for it in cli("backups", "--json").data["backups"]]
+    assert listed == made[:0:-1]
+    assert cli("configure", "backups_kept", "0").code == 0
+    assert replace(3) is None
+    assert [it["path"] for it in cli("backups", "--json").data["backups"]] == listed
+    for wrong in ("-1", "many", "1001"):
+        refused = cli("configure", "backups_kept", "--", wrong)
+        assert refused.code == 4
+        assert "backups_kept" in refused.err
+
+
+# Restoring --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["name", "latest", "path", "a path of here"])
+def test_a_backup_is_restored_and_what_was_there_is_kept(
+    cli: Cli, root: Path, backup: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(backup.parent.parent)
+    named = {
+        "name": backup.name,
+        "latest": "latest",
+        "path": str(backup),
+        "a path of here": f"backups/{backup.name}",
+    }[how]
+    done = cli("restore", named, "--yes", "--json")
+    assert done.code == 0, done.err
+    assert (done.data["memory_count"], done.data["backup"]) == (1, str(backup))
+    assert contents(root) == BEFORE
+    assert "the walnut plan" in cli("search", "plan").out
+    assert [it["event"] for it in cli("history", "--json").data["history"]] == ["ADD"]
+    # There is a way back from the restoring too.
+    assert cli("restore", done.data["replaced"], "--yes").code == 0
+    assert contents(root) == AFTER
+    assert cli("undo").out == "undid ADD of 1 memory: other\n"
+
+
+def test_restoring_says_what_it_did(cli: Cli, root: Path, backup: Path) -> None:
+    assert cli("reject", "walnut").code == 0
+    done = cli("restore", "latest", "--yes")
+    assert done.out.startswith(f"restored 1 memories from {backup}; what was there is {root}")
+    assert "1 hold a rejected value" in done.out
+    assert cli("store", "another walnut").code == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["latest"], 2),  # nobody is there to say yes
+        ([], 2),
+        (["memories-20200101T000000000000Z.db", "--yes"], 5),
+        (["/nowhere/at/all.db", "--yes"], 5),
+    ],
+)
+def test_a_restoring_that_cannot_be_done_changes_nothing(
+    cli: Cli, root: Path, backup: Path, words: list[str], code: int
+) -> None:
+    done = cli("restore", *words)
+    assert (done.code, done.out) == (code, "")
+    assert done.err
+    assert contents(root) == AFTER
+    assert backup.exists()
+
+
+def test_without_a_backup_there_is_no_latest(cli: Cli, root: Path) -> None:
+    AgentMemory("bob", root=root).close()
+    done = cli("restore", "latest", "--yes")
+    assert done.code == 4
+    assert "no backup" in done.err
+
+
+def test_the_backup_of_another_agent_is_refused(cli: Cli, root: Path, backup: Path) -> None:
+    with AgentMemory("alice", root=root) as memory:
+        memory.store("alice's plan")
+        hers = memory.backup()
+    done = cli("restore", str(hers), "--yes")
+    assert done.code == 4
+    assert "'alice'" in done.err
+    assert contents(root) == AFTER
+    assert backup.exists()
+
+
+def test_a_missing_file_is_restored(cli: Cli, root: Path, backup: Path) -> None:
+    for path in (root / "bob").glob("memories.db*"):
+        path.unlink()
+    done = cli("restore", "latest", "--yes", "--json")
+    assert done.code == 0, done.err
+    assert (done.data["backup"], done.data["replaced"]) == (str(backup), None)
+    assert contents(root) == BEFORE

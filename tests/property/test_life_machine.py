@@ -1,0 +1,220 @@
+"""A memory's whole life, in any order, beside a plain dictionary: and the file sound throughout."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from agent_memory import AgentMemory, ValidationError
+
+WORDS = (
+    "harbour",
+    "lantern",
+    "violet",
+    "granite",
+    "数据库",
+    "กาแฟ",
+    "naïve\nsecond line",
+    "- x: y",
+)
+CONTENTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+TAGS = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, max_size=3)
+WHOLE = ("store", "backup", "json", "jsonl", "record-json", "record-jsonl", "directory", "sqlite")
+
+Held = dict[str, dict[str, Any]]
+
+
+class Life(RuleBasedStateMachine):
+    """An agent's memory beside a dictionary of what it must hold, and what ``undo`` must restore.
+
+    ``before`` is the state that ``undo`` goes back to; ``None`` when there is nothing to undo, as
+    after an erasure.
+    """
+
+    @initialize()
+    def open(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.memory = AgentMemory("bob", root=self.folder / "root", synchronous="NORMAL")
+        self.held: Held = {}
+        self.before: Held | None = None
+        self.pinned: set[str] = set()
+        self.erased: set[str] = set()
+        self.exported: tuple[Path, str, Held] | None = None
+        self.number = 0
+
+    def become(self, held: Held) -> None:
+        """Take a new state over; one that is the same is no change, and not undone."""
+        if held != self.held:
+            self.before, self.held = self.held, held
+
+    def changed(self) -> Held:
+        return copy.deepcopy(self.held)
+
+    def pick(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.held)))
+
+    @rule(content=CONTENTS, tags=TAGS)
+    def store(self, content: str, tags: list[str]) -> None:
+        memory_id = self.memory.store(content, tags=tags, on_duplicate="keep")
+        held = self.changed()
+        held[memory_id] = {"content": content, "tags": tags, "archived": False}
+        self.become(held)
+
+    @rule(contents=st.lists(CONTENTS, min_size=2, max_size=4))
+    def store_many(self, contents: list[str]) -> None:
+        ids = self.memory.store_many([{"content": it} for it in contents], on_duplicate="keep")
+        held = self.changed()
+        for memory_id, content in zip(ids, contents, strict=True):
+            held[memory_id] = {"content": content, "tags": [], "archived": False}
+        self.become(held)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), content=CONTENTS, tags=TAGS)
+    def update(self, data: st.DataObject, content: str, tags: list[str]) -> None:
+        memory_id = self.pick(data)
+        self.memory.update(memory_id, content=content, tags=tags)
+        held = self.changed()
+        held[memory_id] |= {"content": content, "tags": tags}
+        self.become(held)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        memory_id = self.pick(data)
+        self.memory.delete(memory_id)
+        held = self.changed()
+        del held[memory_id]
+        self.become(held)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), archived=st.booleans())
+    def archive(self, data: st.DataObject, archived: bool) -> None:
+        ids = data.draw(st.lists(st.sampled_from(sorted(self.held)), min_size=1, unique=True))
+        (self.memory.archive if archived else self.memory.unarchive)(ids)
+        held = self.changed()
+        for memory_id in ids:
+            held[memory_id]["archived"] = archived
+        self.become(held)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), into=st.booleans())
+    def promote(self, data: st.DataObject, into: bool) -> None:
+        memory_id = self.pick(data)
+        if into:
+            self.memory.promote(memory_id)
+            self.pinned.add(memory_id)
+        else:
+            self.memory.demote(memory_id)
+            self.pinned.discard(memory_id)
+
+    @rule()
+    def undo(self) -> None:
+        if self.before is None:
+            with pytest.raises(ValidationError):
+                self.memory.undo()
+            return
+        self.memory.undo()
+        self.before, self.held = self.held, self.before
+
+    @rule(format=st.sampled_from(WHOLE), into_another=st.booleans())
+    def export(self, format: str, into_another: bool) -> None:
+        self.number += 1
+        path = self.folder / f"export-{self.number}"
+        report = self.memory.export(path, format=format)
+        assert report.memory_count == len(self.held), format
+        if not into_another:
+            self.exported = path, format, self.changed()
+            return
+        again = path.with_name(f"{path.name}-again")
+        with AgentMemory("zoe", root=self.folder / f"other-{self.number}") as other:
+            # Nothing at all does not tell its format.
+            read = other.import_(path, format=None if self.held else format)
+            assert (read.refused, read.new) == (0, len(self.held)), (format, read)
+            assert held_by(other) == self.held, format
+            assert other.check().problems == []
+            other.export(again, format=format)
+        if format != "sqlite" and (self.held or format == "store"):
+            assert files(path, "bob") == files(again, "zoe"), format
+
+    @precondition(lambda self: self.exported is not None)
+    @rule(replace=st.booleans())
+    def take_in(self, replace: bool) -> None:
+        assert self.exported is not None
+        path, format, told = self.exported
+        how: Any = {"on_conflict": "replace" if replace else "skip", "format": format}
+        before = self.memory.import_(path, dry_run=True, **how)
+        report = self.memory.import_(path, **how)
+        names = ("new", "changed", "same", "kept", "refused")
+        assert [getattr(before, it) for it in names] == [getattr(report, it) for it in names]
+        held = self.changed()
+        held.update(
+            {key: it for key, it in copy.deepcopy(told).items() if replace or key not in held}
+        )
+        assert report.new == len(held) - len(self.held)
+        self.pinned -= held.keys() - self.held.keys()  # few formats tell of that
+        self.become(held)
+        self.erased -= held.keys()
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def erase(self, data: st.DataObject) -> None:
+        memory_id = self.pick(data)
+        receipt = self.memory.erase(memory_id)
+        assert receipt.memories == 1
+        assert not receipt.found
+        assert self.memory.get(memory_id) is None
+        del self.held[memory_id]
+        self.erased.add(memory_id)
+        self.before = None
+
+    @precondition(lambda self: self.held)
+    @rule()
+    def reopen(self) -> None:
+        self.memory.close()
+        self.memory = AgentMemory("bob", root=self.folder / "root", synchronous="NORMAL")
+
+    @invariant()
+    def holds_what_the_dictionary_holds(self) -> None:
+        if not hasattr(self, "memory"):
+            return
+        assert held_by(self.memory) == self.held
+        assert self.memory.count() == sum(not it["archived"] for it in self.held.values())
+        hot = {entry.id for entry in self.memory.scratchpad().memories}
+        wanted = {it for it in self.pinned & self.held.keys() if not self.held[it]["archived"]}
+        assert wanted <= hot
+        assert not {entry.memory_id for entry in self.memory.history(limit=10_000)} & self.erased
+        assert self.memory.check().problems == []
+
+    def teardown(self) -> None:
+        if hasattr(self, "memory"):
+            self.memory.close()
+            shutil.rmtree(self.folder)
+
+
+def held_by(memory: AgentMemory) -> Held:
+    found = memory.list_recent(1000, filters={"archived": None})
+    return {
+        one.id: {"content": one.content, "tags": one.tags, "archived": one.archived}
+        for one in found
+    }
+
+
+def files(path: Path, agent_id: str) -> dict[str, bytes]:
+    """Return the bytes of an export, but for whose it is."""
+    paths = [it for it in path.rglob("*") if it.is_file()] if path.is_dir() else [path]
+    return {
+        str(it.relative_to(path)): it.read_bytes().replace(agent_id.encode(), b"NAME")
+        for it in paths
+    }
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)

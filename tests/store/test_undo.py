@@ -1,0 +1,202 @@
+"""Undo: of the last that was done, of a given change, of an undo; and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory, MemoryNotFound, RejectedContent, ValidationError
+
+
+def test_a_stored_memory_is_taken_back_and_stored_again(memory: AgentMemory) -> None:
+    memory_id = memory.store("Prefer PostgreSQL", tags=["database"])
+    done = memory.undo()
+    assert (done.verb, done.memory_ids) == ("ADD", [memory_id])
+    assert memory.get(memory_id) is None
+    assert len(memory.search("PostgreSQL")) == 0
+    memory.undo()
+    back = memory.get(memory_id)
+    assert back is not None
+    assert (back.content, back.tags) == ("Prefer PostgreSQL", ["database"])
+    assert memory.search("PostgreSQL")[0].memory.id == memory_id
+
+
+def test_an_update_is_undone_field_by_field(memory: AgentMemory) -> None:
+    memory_id = memory.store("Prefer MySQL", category="preference", user_id="ann")
+    before = memory.get(memory_id)
+    assert before is not None
+    memory.update(memory_id, content="Prefer PostgreSQL", user_id=None, metadata={"sure": True})
+    assert memory.undo().verb == "UPDATE"
+    after = memory.get(memory_id)
+    assert after is not None
+    assert after.version == 3
+    same = {"version", "updated_at"}
+    assert after.model_dump(exclude=same) == before.model_dump(exclude=same)
+
+
+def test_a_deleted_memory_comes_back_whole(memory: AgentMemory) -> None:
+    first = memory.store("the first of two", session_id="s")
+    second = memory.store(
+        "the second",
+        session_id="s",
+        kind="task",
+        importance="high",
+        run_id="r",
+        metadata={"a": [1, None, {"b": "ü"}]},
+        task_metadata={"status": "blocked", "blockers": ["a key"]},
+    )
+    memory.promote(second)
+    for _ in range(4):
+        memory.search("second")
+    memory.info()
+    before = memory.get(second)
+    memory.delete(second)
+    assert [it.id for it in memory.scratchpad().memories] == [first]
+    memory.undo()
+    after = memory.get(second)
+    assert before is not None
+    assert after is not None
+    same = {"version", "updated_at"}
+    assert after.model_dump(exclude=same) == before.model_dump(exclude=same)
+    assert after.access_count >= 4
+    assert {it.id for it in memory.scratchpad().memories} == {first, second}
+    # It has its old place among the others of its session, and is still the one promoted by hand.
+    assert [it.id for it in memory.list_recent(2)] == [second, first]
+    assert memory.promote(second).promoted is False
+
+
+@pytest.mark.parametrize("verb", ["store_many", "archive", "import"])
+def test_what_one_verb_did_to_several_is_undone_as_one(
+    memory: AgentMemory, tmp_path: Path, verb: str
+) -> None:
+    kept = memory.store("was there before")
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text('{"content": "one"}\n{"content": "two"}\n{"content": "three"}\n')
+    if verb == "import":
+        ids = [kept]
+        assert memory.import_(lines).new == 3
+    else:
+        ids = memory.store_many([{"content": "one"}, {"content": "two"}])
+        if verb == "archive":
+            memory.archive(ids)
+            assert memory.count() == 1
+    done = memory.undo()
+    assert done.verb == verb
+    if verb == "archive":
+        assert memory.count() == 3
+    else:
+        assert [it.id for it in memory.list_recent()] == [kept]
+    memory.undo()
+    assert memory.count() == {"store_many": 3, "archive": 1, "import": 4}[verb]
+
+
+def test_a_given_change_is_undone_and_later_ones_of_others_stay(memory: AgentMemory) -> None:
+    first = memory.store("the first")
+    other = memory.store("the other")
+    memory.update(first, content="the first, changed")
+    memory.update(other, content="the other, changed")
+    change = next(it for it in memory.history(first) if it.event == "UPDATE")
+    memory.undo(change.change_id)
+    found = {it.id: it.content for it in memory.list_recent()}
+    assert found == {first: "the first", other: "the other, changed"}
+
+
+def test_changes_of_other_fields_do_not_stand_in_the_way(memory: AgentMemory) -> None:
+    memory_id = memory.store("text", tags=["old"])
+    memory.update(memory_id, tags=["new"])
+    change = memory.history(memory_id)[0]
+    memory.update(memory_id, content="other text")
+    memory.undo(change.change_id)
+    after = memory.get(memory_id)
+    assert after is not None
+    assert (after.content, after.tags) == ("other text", ["old"])
+
+
+def test_what_a_later_change_builds_upon_is_refused(memory: AgentMemory) -> None:
+    memory_id = memory.store("one")
+    memory.update(memory_id, content="two")
+    memory.update(memory_id, content="three")
+    added, first, last = reversed(memory.history(memory_id))
+    before = memory.history()
+    for change in (added, first):
+        with pytest.raises(
+            ValidationError, match=f"by change {first.change_id + (change is first)}"
+        ):
+            memory.undo(change.change_id)
+    assert memory.history() == before
+    memory.undo(last.change_id)
+    after = memory.get(memory_id)
+    assert after is not None
+    assert after.content == "two"
+
+
+def test_nothing_to_undo_says_so(memory: AgentMemory) -> None:
+    with pytest.raises(ValidationError, match="nothing was changed yet"):
+        memory.undo()
+    with pytest.raises(ValidationError, match="no such change"):
+        memory.undo(17)
+    with pytest.raises(ValidationError, match="whole number"):
+        memory.undo(0)
+
+
+def test_after_an_erasure_no_older_change_is_taken_for_the_last(memory: AgentMemory) -> None:
+    kept = memory.store("this stays")
+    memory.erase(memory.store("a secret that goes"))
+    with pytest.raises(ValidationError, match="`erase`"):
+        memory.undo()
+    assert memory.get(kept) is not None
+    memory.update(kept, content="this stays, changed")
+    memory.undo()
+    after = memory.get(kept)
+    assert after is not None
+    assert after.content == "this stays"
+
+
+def test_an_undo_brings_no_rejected_value_back(memory: AgentMemory) -> None:
+    memory_id = memory.store("the password is hunter2")
+    memory.delete(memory_id)
+    memory.reject("hunter2")
+    with pytest.raises(RejectedContent):
+        memory.undo()
+    assert memory.get(memory_id) is None
+
+
+def test_a_change_by_another_program_is_undone(
+    memory: AgentMemory, visitor: Callable[[Path, str], str]
+) -> None:
+    memory_id = memory.store("as the library stored it")
+    visitor(memory.path, "UPDATE memories SET content = 'as somebody wrote it'")
+    assert memory.search("somebody")[0].memory.id == memory_id
+    memory.undo()
+    assert memory.search("library stored")[0].memory.content == "as the library stored it"
+
+
+def test_an_undo_is_signed(memory: AgentMemory) -> None:
+    memory_id = memory.store("one")
+    memory.undo()
+    newest = memory.history(memory_id)[0]
+    assert (newest.event, newest.session_id) == ("DELETE", "session-1")
+
+
+def test_archiving_takes_out_of_searches_and_keeps(memory: AgentMemory) -> None:
+    memory_id = memory.store("an old plan")
+    memory.promote(memory_id)
+    (changed,) = memory.archive(memory_id)
+    assert changed.archived
+    assert len(memory.search("old plan")) == 0
+    assert memory.search("old plan", filters={"archived": True})[0].memory.id == memory_id
+    assert memory.scratchpad().memories == []
+    assert memory.context() == ""
+    assert memory.archive([memory_id])[0].version == changed.version  # nothing to do
+    memory.unarchive([memory_id])
+    assert memory.search("old plan")[0].memory.id == memory_id
+    assert [it.id for it in memory.scratchpad().memories] == [memory_id]
+
+
+def test_archiving_is_all_or_nothing(memory: AgentMemory) -> None:
+    memory_id = memory.store("an old plan")
+    with pytest.raises(MemoryNotFound):
+        memory.archive([memory_id, "mem-000000000000"])
+    assert memory.count() == 1
