@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agent_memory import (
@@ -32,7 +32,7 @@ from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.models.entry import Parcel, Section
 from agent_memory.models.life import OnConflict
 from agent_memory.quantization import Quantized, text_hash
-from agent_memory.times import format_time
+from agent_memory.times import format_time, read_stored_time
 from agent_memory.validation import to_json
 from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, ORIGINAL_CATEGORY
 
@@ -85,6 +85,7 @@ class Importing:
         self._new: dict[str, int] = {}
         self._ids: dict[str, str] = {}
         self._marks: list[tuple[int, int]] = []
+        self._last_entry = ""
         self._agent: dict[str, Any] = {}
         self._told: set[str] = set()
         self._boundary: int | None = None
@@ -130,6 +131,18 @@ class Importing:
     def _hear_of_agent(self, page: Sequence[Parcel]) -> None:
         for parcel in page:
             self._agent.update(parcel.values)
+
+    def _next_entry(self, row: Mapping[str, Any]) -> str:
+        """Return when a memory came into the scratchpad, where a file has but the order.
+
+        The one that was used last comes last, by its last access, or when it came in.
+        """
+        entered = str(row["timestamp"])
+        if row["last_accessed"] is None and self._last_entry >= entered:
+            just_after = read_stored_time(self._last_entry) + timedelta(microseconds=1)
+            entered = format_time(just_after)
+        self._last_entry = max(self._last_entry, row["last_accessed"] or entered)
+        return entered
 
     def _rejections(self, page: Sequence[Parcel]) -> None:
         for parcel in page:
@@ -211,8 +224,9 @@ class Importing:
             seq = self._new.get(parcel.values["id"])
             if seq is None:
                 continue
-            # A memory that was never accessed has its place by when it came in.
-            entered_at = parcel.values.get("entered_at") or there[parcel.values["id"]]["timestamp"]
+            entered_at = parcel.values.get("entered_at")
+            if entered_at is None:
+                entered_at = self._next_entry(there[parcel.values["id"]])
             reason = parcel.values.get("reason", "stored")
             scratchpad.put(self._database, seq, reason=reason, entered_at=entered_at)
 

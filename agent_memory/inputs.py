@@ -157,7 +157,7 @@ def existing_path(path: str | os.PathLike[str]) -> str:
         raise ValidationError.of("path", f"must be a path, not {path!r:.80}", path)
     text = os.path.expanduser(os.fspath(path))  # noqa: PTH111 - a path may be bytes or a NUL
     if not isinstance(text, str) or "\x00" in text or not os.path.exists(text):  # noqa: PTH110
-        raise ValidationError.of("path", f"{text!r:.200} is not there", path)
+        raise ValidationError.of("path", f"there is no such file or folder: {text!r:.300}", path)
     return text
 
 

@@ -241,4 +241,5 @@ def _column_value(name: str, value: object) -> Any:  # noqa: ANN401 - any column
         return _values_of(value)
     if isinstance(value, BaseModel):
         value = json.loads(value.model_dump_json(exclude_none=True, exclude_defaults=True))
-    return to_json(value) if name in _JSON_COLUMNS else value
+    is_data = name in _JSON_COLUMNS and not isinstance(value, str)
+    return to_json(value) if is_data else value

@@ -312,17 +312,17 @@ def _known(kind: type[Word], value: str, otherwise: Word) -> Word:
         return otherwise
 
 
-def _read_list(text: str) -> list[str]:
+def _read_list(text: str | None) -> list[str]:
     try:
-        value = json.loads(text)
+        value = json.loads(text or "[]")
     except (ValueError, RecursionError):
         return []
     return [str(tag) for tag in value] if isinstance(value, list) else []
 
 
-def _read_object(text: str) -> dict[str, Any]:
+def _read_object(text: str | None) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

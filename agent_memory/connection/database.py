@@ -34,6 +34,7 @@ from agent_memory.files import beside
 
 _OLDEST_SQLITE: Final = 3_054_000
 _all: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
+_all_lock: Final = forking.Lock()
 
 # Connections of a parent process. They must outlive this one: closing one here would run SQLite's
 # clean-up of a file that the parent is still using.
@@ -77,9 +78,10 @@ class Database:
         self._vectors_problem: str | None = None
         self._parts = (path, beside(path, "-wal"), beside(path, "-shm"))
         forking.join(self)
-        _all.add(self)
         with self._lock, translated(path):
             self._connection: apsw.Connection | None = self._connect(create=create)
+        with _all_lock:
+            _all.add(self)
 
     # Transactions -----------------------------------------------------------------------------
 
@@ -435,4 +437,6 @@ def is_open_here(path: Path) -> bool:
         inode = path.stat().st_ino
     except OSError:
         return False
-    return any(inode in database._file_identity() for database in list(_all) if database.is_open)
+    with _all_lock:
+        every = list(_all)
+    return any(inode in database._file_identity() for database in every if database.is_open)

@@ -156,6 +156,8 @@ def _entry(read: Callable[[], _Told], place: str) -> Entry:
 def _told_by_json(item: JsonItem) -> _Told:
     if item.error is not None:
         raise ValidationError(item.error)
+    if item.value is None:
+        raise ValidationError("tells nothing: metadata.json is an object")
     found, told = _mapping(item.value, "the file"), _Told()
     if found.get("agent_id") is not None:
         told.fields["agent_id"] = found["agent_id"]

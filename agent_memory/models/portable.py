@@ -1,9 +1,9 @@
 """What a file may tell of a memory and of a store, whatever its format: the types of each field."""
 
 import json
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat
+from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.memory import TaskMetadata
@@ -137,6 +137,12 @@ class PortableValues(Record):
     ) = None
 
 
+_WHOLE: Final = frozenset(
+    "content category tags kind importance memory_type timestamp created_by_session archived"
+    " metadata".split()
+)
+
+
 class PortableChange(Record):
     """A change of a memory. An ``ADD`` without ``new`` added it as it stands in the file."""
 
@@ -148,6 +154,17 @@ class PortableChange(Record):
     session: Text | None = None
     old: PortableValues | None = None
     new: PortableValues | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        """Refuse an addition or a deletion that does not tell the whole memory."""
+        whole = self.old if self.event == "DELETE" else self.new if self.event == "ADD" else None
+        if self.event == "DELETE" and whole is None:
+            raise ValueError("a DELETE must tell in `old` what was deleted")
+        missing = [] if whole is None else sorted(_WHOLE - whole.model_fields_set)
+        if missing:
+            raise ValueError(f"a {self.event} must tell the whole memory: add {', '.join(missing)}")
+        return self
 
 
 class PortableAgent(Record):

@@ -222,7 +222,7 @@ def test_an_agent_without_memories_gets_its_first_ones(
     cli: Cli, root: Path, tmp_path: Path
 ) -> None:
     path = saved(tmp_path, lines({"content": "one", "id": "a"}))
-    # Known fault: this is refused, since there is no file yet.
+
     dry = cli("import", str(path), "--dry-run")
     assert dry.code == 0, dry.err
     assert dry.out == "jsonl: 1 new (nothing was changed)\n"

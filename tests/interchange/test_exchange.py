@@ -275,7 +275,7 @@ def test_the_hot_set_comes_back_in_its_order(
         assert (report.format, report.new) == ("scratchpad", len(hot))
         found = copy.scratchpad().memories
         assert {it.id: it for it in found} == {it.id: it for it in hot}
-        # Known fault: a memory that was never accessed is taken for used at the import, and so
+
         # comes before those that were.
         assert [it.id for it in found] == [it.id for it in hot]
 
@@ -561,10 +561,14 @@ def test_a_dry_run_tells_all_that_is_refused(
 def test_a_dry_run_tells_of_a_limit(memory: AgentMemory, tmp_path: Path) -> None:
     memory.configure(retention=ONE_CORE_MEMORY)
     path = saved(tmp_path, lines(*({"content": f"{n}", "kind": "core"} for n in range(2))))
-    with pytest.raises(LimitReached):
-        memory.import_(path, dry_run=True)
-    with pytest.raises(LimitReached):
+    plan = memory.import_(path, dry_run=True)
+    assert (plan.new, plan.refused) == (1, 1)
+    assert "hard limit of 1" in plan.refusals[0].message
+    with pytest.raises(LimitReached, match="line 2"):
         memory.import_(path)
+    assert memory.count() == 0
+    done = memory.import_(path, skip_bad=True)
+    assert (done.new, done.refused) == (1, 1)
 
 
 # What cannot be taken -------------------------------------------------------------------------
@@ -758,7 +762,7 @@ def test_an_unknown_category_becomes_a_note_and_is_given_back(
     else:
         assert "user_facts" in written
         assert "original_category" not in written
-    # Known fault: an entry that does not tell the rest of the metadata (as `scratchpad` does not)
+
     # is taken for another content, and under `replace` loses the rest.
     again = memory.import_(path, on_conflict="replace")
     assert (again.same, again.changed) == (1, 0)

@@ -169,11 +169,12 @@ def test_the_metadata_of_a_real_store_comes_back(memory: AgentMemory, tmp_path: 
 
 
 def test_the_metadata_of_the_data_models_is_read_as_it_stands(tmp_path: Path) -> None:
+    # All of its settings have their defaults: nobody set them.
     assert read(FULL_TEXT, tmp_path) == Entry(
-        Section.AGENT,
-        {"agent_id": "bob", "config": json.loads(FULL_TEXT)["config"]},
-        "line 1",
+        Section.AGENT, {"agent_id": "bob", "config": {}}, "line 1"
     )
+    other = FULL_TEXT.replace('"similarity_threshold": 0.75', '"similarity_threshold": 0.5')
+    assert read(other, tmp_path).fields["config"] == {"similarity_threshold": 0.5}
 
 
 def test_the_metadata_of_the_architecture_is_read_as_it_stands(tmp_path: Path) -> None:

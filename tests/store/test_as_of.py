@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import NOW, Clock
 
 from agent_memory import AgentMemory, ValidationError
-from conftest import NOW, Clock
 
 
 @pytest.fixture
