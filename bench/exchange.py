@@ -52,14 +52,14 @@ def fill(root: Path, count: int, embedder: str) -> None:
             memory.migrate()
 
 
-def step(verb: str, root: Path, path: Path, format: str, embeddings: bool) -> dict[str, Any]:
+def step(verb: str, root: Path, path: Path, form: str, *, embeddings: bool) -> dict[str, Any]:
     """Export or import, and say how long it took and how much memory at most."""
     started = time.perf_counter()
     with AgentMemory(AGENT, root=root, clock=lambda: NOW, embedder=None) as memory:
         if verb == "export":
-            count = memory.export(path, format=format, embeddings=embeddings).memory_count
+            count = memory.export(path, format=form, embeddings=embeddings).memory_count
         else:
-            count = memory.import_(path, format=format).new
+            count = memory.import_(path, format=form).new
     seconds = time.perf_counter() - started
     return {"count": count, "seconds": seconds, "megabytes": peak_megabytes()}
 
@@ -77,9 +77,9 @@ def peak_megabytes() -> float:
     return int(line.split()[1]) * 1024 / 1e6
 
 
-def run(verb: str, root: Path, path: Path, format: str, *, embeddings: bool) -> dict[str, Any]:
+def run(verb: str, root: Path, path: Path, form: str, *, embeddings: bool) -> dict[str, Any]:
     """Do a step in a process of its own."""
-    words = ["--step", verb, str(root), str(path), format] + ["--embeddings"] * embeddings
+    words = ["--step", verb, str(root), str(path), form] + ["--embeddings"] * embeddings
     done = subprocess.run(
         [sys.executable, "-m", "bench.exchange", *words],
         capture_output=True,
@@ -118,16 +118,16 @@ def size(path: Path) -> float:
     return sum(it.stat().st_size for it in paths) / 1e6
 
 
-def measure(folder: Path, format: str, *, embeddings: bool) -> None:
+def measure(folder: Path, form: str, *, embeddings: bool) -> None:
     """Take one format out, in, and out again."""
     first, again, other = folder / "first", folder / "again", folder / "other"
-    out = run("export", folder / "root", first, format, embeddings=embeddings)
-    into = run("import", other, first, format, embeddings=embeddings)
-    run("export", other, again, format, embeddings=embeddings)
-    same_bytes = format == "sqlite" or digest(first) == digest(again)
+    out = run("export", folder / "root", first, form, embeddings=embeddings)
+    into = run("import", other, first, form, embeddings=embeddings)
+    run("export", other, again, form, embeddings=embeddings)
+    same_bytes = form == "sqlite" or digest(first) == digest(again)
     same_store = held(folder / "root") == held(other)
     print(
-        f"{format:14}{size(first):9.1f}{out['seconds']:10.1f}{out['megabytes']:9.0f}"
+        f"{form:14}{size(first):9.1f}{out['seconds']:10.1f}{out['megabytes']:9.0f}"
         f"{into['seconds']:10.1f}{into['megabytes']:9.0f}"
         f"   {'same bytes' if same_bytes else 'OTHER BYTES'},"
         f" {'same store' if same_store else 'OTHER STORE'}",
@@ -136,7 +136,7 @@ def measure(folder: Path, format: str, *, embeddings: bool) -> None:
     for path in (first, again, other):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     if not (same_bytes and same_store):
-        sys.exit(f"{format}: what came back is not what went out")
+        sys.exit(f"{form}: what came back is not what went out")
 
 
 def compare(folder: Path) -> None:
@@ -163,8 +163,8 @@ def main() -> None:
     parser.add_argument("--embeddings", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.step:
-        verb, root, path, format = chosen.step
-        print(json.dumps(step(verb, Path(root), Path(path), format, chosen.embeddings)))
+        verb, root, path, form = chosen.step
+        print(json.dumps(step(verb, Path(root), Path(path), form, embeddings=chosen.embeddings)))
         return
     print(describe_machine())
     print(f"{chosen.count:,} memories, embedder {chosen.embedder}\n")
@@ -173,8 +173,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         fill(folder / "root", chosen.count, chosen.embedder)
-        for format in chosen.formats or (WITH_VECTORS if with_vectors else FORMATS):
-            measure(folder, format, embeddings=with_vectors)
+        for form in chosen.formats or (WITH_VECTORS if with_vectors else FORMATS):
+            measure(folder, form, embeddings=with_vectors)
         compare(folder)
 
 

@@ -267,13 +267,17 @@ def _entries(path: Path) -> Iterator[Entry]:
                 yield entry
             elif isinstance(item.value, int):
                 max_size = min(max_size, item.value)
-                if _LEAST_SIZE <= item.value <= MAX_SCRATCHPAD_SIZE and item.value != _USUAL_SIZE:
-                    config = {"scratchpad_max_size": item.value}
-                    yield Entry(Section.AGENT, {"config": config}, entry.place)
+                yield from _size_setting(item.value, entry.place)
     if not has_memories:
         raise ValidationError(f"{path}: is no scratchpad: that is a mapping with a list `memories`")
     if size <= max_size:
         yield from reversed(members)
+
+
+def _size_setting(size: int, place: str) -> Iterator[Entry]:
+    """Yield the setting for a size of the scratchpad, if it is another than usual."""
+    if _LEAST_SIZE <= size <= MAX_SCRATCHPAD_SIZE and size != _USUAL_SIZE:
+        yield Entry(Section.AGENT, {"config": {"scratchpad_max_size": size}}, place)
 
 
 def _is_of_list(path: Path, item: Item) -> bool:

@@ -289,7 +289,7 @@ def test_many_faults_are_not_all_shown(cli: Cli, tmp_path: Path) -> None:
     assert len(cli("import", str(path), "--skip-bad", "--json").data["refusals"]) == 50
 
 
-# Known fault: the error and the report name a temporary file, which nobody has heard of.
+# Found once: the error and the report name a temporary file, which nobody has heard of.
 def test_an_error_of_stdin_is_named_so(cli: Cli) -> None:
     done = cli("import", "-", input=lines({"content": "one"}, {"content": ""}))
     assert (done.code, done.out) == (4, "")
@@ -380,7 +380,7 @@ def test_progress_is_shown_to_a_terminal_alone(
     assert "1,000" in err or "100%" in err
 
 
-# Known fault: an empty temporary folder is made where nothing needs one, and a kill leaves it.
+# Found once: an empty temporary folder is made where nothing needs one, and a kill leaves it.
 def test_a_command_that_is_killed_took_all_in_or_nothing(
     root: Path, stored: Path, tmp_path: Path, temporary: Path
 ) -> None:

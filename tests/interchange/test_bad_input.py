@@ -191,7 +191,7 @@ def test_a_bad_value_is_refused_with_its_place(
         assert any(f"line {number}" in said for number in numbers | {line - 1}), said
 
 
-# Known fault: `metadata` takes null for an object without keys.
+# Found once: `metadata` takes null for an object without keys.
 @pytest.mark.parametrize("skip_bad", [False, True])
 @pytest.mark.parametrize("format", [*OF_YAML, *OF_JSON])
 def test_an_alias_bomb_and_other_whole_files_are_refused(
@@ -361,7 +361,7 @@ BROKEN_LINES: Final = {
 }
 
 
-# Known fault: version 0 is let through, and refused by the file, without a line.
+# Found once: version 0 is let through, and refused by the file, without a line.
 @pytest.mark.parametrize("format", ["jsonl", "json", "directory"])
 @pytest.mark.parametrize("case", BROKEN_LINES)
 def test_a_broken_line_is_named_and_may_be_left_out(
@@ -472,7 +472,7 @@ def with_change(event: str, values: dict[str, Any], memory_id: str = "gone") -> 
 HIGHEST: Final = 2**63 - 1
 
 
-# Known fault: a count that cannot go up makes every later write fail, since what searches counted
+# Found once: a count that cannot go up makes every later write fail, since what searches counted
 # goes with it.
 @pytest.mark.parametrize("field", ["access_count", "version"])
 def test_a_count_as_high_as_can_be_told_stops_nothing(
@@ -489,7 +489,7 @@ def test_a_count_as_high_as_can_be_told_stops_nothing(
     assert memory.count() == 2
 
 
-# Known fault: the values of a change are taken as they are.
+# Found once: the values of a change are taken as they are.
 @pytest.mark.parametrize("memory_id", ["a", "gone"])
 @pytest.mark.parametrize("event", ["ADD", "UPDATE", "DELETE"])
 @pytest.mark.parametrize("case", BAD_VALUES)
@@ -515,7 +515,7 @@ def test_a_history_of_anything_harms_no_verb(
     assert everything(ours)["ours"].content == "ours"
 
 
-# Known fault: the names of the columns go into the SQL of `as_of` as they are.
+# Found once: the names of the columns go into the SQL of `as_of` as they are.
 def test_a_history_cannot_smuggle_sql_in(ours: AgentMemory, root: Path, tmp_path: Path) -> None:
     with AgentMemory("alice", root=root) as alice:
         alice.store("precious")
@@ -569,7 +569,7 @@ MODELS: Final = {
 }
 
 
-# Known faults: `migration` is not looked at, and `info` cannot read it any more; a counter that
+# Found once: `migration` is not looked at, and `info` cannot read it any more; a counter that
 # cannot go up makes every later write fail.
 @pytest.mark.parametrize("models", MODELS)
 @pytest.mark.parametrize("agent", AGENTS)

@@ -379,7 +379,7 @@ def theirs(memory: AgentMemory, other: Open, tmp_path: Path, clock: Clock) -> di
         return {name: exported(source, tmp_path / "out", name) for name in (*OF_MEMORIES, "sqlite")}
 
 
-# Known fault: what does not tell `updated_at` (as `store` does not when it is the timestamp) ends
+# Found once: what does not tell `updated_at` (as `store` does not when it is the timestamp) ends
 # with KeyError under `newer`.
 @pytest.mark.parametrize("format", [*OF_MEMORIES, "sqlite"])
 @pytest.mark.parametrize("on_conflict", CONFLICTS)
@@ -557,7 +557,7 @@ def test_a_dry_run_tells_all_that_is_refused(
     assert memory.count() == 0
 
 
-# Known fault: a dry run does not ask for the limits.
+# Found once: a dry run does not ask for the limits.
 def test_a_dry_run_tells_of_a_limit(memory: AgentMemory, tmp_path: Path) -> None:
     memory.configure(retention=ONE_CORE_MEMORY)
     path = saved(tmp_path, lines(*({"content": f"{n}", "kind": "core"} for n in range(2))))
@@ -669,7 +669,7 @@ def test_a_rejected_value_does_not_replace_another(memory: AgentMemory, tmp_path
     assert contents(memory) == {"a": "here"}
 
 
-# Known fault: the history is not looked at.
+# Found once: the history is not looked at.
 def test_a_rejected_value_does_not_come_in_with_the_history(
     memory: AgentMemory, other: Open, tmp_path: Path
 ) -> None:
@@ -694,7 +694,7 @@ def test_no_more_comes_in_than_a_hard_limit_lets_in(memory: AgentMemory, tmp_pat
     assert memory.import_(saved(tmp_path, lines(items[0], *free))).new == 3
 
 
-# Known fault: only new memories are asked for, not what becomes of those that are there.
+# Found once: only new memories are asked for, not what becomes of those that are there.
 def test_a_hard_limit_holds_for_what_is_replaced(memory: AgentMemory, tmp_path: Path) -> None:
     memory.configure(retention=ONE_CORE_MEMORY)
     memory.store_many([{"content": "one", "kind": "core"}, {"content": "two", "id": "b"}])
@@ -841,7 +841,7 @@ def test_a_file_of_settings_is_taken_as_far_as_nothing_is_set(
     assert memory.import_(path, on_conflict="replace").settings == {}
 
 
-# Known fault: metadata.json always has the threshold, and one that is set drops hits.
+# Found once: metadata.json always has the threshold, and one that is set drops hits.
 def test_a_threshold_that_nobody_set_does_not_become_one_that_is(
     memory: AgentMemory, other: Open, tmp_path: Path
 ) -> None:
@@ -918,7 +918,7 @@ def locks_on(path: Path) -> list[str]:
     return [line for line in Path("/proc/locks").read_text().splitlines() if mark in line]
 
 
-# Known fault: the file is opened to be recognised, and closing it drops every lock of the process.
+# Found once: the file is opened to be recognised, and closing it drops every lock of the process.
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="locks are listed on Linux alone")
 @pytest.mark.parametrize("format", [None, "sqlite"])
 def test_a_memory_does_not_lose_its_locks_by_taking_itself_in(
@@ -1106,7 +1106,7 @@ def test_an_export_that_does_not_fit_leaves_the_old_one(
     assert names(tmp_path / "out") == there
 
 
-# Known fault: what cannot be put aside ends with OSError.
+# Found once: what cannot be put aside ends with OSError.
 @pytest.mark.parametrize("format", ["store", "jsonl", "directory", "sqlite"])
 def test_an_import_that_does_not_fit_takes_nothing_in(
     memory: AgentMemory, other: Open, tmp_path: Path, format: str

@@ -124,32 +124,32 @@ class Life(RuleBasedStateMachine):
         self.memory.undo()
         self.before, self.held = self.held, self.before
 
-    @rule(format=st.sampled_from(WHOLE), into_another=st.booleans())
-    def export(self, format: str, into_another: bool) -> None:
+    @rule(form=st.sampled_from(WHOLE), into_another=st.booleans())
+    def export(self, form: str, into_another: bool) -> None:
         self.number += 1
         path = self.folder / f"export-{self.number}"
-        report = self.memory.export(path, format=format)
-        assert report.memory_count == len(self.held), format
+        report = self.memory.export(path, format=form)
+        assert report.memory_count == len(self.held), form
         if not into_another:
-            self.exported = path, format, self.changed()
+            self.exported = path, form, self.changed()
             return
         again = path.with_name(f"{path.name}-again")
         with AgentMemory("zoe", root=self.folder / f"other-{self.number}") as other:
-            # Nothing at all does not tell its format.
-            read = other.import_(path, format=None if self.held else format)
-            assert (read.refused, read.new) == (0, len(self.held)), (format, read)
-            assert held_by(other) == self.held, format
+            # Nothing at all does not tell its form.
+            read = other.import_(path, format=None if self.held else form)
+            assert (read.refused, read.new) == (0, len(self.held)), (form, read)
+            assert held_by(other) == self.held, form
             assert other.check().problems == []
-            other.export(again, format=format)
-        if format != "sqlite" and (self.held or format == "store"):
-            assert files(path, "bob") == files(again, "zoe"), format
+            other.export(again, format=form)
+        if form != "sqlite" and (self.held or form == "store"):
+            assert files(path, "bob") == files(again, "zoe"), form
 
     @precondition(lambda self: self.exported is not None)
     @rule(replace=st.booleans())
     def take_in(self, replace: bool) -> None:
         assert self.exported is not None
-        path, format, told = self.exported
-        how: Any = {"on_conflict": "replace" if replace else "skip", "format": format}
+        path, form, told = self.exported
+        how: Any = {"on_conflict": "replace" if replace else "skip", "format": form}
         before = self.memory.import_(path, dry_run=True, **how)
         report = self.memory.import_(path, **how)
         names = ("new", "changed", "same", "kept", "refused")
