@@ -10,9 +10,9 @@ from pathlib import Path
 from agent_memory import agent, past
 from agent_memory.connection import Database
 from agent_memory.exporting import Dump
-from agent_memory.importing import Importing, Plan
+from agent_memory.importing import Importing
 from agent_memory.models.entry import Parcel
-from agent_memory.models.life import OnConflict
+from agent_memory.models.life import OnConflict, Plan
 from agent_memory.noting import Noting
 
 

@@ -7,7 +7,6 @@ import binascii
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -30,7 +29,7 @@ from agent_memory.fingerprints import fingerprint_of
 from agent_memory.history import Change
 from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.models.entry import Parcel, Section
-from agent_memory.models.life import OnConflict
+from agent_memory.models.life import OnConflict, Plan
 from agent_memory.quantization import Quantized, text_hash
 from agent_memory.times import format_time, read_stored_time
 from agent_memory.validation import to_json
@@ -41,19 +40,6 @@ _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
 """Columns in which two memories may differ and say the same."""
-
-
-@dataclass(slots=True)
-class Plan:
-    """What became, or would become, of the parcels; ``refusals`` are places, ids and reasons."""
-
-    new: int = 0
-    changed: int = 0
-    same: int = 0
-    kept: int = 0
-    refusals: list[tuple[str, str, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    settings: dict[str, object] = field(default_factory=dict)
 
 
 class Importing:

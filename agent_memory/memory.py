@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from agent_memory import inputs
 from agent_memory.context import render_context
@@ -17,13 +15,9 @@ from agent_memory.errors import ValidationError
 from agent_memory.inputs import Time, joined_filters, validated
 from agent_memory.life import Life
 from agent_memory.models.config import MemoryContextConfig
-from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.memory import (
     HistoryEntry,
     Memory,
-    MemoryChanges,
-    MemoryInput,
-    new_memory_id,
 )
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.search import SearchFilters, SearchResults
@@ -33,11 +27,12 @@ from agent_memory.rebuild import rebuild
 from agent_memory.restoring import restore
 from agent_memory.sharing import Shared
 from agent_memory.store import Question
+from agent_memory.storing import Storing
 from agent_memory.upkeep import Upkeep
 from agent_memory.vocabulary import MAX_SEARCH_LIMIT
 
 
-class AgentMemory(Upkeep, Life, Portability):
+class AgentMemory(Storing, Upkeep, Life, Portability):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
@@ -65,151 +60,6 @@ class AgentMemory(Upkeep, Life, Portability):
     agents = staticmethod(list_agents)
     rebuild = staticmethod(rebuild)
     restore = staticmethod(restore)
-
-    # Storing ----------------------------------------------------------------------------------
-
-    def store(
-        self,
-        content: str,
-        *,
-        category: str | None = None,
-        tags: Sequence[str] | None = None,
-        kind: str | None = None,
-        importance: str | None = None,
-        session_id: str | None = None,
-        user_id: str | None = None,
-        run_id: str | None = None,
-        memory_type: str | None = None,
-        timestamp: Time | None = None,
-        task_metadata: Mapping[str, Any] | BaseModel | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        id: str | None = None,  # noqa: A002 - the field's name
-        on_duplicate: DuplicatePolicy | None = None,
-    ) -> str:
-        """Store a memory and return its id. When this returns, it is on the disk.
-
-        ``content`` has 1 to 10,000 characters. ``category`` is ``note`` unless given, ``kind``
-        ``learning``, ``importance`` ``medium``, ``timestamp`` now. With an ``id``, storing the
-        same content again changes nothing and returns the id.
-
-        ``on_duplicate`` says what is done when a memory about the same user, of the same run, says
-        the same in the same words (``Duplicate``): ``keep`` stores both, ``merge`` gives the one
-        that is there the new tags and metadata, and the higher importance, and returns its id,
-        ``refuse`` raises ``DuplicateMemory``. What ``merge`` does not take over (another category,
-        time or id, another value of the same metadata key) is named in ``Duplicate.left_out`` and
-        in the log. A function is told of it, and of similar memories, and returns one of the three
-        words (which counts for duplicates alone) or ``None``; it must not use this memory, and what
-        it raises comes out as it is, with nothing stored.
-
-        Unless it is given, the setting in the file decides; with an ``id`` or a ``timestamp`` that
-        never merges. Without a setting all are kept but echoes: what a search or ``context`` gave
-        out within the hour is merged. So an event that happens again within the hour after it was
-        recalled, and is reported in the same words, is taken for an echo: give its ``timestamp``,
-        or ``on_duplicate="keep"``. No echo is what has an ``id`` or a ``timestamp``, says more than
-        the memory that is there (another category, importance or value of metadata), or takes back
-        a newer memory that says something similar.
-
-        Raises ``ValidationError`` for a value that cannot be taken, or an id that has another
-        content; ``StorageError`` when the file cannot be written.
-        """
-        given = {
-            "content": content,
-            "category": category,
-            "tags": tags,
-            "kind": kind,
-            "importance": importance,
-            "session_id": session_id,
-            "user_id": user_id,
-            "run_id": run_id,
-            "memory_type": memory_type,
-            "timestamp": timestamp,
-            "task_metadata": task_metadata,
-            "metadata": metadata,
-            "id": id,
-        }
-        fields = {name: value for name, value in given.items() if value is not None}
-        memory = self._memory({**fields, "content": content})
-        (memory_id,) = self._store.add(
-            [memory],
-            made_up=frozenset({memory.id}) if id is None else frozenset(),
-            given=[frozenset(fields)],
-            is_list=False,
-            on_duplicate=inputs.duplicate_policy(on_duplicate),
-        )
-        self._mover.follow()
-        return memory_id
-
-    def store_many(
-        self,
-        items: Iterable[Mapping[str, Any]],
-        *,
-        on_duplicate: DuplicatePolicy | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> list[str]:
-        """Store many memories in one transaction, all or none, and return their ids in order.
-
-        Each item is a mapping with the fields of ``store``. Raises ``ValidationError`` that says
-        which items are wrong, or duplicates that are refused, by their place (from 0); then nothing
-        is stored. ``on_duplicate`` is as in ``store``, among the items as well, but of similar ones
-        it is not told. ``progress`` is called now and then with how many are done, of how many.
-        """
-        memories, made_up, names = inputs.made_memories(
-            items, lambda item, place: self._memory(item, at=(place,))
-        )
-        ids = self._store.add(
-            memories,
-            made_up=made_up,
-            given=names,
-            on_duplicate=inputs.duplicate_policy(on_duplicate),
-            progress=progress,
-        )
-        self._mover.follow(len(ids))
-        return ids
-
-    def validate(self, item: Mapping[str, Any]) -> None:
-        """Raise what ``store`` would raise for one item, without storing it."""
-        memory = self._memory(item)
-        if "id" in item:
-            self._store.holds(memory)
-
-    def duplicates(
-        self, content: str, *, user_id: str | None = None, run_id: str | None = None
-    ) -> list[Duplicate]:
-        """Return the memories that say what a text says, best grade first, and change nothing.
-
-        They are those about the same user, of the same run, that are not archived.
-        """
-        asked = self._memory({"content": content, "user_id": user_id, "run_id": run_id})
-        return self._store.duplicates(asked.content, user_id=asked.user_id, run_id=asked.run_id)
-
-    def duplicate_groups(self) -> Iterator[DuplicateGroup]:
-        """Yield the groups of memories that say the same, the oldest first."""
-        return self._store.duplicate_groups()
-
-    def update(self, memory_id: str, *, if_version: int | None = None, **changes: Any) -> Memory:  # noqa: ANN401
-        """Change some fields of a memory and return it as it is now.
-
-        The old values stay in its history. The fields are those of ``store`` but ``id`` and
-        ``session_id``; lists and mappings replace the old ones. With ``if_version`` the memory
-        must still have that version, or ``ValidationError`` is raised and nothing changed. Raises
-        ``MemoryNotFound``.
-        """
-        given = inputs.validated_fields(MemoryChanges, changes, categories=self._categories)
-        fields = {name: getattr(given, name) for name in given.model_fields_set}
-        if task := fields.get("task_metadata"):
-            fields["task_metadata"] = task.timed(self._now())
-        memory = self._store.update(
-            memory_id, fields, session_id=self.session_id, version=if_version
-        )
-        self._mover.follow()
-        return memory
-
-    def delete(self, memory_id: str) -> Memory:
-        """Delete a memory and return it as it was; it stays in the history.
-
-        Raises ``MemoryNotFound``.
-        """
-        return self._store.delete(memory_id, session_id=self.session_id)
 
     # Finding ----------------------------------------------------------------------------------
 
@@ -281,13 +131,13 @@ class AgentMemory(Upkeep, Life, Portability):
         if shared:
             return self._found_with(question, shared, count_accesses=count_accesses)
         results = self._answer(question)
-        self._store.note_search(results, count_accesses=count_accesses)
+        self._store.finder.note_search(results, count_accesses=count_accesses)
         return results
 
     def _answer(self, question: Question) -> SearchResults:
         """Search this memory, and take no notes of it."""
         meaning = self._meaning.of_query(question.query)
-        return self._store.search(question, meaning, now=question.now or self._now())
+        return self._store.finder.search(question, meaning, now=question.now or self._now())
 
     def _found_as_of(self, question: Question, as_of: Time, shared: Sequence[str]) -> SearchResults:
         """Search this memory as it stood at a time."""
@@ -310,7 +160,7 @@ class AgentMemory(Upkeep, Life, Portability):
             limit=question.limit,
             explain=question.explain,
             ask=lambda memory: memory._answer(told),
-            note=lambda memory, results: memory._store.note_search(
+            note=lambda memory, results: memory._store.finder.note_search(
                 results, count_accesses=count_accesses
             ),
         )
@@ -428,25 +278,10 @@ class AgentMemory(Upkeep, Life, Portability):
         inputs.whole_number("token_budget", budget, lowest=0)
         memories = self._store.scratchpad()
         text, shown = render_context(memories, chosen, budget)
-        self._store.note_recalls([memory.id for memory in shown])
+        self._store.finder.note_recalls([memory.id for memory in shown])
         return text
 
     # Inside -----------------------------------------------------------------------------------
-
-    def _memory(self, item: Mapping[str, Any], *, at: Sequence[int] = ()) -> Memory:
-        """Make the model of what a caller stores."""
-        given = inputs.validated_fields(MemoryInput, item, categories=self._categories, at=at)
-        now = self._now()
-        fields = given.model_dump(exclude={"id", "session_id", "timestamp", "task_metadata"})
-        return Memory.model_construct(
-            id=given.id or new_memory_id(),
-            **fields,
-            task_metadata=given.task_metadata and given.task_metadata.timed(now),
-            agent_id=self.agent_id,
-            created_by_session=given.session_id or self.session_id,
-            timestamp=given.timestamp or now,
-            updated_at=now,
-        )
 
     def _threshold(self, threshold: float | None) -> float | None:
         """Return the least similarity that the user set, if any: in the call, here, in the file."""

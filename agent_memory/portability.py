@@ -13,7 +13,13 @@ from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.inputs import Time
 from agent_memory.intake import Intake
 from agent_memory.lifecycle import OpenMemory
-from agent_memory.models.life import ExportReport, ImportNote, ImportReport, OnConflict
+from agent_memory.models.life import (
+    ExportReport,
+    ImportNote,
+    ImportReport,
+    OnConflict,
+    Plan,
+)
 from agent_memory.past import private_copy
 
 if TYPE_CHECKING:
@@ -127,66 +133,78 @@ class Portability(OpenMemory):
             format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
         chosen = codecs.recognise(place) if format is None else codecs.codec(format)
         tell = progress or (lambda _done, _of: None)
+        lenient = skip_bad or chosen.skips_bad
         with Intake(self._categories(), session_id=self.session_id) as intake:
             for done in intake.read(chosen.read(place)):
                 tell(done, 0)
-            lenient = skip_bad or chosen.skips_bad
             if not lenient and not dry_run:
                 intake.raise_refusal(place)
             backup = None
             if not dry_run and self._replaces(intake, on_conflict):
                 backup = self._store.life.back_up_before("import")
             try:
-                plan = self._store.exchange.take_in(
-                    intake.parcels(),
-                    on_conflict=on_conflict,
-                    dry_run=dry_run,
-                    refuses=not lenient,
-                    session_id=self.session_id,
-                    progress=lambda done: tell(done, intake.count),
+                plan = self._take_in(
+                    intake, on_conflict, dry_run=dry_run, lenient=lenient, tell=tell
                 )
             except (RejectedContent, LimitReached) as error:
                 raise type(error)(f"{place}: {error}", error.errors()) from error
-            report = ImportReport(
-                path=str(place),
-                format=chosen.name,
-                agent_id=intake.agent_id,
-                dry_run=dry_run,
-                new=plan.new,
-                changed=plan.changed,
-                same=plan.same + intake.repeated,
-                kept=plan.kept,
-                refused=intake.refused + len(plan.refusals),
-                repaired=intake.repaired,
-                refusals=[
-                    *intake.refusals,
-                    *(
-                        ImportNote(place=at, memory_id=memory_id, message=reason)
-                        for at, memory_id, reason in plan.refusals
-                    ),
-                ][:_MOST_LISTED],
-                repairs=intake.repairs,
-                notes=plan.notes,
-                settings=plan.settings,
-                backup=None if backup is None else str(backup),
-            )
+            report = _report(place, chosen.name, intake, plan, dry_run=dry_run, backup=backup)
         if report.new and not dry_run:
             self._mover.follow(report.new)
         return report
+
+    def _take_in(
+        self,
+        intake: Intake,
+        on_conflict: OnConflict,
+        *,
+        dry_run: bool,
+        lenient: bool,
+        tell: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> Plan:
+        """Take in what was read, or tell what that would do."""
+        return self._store.exchange.take_in(
+            intake.parcels(),
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            refuses=not lenient,
+            session_id=self.session_id,
+            progress=lambda done: tell(done, intake.count),
+        )
 
     def _replaces(self, intake: Intake, on_conflict: OnConflict) -> bool:
         """Tell whether anything that is there would be replaced."""
         if on_conflict not in ("replace", "newer") or not self._store.count_all():
             return False
-        plan = self._store.exchange.take_in(
-            intake.parcels(),
-            on_conflict=on_conflict,
-            dry_run=True,
-            refuses=False,
-            session_id=self.session_id,
-            progress=lambda _: None,
-        )
+        plan = self._take_in(intake, on_conflict, dry_run=True, lenient=True)
         return plan.changed > 0 or bool(plan.settings)
+
+
+def _report(
+    place: Path, form: str, intake: Intake, plan: Plan, *, dry_run: bool, backup: Path | None
+) -> ImportReport:
+    """Say what became of the entries, as they were read and as they were taken in."""
+    refusals = [
+        ImportNote(place=at, memory_id=memory_id, message=reason)
+        for at, memory_id, reason in plan.refusals
+    ]
+    return ImportReport(
+        path=str(place),
+        format=form,
+        agent_id=intake.agent_id,
+        dry_run=dry_run,
+        new=plan.new,
+        changed=plan.changed,
+        same=plan.same + intake.repeated,
+        kept=plan.kept,
+        refused=intake.refused + len(refusals),
+        repaired=intake.repaired,
+        refusals=[*intake.refusals, *refusals][:_MOST_LISTED],
+        repairs=intake.repairs,
+        notes=plan.notes,
+        settings=plan.settings,
+        backup=None if backup is None else str(backup),
+    )
 
 
 def _is_empty_folder(place: Path) -> bool:

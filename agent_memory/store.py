@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from agent_memory import (
     agent,
-    answers,
     backups,
     checking,
     duplicates,
@@ -21,7 +18,6 @@ from agent_memory import (
     history,
     operations,
     records,
-    retrieval,
     schema,
     scratchpad,
     vectors,
@@ -36,41 +32,23 @@ from agent_memory.errors import (
     ValidationError,
 )
 from agent_memory.exchange_store import ExchangeStore
-from agent_memory.filters import EVERYTHING, condition_of, scope_of
+from agent_memory.filters import EVERYTHING, condition_of
 from agent_memory.fingerprints import fingerprint_of
 from agent_memory.life_store import LifeStore
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
-from agent_memory.models.search import SearchFilters, SearchResults
-from agent_memory.nearest import Middles, QueryMeaning
+from agent_memory.models.search import SearchFilters
 from agent_memory.noting import Noting, enter_scratchpad
-from agent_memory.ranking import Rates
-from agent_memory.retrieval import Request
+from agent_memory.search_store import Question as Question  # noqa: PLC0414 - the facade asks it
+from agent_memory.search_store import SearchStore
 from agent_memory.times import format_time
 from agent_memory.validation import is_memory_id
 from agent_memory.vector_store import VectorStore
 
 _PAGE: Final = 1_000
 """Memories that are read at a time when all are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a search is for.
-
-    ``threshold`` is the least similarity (0 to 1) that is accepted, if any; ``now`` the moment that
-    ages are counted from, if it is not the present; ``explain`` asks for the parts of the scores.
-    """
-
-    query: str
-    filters: SearchFilters
-    limit: int
-    threshold: float | None
-    rates: Rates
-    now: datetime | None
-    explain: bool
 
 
 class Store:
@@ -94,7 +72,6 @@ class Store:
     ) -> None:
         self.path = path
         self._clock = clock
-        self._middles = Middles()
         self._database = Database(
             path,
             create=create,
@@ -108,6 +85,7 @@ class Store:
             self.vectors = VectorStore(self._database, clock)
             self._noting = Noting(self._database, clock, promotion_threshold=promotion_threshold)
             parts = (self._database, self._noting, clock)
+            self.finder = SearchStore(self._database, self._noting, agent_id=self.agent_id)
             self.exchange = ExchangeStore(*parts, agent_id=self.agent_id)
             self.life = LifeStore(*parts, path=path, agent_id=self.agent_id)
             self.eraser = Eraser(self._database, clock, agent_id=self.agent_id)
@@ -295,51 +273,6 @@ class Store:
     def count(self, filters: SearchFilters) -> int:
         """Count memories."""
         return records.count(self._database, condition_of(filters, agent_id=self.agent_id))
-
-    def search(self, question: Question, meaning: QueryMeaning, *, now: datetime) -> SearchResults:
-        """Find the memories that answer a question, best first, and say how it went."""
-        started = time.perf_counter()
-        filters = question.filters
-        with self._database.read():
-            request = Request(
-                query=question.query,
-                condition=condition_of(filters, agent_id=self.agent_id),
-                scope=scope_of(filters, agent_id=self.agent_id),
-                limit=question.limit,
-                threshold=question.threshold,
-                rates=question.rates,
-                now=now,
-                uncounted=self._noting.accesses(),
-                meaning=meaning.vector,
-            )
-            findings = retrieval.find(self._database, request, self._middles)
-            memories = records.get_many(self._database, findings.seqs(), agent_id=self.agent_id)
-            reasons = scratchpad.reasons(self._database) if findings.hits else {}
-        milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
-        return answers.results_of(
-            findings,
-            memories,
-            reasons,
-            filters=filters,
-            now=now,
-            milliseconds=milliseconds,
-            meaning=meaning,
-            rates=question.rates,
-            explain=question.explain,
-        )
-
-    def note_search(self, results: SearchResults, *, count_accesses: bool) -> None:
-        """Remember that a search was made, and what it gave to the agent."""
-        self._noting.note_search(
-            [hit.memory.id for hit in results if hit.passed_gate] if count_accesses else [],
-            [hit.memory.id for hit in results],
-            milliseconds=results.search_metadata.processing_time_ms,
-            now=results.search_metadata.query_time,
-        )
-
-    def note_recalls(self, memory_ids: Sequence[str]) -> None:
-        """Remember that memories were given to the agent."""
-        self._noting.note_recalls(memory_ids)
 
     def duplicates(
         self, content: str, *, user_id: str | None, run_id: str | None

@@ -91,7 +91,7 @@ def _gather(
                 limit=max(CUTOFFS),
                 now=conversation.now,
                 uncounted={},
-                meaning=None if vector is None else store._middles.see(database, vector),
+                meaning=None if vector is None else store.finder._middles.see(database, vector),
             ),
         )
         seqs = {candidate.seq for candidate in gathered.candidates}

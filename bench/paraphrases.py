@@ -102,7 +102,7 @@ def places_of_vectors(memory: AgentMemory, ids: Sequence[str], *, centred: bool)
         vector = memory._meaning.of_query(question).vector
         assert vector is not None
         with database.read():
-            asked: QueryVector = store._middles.see(database, vector)
+            asked: QueryVector = store.finder._middles.see(database, vector)
             if not centred:
                 asked = replace(asked, seen=None)
             cosines = nearest(database, asked, NOT_ARCHIVED).cosines

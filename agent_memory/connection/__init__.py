@@ -13,7 +13,8 @@ the others wait. (A connection per thread would wait for the same lock inside SQ
 have to be closed by threads that are gone.)
 """
 
-from agent_memory.connection.database import Database, is_open_here
+from agent_memory.connection.database import Database
+from agent_memory.connection.opened import is_open_here
 from agent_memory.connection.opening import APPLICATION_ID, PAGE_SIZE
 from agent_memory.connection.purging import raw_of_file
 from agent_memory.connection.sqlite import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,7 @@ from typing import Any, Final
 import apsw
 
 from agent_memory import forking
-from agent_memory.connection import pages, purging, words
+from agent_memory.connection import opened, pages, purging, words
 from agent_memory.connection.extension import load_sqlite_vec
 from agent_memory.connection.faults import translated
 from agent_memory.connection.opening import (
@@ -33,8 +32,6 @@ from agent_memory.errors import (
 from agent_memory.files import beside
 
 _OLDEST_SQLITE: Final = 3_054_000
-_all: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
-_all_lock: Final = forking.Lock()
 
 # Connections of a parent process. They must outlive this one: closing one here would run SQLite's
 # clean-up of a file that the parent is still using.
@@ -80,8 +77,7 @@ class Database:
         forking.join(self)
         with self._lock, translated(path):
             self._connection: apsw.Connection | None = self._connect(create=create)
-        with _all_lock:
-            _all.add(self)
+        opened.remember(self)
 
     # Transactions -----------------------------------------------------------------------------
 
@@ -253,10 +249,9 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
-    @property
-    def is_open(self) -> bool:
-        """Tell whether the file is open at this moment."""
-        return self._connection is not None
+    def inodes(self) -> list[int | None]:
+        """Return the inodes of the file, its log and its shared memory, if they are open."""
+        return [] if self._connection is None else self._file_identity()
 
     def copy_into(self, target: Path, *, page_size: int | None = None) -> None:
         """Write a consistent copy into an empty file, without what was deleted; not yet synced.
@@ -426,17 +421,3 @@ class Database:
         if self._connection is not None:
             _parents_connections.append(self._connection)
             self._connection = None
-
-
-def is_open_here(path: Path) -> bool:
-    """Tell whether this process has a file open as a database, or as the log of one.
-
-    Whoever opens such a file by himself drops SQLite's locks on it when he closes it.
-    """
-    try:
-        inode = path.stat().st_ino
-    except OSError:
-        return False
-    with _all_lock:
-        every = list(_all)
-    return any(inode in database._file_identity() for database in every if database.is_open)

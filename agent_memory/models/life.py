@@ -1,5 +1,6 @@
 """What became of memories: undone, archived, taken in, written out."""
 
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -55,6 +56,19 @@ class ImportReport(Record):
     notes: list[str] = Field(default_factory=list)
     settings: dict[str, object] = Field(default_factory=dict)
     backup: str | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What became, or would become, of the parcels; ``refusals`` are places, ids and reasons."""
+
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    kept: int = 0
+    refusals: list[tuple[str, str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
 
 
 class ExportReport(Record):

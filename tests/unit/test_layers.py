@@ -32,7 +32,8 @@ PURE = ours(*"ranking evidence dates centering quantization wording rejecting tr
 COMPOSERS = ours(
     *"""store noting vector_store retrieval candidates nearest answers checking vector_checks
     schema duplicates similarity merging refusing adding admission gatekeeping retention undoing
-    past exporting importing exchange_store life_store erasing proving replacing""".split()
+    past exporting importing exchange_store search_store life_store erasing proving
+    replacing""".split()
 )
 WRITERS = ours(
     "store", "noting", "vector_store", "checking", "schema", "past", "erasing", "replacing"
