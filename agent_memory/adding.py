@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Final
@@ -106,10 +106,6 @@ class Adding:
         if not echoes and not self._is_list and self._is_heard():
             self._tell_similar(question)
         self._insert(memory, fingerprint, place)
-
-    def expect(self, memories: Iterable[Memory]) -> None:
-        """Hear of all that may be stored."""
-        self._admission.expect(memories)
 
     def finish(self) -> None:
         """Complete the storing. Raises ``DuplicateMemory`` when any of the memories was refused."""

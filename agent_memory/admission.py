@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -10,7 +9,6 @@ from typing import Any
 
 from agent_memory import agent, gatekeeping, rejections, retention
 from agent_memory.connection import Database
-from agent_memory.errors import LimitReached
 from agent_memory.models.memory import Memory
 from agent_memory.rejecting import TEXT_FIELDS
 from agent_memory.vocabulary import MemoryKind
@@ -30,18 +28,9 @@ class Admission:
         self._database = database
         self._known = rejections.known(database)
         self._policy = agent.config(database).retention
-        self._is_near_limit = self._policy is not None
+        self._room: dict[MemoryKind, tuple[float, float]] | None = None
         self._counts = counts
         self._counted: dict[MemoryKind, tuple[int, int]] = {}
-
-    def expect(self, memories: Iterable[Incoming]) -> None:
-        """Hear of all that may come in: where all of it fits, it need not be counted one by one."""
-        if self._policy is None:
-            return
-        amounts = _amounts_of(memories)
-        with contextlib.suppress(LimitReached):
-            retention.refuse_beyond(self._database, self._policy, amounts)
-            self._is_near_limit = False
 
     def refuse(
         self, memory: Memory, *, at: tuple[int, ...] = (), fields: AbstractSet[str] | None = None
@@ -66,25 +55,35 @@ class Admission:
             self._refuse(kind, count - had_count, size - had_size)
 
     def refuse_row(self, row: Mapping[str, Any]) -> None:
-        """Do the same for a memory that is given by column."""
+        """Raise ``RejectedContent`` for one that is given by column and holds a rejected value."""
         if self._known:
             gatekeeping.refuse_rejected_row(self._database, row, self._known)
 
     def refuse_beyond(self, memory: Incoming) -> None:
         """Raise ``LimitReached`` for one memory more than there may be."""
-        if self._policy is not None and self._is_near_limit:
+        if self._policy is not None:
             for kind, (count, size) in _amounts_of([memory]).items():
                 self._refuse(kind, count, size)
 
     def _refuse(self, kind: MemoryKind, count: int, size: int) -> None:
-        """Raise ``LimitReached`` where there is no room for some more of a kind."""
+        """Raise ``LimitReached`` where there is no room for some more of a kind.
+
+        What is let in is taken off the room, which is measured once.
+        """
         if self._policy is None:
             return
-        more_count, more_size = self._counted.get(kind, (0, 0))
-        amount = (more_count + count, more_size + size)
-        retention.refuse_beyond(self._database, self._policy, {kind: amount})
-        if self._counts:
-            self._counted[kind] = amount
+        if self._room is None:
+            self._room = retention.room(self._database, self._policy)
+        if kind not in self._room:
+            return
+        count_left, size_left = self._room[kind]
+        if (count > 0 and count > count_left) or (size > 0 and size > size_left):
+            told = self._counted.get(kind, (0, 0)) if self._counts else (0, 0)
+            amount = (told[0] + count, told[1] + size)
+            retention.refuse_beyond(self._database, self._policy, {kind: amount})
+        self._room[kind] = (count_left - count, size_left - size)
+        counted = self._counted.get(kind, (0, 0))
+        self._counted[kind] = (counted[0] + count, counted[1] + size)
 
 
 def _amounts_of(incoming: Iterable[Incoming]) -> dict[MemoryKind, tuple[int, int]]:

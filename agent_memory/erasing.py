@@ -20,6 +20,7 @@ from agent_memory.erasure import Removed, Said
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
 from agent_memory.files import beside
 from agent_memory.models.erasure import ErasedCopy, ErasureReceipt
+from agent_memory.past import sweep_copies
 from agent_memory.proving import Proof
 from agent_memory.times import format_time
 
@@ -94,6 +95,7 @@ class Eraser:
             advice = "name one memory at least; `finish` completes an erasure that was interrupted"
             raise ValidationError.of("memory_ids", advice, ids)
         copies = self._refuse(ids, backups=backups)
+        sweep_copies()  # what a process left that was killed while it looked back
         now = self._clock()
         said = Said()
         # The backups first: until they are done, the file still knows the ids.
@@ -182,9 +184,10 @@ class Eraser:
         self, path: Path, ids: Sequence[str], said: Said, session_id: str, now: datetime
     ) -> ErasedCopy:
         """Erase in a backup, and take over what it tells of the memories."""
+        wanted = frozenset(ids)
         try:
             if leftovers.is_yaml_backup(path):
-                is_out = leftovers.take_out(path, lambda it: leftovers.names_of(it)[0] in ids)
+                is_out = leftovers.take_out(path, lambda it: leftovers.names_of(it)[0] in wanted)
                 return ErasedCopy(path=str(path), erased=is_out)
             found = _erase_in_store(path, ids, said, session_id, now)
         except AgentMemoryError as error:
@@ -228,8 +231,7 @@ def _remove(
         said.add(erasure.said(database, ids))
         removed = erasure.remove(database, ids)
         _leave_indexes(database)
-        last = operations.last_number(database)
-        operations.record(database, "erase", since=last, session_id=session_id, now=now)
+        operations.mark(database, "erase", session_id=session_id, now=now)
     return removed
 
 

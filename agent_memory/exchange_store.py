@@ -55,6 +55,7 @@ class ExchangeStore:
         on_conflict: OnConflict,
         dry_run: bool,
         refuses: bool,
+        is_foreign: bool,
         session_id: str,
         progress: Callable[[int], None],
     ) -> Plan:
@@ -68,6 +69,7 @@ class ExchangeStore:
                 self._database,
                 on_conflict=on_conflict,
                 dry_run=dry_run,
+                is_foreign=is_foreign,
                 session_id=session_id,
                 now=now,
             )

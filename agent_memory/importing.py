@@ -36,6 +36,7 @@ from agent_memory.validation import to_json
 from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, ORIGINAL_CATEGORY
 
 _PAGE: Final = 500
+_OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate"})
 _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
@@ -45,8 +46,7 @@ _NOT_COMPARED: Final = frozenset(
 class Importing:
     """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
 
-    ``is_whole`` tells that the file is of a whole store, and so speaks for the settings, the
-    counters and the history too.
+    ``is_foreign`` tells that the file is of another agent.
     """
 
     def __init__(
@@ -55,10 +55,12 @@ class Importing:
         *,
         on_conflict: OnConflict,
         dry_run: bool,
+        is_foreign: bool,
         session_id: str,
         now: datetime,
     ) -> None:
         self.plan = Plan()
+        self._is_foreign = is_foreign
         self._database = database
         self._on_conflict = on_conflict
         self._dry_run = dry_run
@@ -69,11 +71,12 @@ class Importing:
         self._was_empty = records.count(database, EVERYTHING) == 0
         self._before = operations.last_number(database)
         self._new: dict[str, int] = {}
+        self._had_history: set[str] = set()
         self._ids: dict[str, str] = {}
         self._marks: list[tuple[int, int]] = []
         self._last_entry = ""
         self._agent: dict[str, Any] = {}
-        self._told: set[str] = set()
+        self._told: dict[str, str] = {}
         self._boundary: int | None = None
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
@@ -101,11 +104,14 @@ class Importing:
     def _take_page(self, page: Sequence[Parcel]) -> None:
         if not page:
             return
-        takers = {Section.AGENT: self._hear_of_agent, Section.MEMORY: self._memories}
+        takers = {
+            Section.AGENT: self._hear_of_agent,
+            Section.MEMORY: self._memories,
+            Section.REJECTION: self._rejections,
+        }
         if not self._dry_run:
             takers |= {
                 Section.SCRATCHPAD: self._scratchpad,
-                Section.REJECTION: self._rejections,
                 Section.MODEL: self._models,
                 Section.VECTOR: self._vectors,
                 Section.CHANGE: self._changes,
@@ -131,13 +137,20 @@ class Importing:
         return entered
 
     def _rejections(self, page: Sequence[Parcel]) -> None:
-        for parcel in page:
-            rejections.put(self._database, parcel.values)
+        there = {rejection.words_hash for rejection in rejections.all_of(self._database)}
+        new = [it for it in page if it.values["words_hash"] not in there]
+        if new:
+            self.plan.notes.append(f"{len(new):,} rejections are taken over: `reject --list`")
+        if not self._dry_run:
+            for parcel in new:
+                rejections.put(self._database, parcel.values)
 
     # Memories ---------------------------------------------------------------------------------
 
     def _memories(self, page: Sequence[Parcel]) -> None:
-        there = memory_rows.get_many(self._database, [parcel.values["id"] for parcel in page])
+        ids = [parcel.values["id"] for parcel in page]
+        there = memory_rows.get_many(self._database, ids)
+        self._had_history |= history.known(self._database, ids)
         for parcel in page:
             row = there.get(parcel.values["id"])
             _keep_category(parcel.values, row)
@@ -156,7 +169,7 @@ class Importing:
 
     def _compare(self, parcel: Parcel, row: Mapping[str, Any]) -> None:
         told = {k: v for k, v in parcel.values.items() if k not in _NOT_COMPARED}
-        changes = {name: value for name, value in told.items() if row[name] != value}
+        changes = {k: v for k, v in told.items() if not _is_same(k, v, row[k])}
         if not changes:
             self.plan.same += 1
         elif self._on_conflict == "keep-both":
@@ -260,20 +273,23 @@ class Importing:
             pending = PendingText(seq, row["content"])
             if vectors.put(self._database, self._model.model_id, pending, vector):
                 kept.append(seq)
-        vectors.dequeue(self._database, kept)
-        vectors.mark_indexed(self._database, self._model.model_id, is_indexed=False)
+        if kept:
+            vectors.dequeue(self._database, kept)
+            vectors.mark_indexed(self._database, self._model.model_id, is_indexed=False)
 
     def _changes(self, page: Sequence[Parcel]) -> None:
         """Take in the history of what is new here, and of what is only history."""
         if self._boundary is None:
             self._boundary = operations.last_number(self._database)
         ids = {parcel.values["id"] for parcel in page}
-        known = history.known(self._database, sorted(ids - self._new.keys() - self._told))
+        others = ids - self._new.keys() - self._told.keys()
+        known = history.known(self._database, sorted(others)) | self._had_history
         there = memory_rows.get_many(self._database, sorted(ids))
         for parcel in page:
             memory_id = parcel.values["id"]
             is_new = memory_id in self._new or memory_id in self._told
-            if not is_new and (memory_id in known or memory_id in there):
+            # What happened here is what happened: it is not mixed with what happened elsewhere.
+            if memory_id in known or (not is_new and memory_id in there):
                 continue
             new = parcel.values.get("new") or {}
             try:
@@ -282,7 +298,7 @@ class Importing:
             except RejectedContent as error:
                 self._refuse(parcel, error)
                 continue
-            self._told.add(memory_id)
+            self._told.setdefault(memory_id, parcel.values["event"])
             if parcel.values["event"] == "ADD" and not new and memory_id in there:
                 row = there[memory_id]
                 new = {k: row[k] for k in memory_rows.HISTORIC if row[k] is not None}
@@ -319,7 +335,9 @@ class Importing:
             session_id=self._session_id,
             now=self._now,
         )
-        history.forget(self._database, sorted(self._told), after=self._before, until=boundary)
+        # Of what the file tells from the beginning; else the addition by this import is that.
+        whole = sorted(memory_id for memory_id, first in self._told.items() if first == "ADD")
+        history.forget(self._database, whole, after=self._before, until=boundary)
         if operations.last_number(self._database) > self._before:
             operations.record(
                 self._database,
@@ -333,6 +351,12 @@ class Importing:
         """Take over what the file says of the agent, as far as nothing here says otherwise."""
         told = dict(self._agent)
         config = told.pop("config", None) or {}
+        if self._is_foreign:
+            # A file from elsewhere must not open this store to others, nor start a move.
+            left_out = sorted(config.keys() & _OF_THE_OWNER)
+            config = {name: value for name, value in config.items() if name not in left_out}
+            if left_out:
+                self.plan.notes.append(f"settings of another agent left out: {', '.join(left_out)}")
         own = agent.config(self._database).model_dump(exclude_unset=True)
         has_memories = self.plan.new + self.plan.same + self.plan.changed + self.plan.kept > 0
         if has_memories and not self._was_empty:
@@ -367,6 +391,16 @@ def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> Non
         values["metadata"] = to_json({**metadata, ORIGINAL_CATEGORY: original})
     elif not is_told and "category" in values and ORIGINAL_CATEGORY in metadata:
         values["metadata"] = to_json({k: v for k, v in metadata.items() if k != ORIGINAL_CATEGORY})
+
+
+def _is_same(name: str, one: object, other: object) -> bool:
+    """Tell whether two values of a column say the same: JSON is compared as data."""
+    if one == other or name not in ("tags", "metadata", "task_metadata"):
+        return one == other
+    try:
+        return bool(json.loads(str(one)) == json.loads(str(other)))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _object(text: str | None) -> dict[str, Any]:

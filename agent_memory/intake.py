@@ -47,6 +47,7 @@ _MODELS: Final[dict[Section, type[Record]]] = {
     Section.VECTOR: PortableVector,
     Section.CHANGE: PortableChange,
 }
+_ABOUT_MEMORIES: Final = frozenset({Section.SCRATCHPAD, Section.VECTOR, Section.CHANGE})
 _MOST_LISTED: Final = 1_000
 _PAGE: Final = 500
 _JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
@@ -69,6 +70,7 @@ class Intake:
         self.repairs: list[ImportNote] = []
         self._categories = {*MemoryCategory.all_values(), *categories}
         self._session_id = session_id
+        self._is_past_memories = False
         self._seen: dict[str, bytes] = {}
         self._aside = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
 
@@ -138,6 +140,11 @@ class Intake:
                 self.refusals.append(note)
 
     def _take(self, entry: Entry) -> None:
+        if entry.section in _ABOUT_MEMORIES:
+            self._is_past_memories = True
+        elif entry.section is Section.MEMORY and self._is_past_memories:
+            message = "memories must stand before the scratchpad, vectors and changes"
+            raise ValidationError.of("memories", message, entry.place)
         try:
             told = _MODELS[entry.section].model_validate(entry.fields)
         except PydanticValidationError as error:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from agent_memory.connection import SELECT_OBJECTS, Database, Row
 from agent_memory.errors import StorageCorrupt, StorageError
 from agent_memory.models.agent import Problem
+from agent_memory.validation import to_json
 
 _COMPARE_INDEX: Final = (
     "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
@@ -117,6 +118,16 @@ def drop_triggers(database: Database) -> list[str]:
     for name, _ in found:
         database.run(f'DROP TRIGGER "{name}"')
     return [text for _, text in found]
+
+
+def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
+    """Drop what was made of the texts of some memories, which have other texts now."""
+    among = "(SELECT seq FROM memories WHERE id IN (SELECT value FROM json_each(?)))"
+    for sql in (
+        f"DELETE FROM embeddings WHERE seq IN {among}",
+        f"UPDATE fingerprints SET fingerprint = NULL WHERE seq IN {among}",
+    ):
+        database.run(sql, (to_json(list(memory_ids)),))
 
 
 def rebuild_indexes(database: Database) -> None:

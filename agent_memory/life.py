@@ -110,8 +110,8 @@ class Life(OpenMemory):
             raise ValidationError.of(
                 "filters", "no memory is like that: nothing was erased", filters
             )
-        self._store.eraser.refuse(ids, backups=backups)
         if not backups:
+            self._store.eraser.refuse(ids, backups=False)
             self._store.life.back_up_before("erase")
         return self._store.eraser.erase(ids, backups=backups, session_id=self.session_id)
 

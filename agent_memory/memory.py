@@ -182,12 +182,16 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         What others may do is the setting ``sharing`` of that agent. It is closed with this one.
         Raises ``PermissionDenied`` for a private one, ``StorageUnavailable`` where there is none.
         """
+        self._store.config()  # raises StorageClosed for a memory that is closed
         return self._others.open(agent_id)
 
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""
-        self._others.close()
-        super().close()
+        try:
+            if "_others" in self.__dict__:
+                self._others.close()
+        finally:
+            super().close()
 
     def get(self, memory_id: str, *, as_of: Time | None = None) -> Memory | None:
         """Return a memory by its id, or ``None``. This does not count as an access.

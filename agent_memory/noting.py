@@ -124,6 +124,8 @@ def enter_scratchpad(
     Returns the ids of those that made room.
     """
     max_size = agent.config(database).scratchpad_max_size
-    entering = seqs[-max_size:]
+    # What was promoted by hand makes no room for what was just stored.
+    room = max_size if reason == "promoted" else max_size - scratchpad.count_promoted(database)
+    entering = seqs[-room:] if room > 0 else []
     scratchpad.enter(database, entering, reason, now=now)
     return scratchpad.evict(database, max_size=max_size, keep=entering)

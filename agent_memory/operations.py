@@ -34,9 +34,22 @@ def last_number(database: Database) -> int:
 
 
 def record(database: Database, verb: str, *, since: int, session_id: str, now: datetime) -> None:
-    """Note that the changes after number ``since`` belong together."""
+    """Note that the changes after number ``since`` belong together; without any, note nothing."""
     last = last_number(database)
-    database.run(_INSERT, (verb, format_time(now), session_id, since + 1, last))
+    if last > since:
+        _insert(database, verb, session_id, now, since + 1, last)
+
+
+def mark(database: Database, verb: str, *, session_id: str, now: datetime) -> None:
+    """Note that something was done that ``undo`` cannot take back."""
+    last = last_number(database)
+    _insert(database, verb, session_id, now, last + 1, last)
+
+
+def _insert(
+    database: Database, verb: str, session_id: str, now: datetime, first: int, last: int
+) -> None:
+    database.run(_INSERT, (verb, format_time(now), session_id, first, last))
 
 
 def last(database: Database) -> Operation | None:

@@ -15,9 +15,14 @@ from typing import Final
 
 from agent_memory import backups, history, integrity, memory_rows, undoing
 from agent_memory.connection import Database
+from agent_memory.errors import StorageError
+from agent_memory.files import locked
 from agent_memory.memory_rows import RowValues
 
 _PREFIX: Final = "agent-memory-copy-"
+_IN_USE: Final = "in-use"
+_MOMENT: Final = 60.0
+"""Seconds in which a new folder gets its lock."""
 _MANY: Final = 500
 """Changes from which on it is quicker to build the indexes anew than to keep them up to date."""
 
@@ -25,22 +30,27 @@ _MANY: Final = 500
 @contextlib.contextmanager
 def private_copy(source: Path) -> Iterator[Path]:
     """Make a copy of a store in a private folder; it goes with the body."""
-    _sweep()
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+    sweep_copies()
+    with (
+        tempfile.TemporaryDirectory(prefix=_PREFIX) as folder,
+        # Held for as long as the copy is in use: the lock of a process that was killed is free.
+        locked(Path(folder) / _IN_USE, busy="this copy is in use"),
+    ):
         copy = Path(folder) / source.name
         backups.copy(source, copy)
         yield copy
 
 
-def _sweep() -> None:
-    """Delete the copies of processes that were killed more than a day ago."""
-    limit = time.time() - 86_400
+def sweep_copies() -> None:
+    """Delete the copies that processes left which were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StorageError):
             status = folder.lstat()
             is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-            if stat.S_ISDIR(status.st_mode) and is_ours and status.st_mtime < limit:
-                shutil.rmtree(folder)
+            is_new = status.st_mtime > time.time() - _MOMENT and not (folder / _IN_USE).exists()
+            if stat.S_ISDIR(status.st_mode) and is_ours and not is_new:
+                with locked(folder / _IN_USE, busy="this copy is in use"):
+                    shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
@@ -72,6 +82,7 @@ def _go_back(database: Database, moment: datetime) -> None:
         memory_rows.delete_many(database, born)
         _replace(database, rows)
         if triggers:
+            integrity.forget_derived(database, sorted(others))
             integrity.rebuild_indexes(database)
         for trigger in triggers:
             database.run(trigger)

@@ -168,6 +168,7 @@ class Portability(OpenMemory):
             on_conflict=on_conflict,
             dry_run=dry_run,
             refuses=not lenient,
+            is_foreign=intake.agent_id not in (None, self.agent_id),
             session_id=self.session_id,
             progress=lambda done: tell(done, intake.count),
         )

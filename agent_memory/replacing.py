@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from agent_memory import agent, backups, checking, rejections, schema
+from agent_memory import agent, backups, checking, operations, rejections, schema
 from agent_memory.connection import PAGE_SIZE, Database
 from agent_memory.errors import (
     NotAMemoryFile,
@@ -118,6 +118,8 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
     database = Database(new, create=False)
     try:
         schema.upgrade(database, now=format_time(now), before_upgrade=lambda: None)
+        with database.write():
+            operations.mark(database, "restore", session_id="restore", now=now)
         return checking.check(database, backup, mend=False)
     finally:
         database.close()

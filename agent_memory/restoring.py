@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Final
 
 from agent_memory import paths, replacing, schema
-from agent_memory.errors import StorageCorrupt, StorageUnavailable, ValidationError
+from agent_memory.errors import (
+    StorageCorrupt,
+    StorageError,
+    StorageUnavailable,
+    ValidationError,
+)
 from agent_memory.files import beside, create_private_file, locked
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.backup import RestoreReport
@@ -62,11 +68,14 @@ def restore(
 
 
 def _count_rejected(place: Path) -> int:
-    store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
-    try:
-        return store.life.count_rejected()
-    finally:
-        store.close()
+    """Count what is rejected and there again; 0 where that cannot be told any more."""
+    with contextlib.suppress(StorageError):
+        store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
+        try:
+            return store.life.count_rejected()
+        finally:
+            store.close()
+    return 0
 
 
 def _restored(

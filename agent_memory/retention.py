@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -205,6 +206,24 @@ def refuse_return(
     if policy is None or all(limit.enforcement == "soft" for _, limit in _limits(policy)):
         return
     refuse_beyond(database, policy, ageing.archived_amounts(database, memory_ids))
+
+
+def room(database: Database, policy: RetentionPolicy) -> dict[MemoryKind, tuple[float, float]]:
+    """Return how many memories, and bytes of content, still go below each hard limit, by kind.
+
+    It may be less than nothing. Kinds without a hard limit are left out.
+    """
+    hard = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "hard"]
+    if not hard:
+        return {}
+    there = ageing.amounts(database, [kind for kind, _ in hard])
+    return {
+        kind: (
+            math.inf if limit.max_memories is None else limit.max_memories - there[kind].count,
+            math.inf if limit.max_bytes is None else limit.max_bytes - there[kind].size,
+        )
+        for kind, limit in hard
+    }
 
 
 def over_soft(database: Database, policy: RetentionPolicy) -> list[str]:

@@ -81,6 +81,13 @@ def size(database: Database) -> int:
     return int(database.value(sql))
 
 
+def count_promoted(database: Database) -> int:
+    """Count the entries that were promoted by hand, without those of archived memories."""
+    sql = """SELECT count(*) FROM scratchpad JOIN memories USING (seq)
+WHERE reason = 'promoted' AND archived = 0"""
+    return int(database.value(sql))
+
+
 def put(database: Database, seq: int, *, reason: str, entered_at: str) -> None:
     """Put a memory in as it was in before; one that is there stays as it is."""
     sql = "INSERT OR IGNORE INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)"

@@ -1,4 +1,4 @@
-"""One agent's file: each verb one transaction. The only opener of transactions."""
+"""One agent's file: each verb one transaction. What stands beside it is one of its attributes."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from agent_memory.erasing import Eraser
 from agent_memory.errors import (
     ConfigurationError,
     MemoryNotFound,
+    StorageReadOnly,
     ValidationError,
 )
 from agent_memory.exchange_store import ExchangeStore
@@ -159,14 +160,13 @@ class Store:
                 on_duplicate=on_duplicate,
             )
             afterwards.callback(adding.log)
-            adding.expect(memories)
             for done, memory in enumerate(memories, 1):
                 adding.take(memory)
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             adding.finish()
             enter_scratchpad(self._database, adding.seqs, "stored", now)
-            if len(adding.seqs) > 1:
+            if operations.last_number(self._database) > before + 1:
                 who = memories[0].created_by_session
                 operations.record(
                     self._database, "store_many", since=before, session_id=who, now=now
@@ -388,6 +388,8 @@ class Store:
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""
         agent.identity(self._database)  # not of a store that was closed
+        if destination is None and self._database.read_only:
+            raise StorageReadOnly(f"{self.path} was opened read-only: name a destination elsewhere")
         return backups.back_up(self.path, destination, now=self._clock(), overwrite=overwrite)
 
     @staticmethod

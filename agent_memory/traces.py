@@ -39,10 +39,16 @@ class Pieces:
             for number, chunk in enumerate(chunks()):
                 folded = chunk.lower()
                 whole = folded[: len(folded) // _BLOCK * _BLOCK]
+                start = number * READ_LENGTH
                 here = blocks.intersection(struct.iter_unpack(f"{_BLOCK}s", whole))
-                here |= blocks & {(folded[-_BLOCK:],)}  # where the file ends inside a block
-                for (block,) in here:
-                    found.setdefault(block, number * READ_LENGTH + folded.index(block))
+                if here:
+                    # Once over the chunk, not once for each: thousands may be in it.
+                    for place, block in enumerate(struct.iter_unpack(f"{_BLOCK}s", whole)):
+                        if block in here:
+                            found.setdefault(block[0], start + place * _BLOCK)
+                last = folded[-_BLOCK:]  # where the file ends inside a block
+                if (last,) in blocks:
+                    found.setdefault(last, start + len(folded) - len(last))
         return found
 
     def _blocks(self) -> Iterator[set[tuple[Any, ...]]]:

@@ -30,10 +30,11 @@ def undo(database: Database, change_id: int | None, *, session_id: str, now: dat
         by_memory.setdefault(change.memory_id, []).append(change)
     before = operations.last_number(database)
     changed = []
+    admission = Admission(database)
     for memory_id, own in by_memory.items():
         _refuse_if_changed_since(database, memory_id, own)
         target = _reverted(memory_rows.get(database, memory_id), own)
-        if _become(database, memory_id, target, now=now):
+        if _become(database, admission, memory_id, target, now=now):
             changed.append(memory_id)
     history.sign_all(database, since=before, session_id=session_id, now=now)
     operations.record(database, "undo", since=before, session_id=session_id, now=now)
@@ -122,7 +123,12 @@ def _reverted(row: RowValues | None, changes: Iterable[Change]) -> RowValues | N
 
 
 def _become(
-    database: Database, memory_id: str, target: Mapping[str, Any] | None, *, now: datetime
+    database: Database,
+    admission: Admission,
+    memory_id: str,
+    target: Mapping[str, Any] | None,
+    *,
+    now: datetime,
 ) -> bool:
     """Make a memory what it is to be: gone, there again, or changed. Tell whether it was not."""
     there = memory_rows.get(database, memory_id)
@@ -130,12 +136,16 @@ def _become(
         if there is not None:
             memory_rows.delete(database, memory_id)
         return there is not None
-    Admission(database).refuse_row(target)
     if there is None:
+        admission.refuse_row(target)
+        admission.refuse_beyond(target)
         _bring_back(database, target, now=now)
         return True
     changes = {name: target[name] for name in HISTORIC if target[name] != there[name]}
     if changes:
+        # What it holds already it may keep: to archive it, or to bring it back, adds nothing.
+        admission.refuse_row({"content": "", **changes})
+        admission.refuse_move(there, {**there, **changes})
         memory_rows.update(database, memory_id, changes, updated_at=format_time(now))
     return bool(changes)
 

@@ -68,4 +68,6 @@ def restore(session: Session, /, backup: str, yes: bool) -> None:
     text = f"restored {done.memory_count:,} memories from {done.backup}"
     text += f"; what was there is {done.replaced}" if done.replaced else ""
     text += f"; {done.rejected:,} hold a rejected value" if done.rejected else ""
+    if not done.rejections_kept:
+        text += "; what was rejected since that backup could not be read"
     emit(done, text=text, as_json=session.json)

@@ -80,6 +80,12 @@ def codec(name: str) -> Codec:
     return cast("Codec", found)
 
 
+def _is_index(sample: Sample) -> bool:
+    """Tell whether this is the index of document E's folder, which has no memory in it."""
+    text = sample.text()
+    return text.startswith("{") and '"tags_index"' in text and '"statistics"' in text
+
+
 def recognise(path: Path) -> Codec:
     """Return the format that a file or a folder is of, by its content alone.
 
@@ -87,6 +93,8 @@ def recognise(path: Path) -> Codec:
     ``StorageUnavailable`` for what is not there or cannot be read.
     """
     sample = _sample(path)
+    if _is_index(sample):
+        raise ValidationError(f"{path}: is the index of a folder of memories: import the folder")
     asked = ("sqlite",) if b"\x00" in sample.head else _ASKED  # no text has a NUL
     for name in asked:
         one = codec(name)

@@ -56,7 +56,11 @@ class StoreYaml:
     def read(self, path: Path) -> Iterator[Entry]:
         """Yield the entries in the order of the file."""
         header: dict[str, Item] = {}
+        end, is_whole = None, False
         for item in read_items(path):
+            if item.key == "end":
+                end = item.value
+                continue
             if item.key in ("format", "version"):
                 header[item.key] = item
                 _refuse_other(path, item)
@@ -65,9 +69,14 @@ class StoreYaml:
                 message = "`format` and `version` must stand first"
                 raise ValidationError(f"{path}: line {item.line}: {message}")
             if _is_entry(path, item):
+                is_whole = is_whole or (item.key == "agent" and "created_at" in str(item.value))
                 yield _entry(item)
         if len(header) < 2:
             raise ValidationError(f"{path}: is no store: `format` and `version` are missing")
+        # One that was written by hand need not say where it ends.
+        if is_whole and end is None:
+            error = "the file is cut off: its last line, `end`, is missing"
+            yield Entry(Section.AGENT, {}, "the end", error)
 
     def write(self, path: Path, source: Source) -> Written:
         """Write all entries of the store."""
@@ -83,6 +92,8 @@ class StoreYaml:
                     file.write(text)
                     too_long += len(text) > MAX_ITEM_BYTES
                     written.memories += section is Section.MEMORY
+            # Without a last line, a file that was cut off between two entries would pass for whole.
+            file.write(b"end: true\n")
         if too_long:
             note = f"{too_long} entries are longer than {MAX_ITEM_BYTES:,} bytes: no import reads"
             written.notes.append(f"{note} them")

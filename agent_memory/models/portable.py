@@ -132,9 +132,7 @@ class PortableValues(Record):
     access_count: Natural | None = None
     version: Positive | None = None
     seq: Positive | None = None
-    scratchpad: (
-        Annotated[str, Field(pattern=r"^(stored|accessed|promoted) [0-9TZ:.-]{27}$")] | None
-    ) = None
+    scratchpad: Annotated[str, Field(pattern=_ENTRY)] | None = None
 
 
 _WHOLE: Final = frozenset(

@@ -229,7 +229,7 @@ def test_history_tells_what_a_memory_was(cli: Cli, root: Path) -> None:
     events = [entry["event"] for entry in cli("history", one, "--json").data["history"]]
     assert events == ["DELETE", "UPDATE", "ADD"]
     done = cli("history", one)
-    assert [line.split()[2] for line in done.out.splitlines()[1:]] == events
+    assert [line.split()[3] for line in done.out.splitlines()[1:]] == events
     assert "Prefer MySQL" in done.out
     assert other not in done.out
     assert len(cli("history", "--limit", "1").out.splitlines()) == 2

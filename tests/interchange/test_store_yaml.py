@@ -142,6 +142,7 @@ vectors:
 changes:
   - {{id: "mem-1", event: "UPDATE", old: {{"content": "a\\nb"}}}}
   - {{id: "mem-2", event: "ADD"}}
+end: true
 """
 
 
@@ -160,8 +161,14 @@ def test_the_same_entries_come_back_with_their_lines(path: Path) -> None:
 
 
 def test_a_store_without_anything_is_its_head(path: Path) -> None:
-    assert write(path) == HEAD
+    assert write(path) == HEAD + "end: true\n"
     assert read(path) == []
+
+
+def test_a_file_that_was_cut_off_between_two_entries_is_told(path: Path) -> None:
+    for cut in (LAYOUT.index("  - id"), LAYOUT.index("scratchpad:"), LAYOUT.index("end: true")):
+        last = read(path, LAYOUT[:cut])[-1]
+        assert last.error == "the file is cut off: its last line, `end`, is missing"
 
 
 def test_what_has_nothing_to_tell_is_an_empty_mapping(path: Path) -> None:

@@ -366,8 +366,10 @@ def test_what_was_there_before_something_destructive_can_be_restored(
     AgentMemory.restore(old.path, "latest")
     assert there(old, "old") == before
     assert old.search("quartz plan", count_accesses=False)[0].memory.id == "old"
-    assert [it.event for it in old.history()] == ["ADD"]
-    assert old.undo().verb == "ADD"
+    (change,) = old.history()
+    with pytest.raises(ValidationError, match="`restore`"):
+        old.undo()  # not of what was the last before the backup
+    assert old.undo(change.change_id).verb == "ADD"
 
 
 def test_nothing_is_backed_up_before_what_destroys_nothing(
@@ -419,7 +421,7 @@ def test_an_open_memory_goes_on_with_what_was_restored(
     AgentMemory.restore(memory.path, {"name": backup.name, "latest": "latest"}.get(how, backup))
     assert memory.search("plan")[0].memory.content == "the quartz plan"
     assert [it.event for it in memory.history()] == ["UPDATE", "ADD"]
-    assert memory.undo().memory_ids == [kept]
+    assert memory.undo(memory.history()[0].change_id).memory_ids == [kept]
     assert there(memory, kept).content == "the walnut plan"
     assert memory.get(kept, as_of=NOW + timedelta(days=1)) == there(memory, kept)
 

@@ -143,7 +143,14 @@ def test_what_was_promoted_by_hand_leaves_last(memory: AgentMemory, clock: Clock
     fill(memory, clock, 60)
     assert set(promoted) < set(entries(memory))
     memory.store_many({"content": f"text {n}"} for n in range(60))
-    assert not set(promoted) & set(entries(memory))
+    assert set(promoted) < set(entries(memory))
+    assert len(entries(memory)) == 50
+    more = fill(memory, clock, 50)
+    for memory_id in more:
+        memory.promote(memory_id)
+    assert set(entries(memory)) == set(more)  # of what was promoted, the last
+    memory.store("one more")
+    assert set(entries(memory)) == set(more)
 
 
 # Its size -----------------------------------------------------------------------------------------

@@ -449,7 +449,7 @@ def test_the_id_of_a_deleted_memory_may_be_used_again(memory: AgentMemory) -> No
 def test_an_id_that_was_made_up_twice_is_made_anew(
     memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_memory.memory.new_memory_id", lambda: "mem-000000000000")
+    monkeypatch.setattr("agent_memory.storing.new_memory_id", lambda: "mem-000000000000")
     first = memory.store("one")
     second = memory.store("two")
     third = memory.store("one")
