@@ -123,7 +123,11 @@ def test_a_backup_is_restored_and_what_was_there_is_kept(
     # There is a way back from the restoring too.
     assert cli("restore", done.data["replaced"], "--yes").code == 0
     assert contents(root) == AFTER
-    assert cli("undo").out == "undid ADD of 1 memory: other\n"
+    last = cli("undo")
+    assert (last.code, last.out) == (4, "")
+    assert "`restore`" in last.err  # and not what was the last before the backup
+    newest = cli("history", "--json").data["history"][0]
+    assert cli("undo", "--change", str(newest["change_id"])).out.startswith("undid")
 
 
 def test_restoring_says_what_it_did(cli: Cli, root: Path, backup: Path) -> None:
