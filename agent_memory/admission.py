@@ -7,10 +7,9 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
-from agent_memory import agent, gatekeeping, rejections, retention
+from agent_memory import agent, rejections
 from agent_memory.connection import Database
 from agent_memory.models.memory import Memory
-from agent_memory.rejecting import TEXT_FIELDS
 from agent_memory.vocabulary import MemoryKind
 
 Incoming = Memory | Mapping[str, Any]
@@ -40,7 +39,10 @@ class Admission:
         ``at`` is its place in a list, ``fields`` what changes of it, if not all is new.
         """
         if self._known:
-            looked_at = TEXT_FIELDS if fields is None else fields
+            # Imported where it is needed: most agents reject nothing, and it takes 5 ms.
+            from agent_memory import gatekeeping, rejecting  # noqa: PLC0415
+
+            looked_at = rejecting.TEXT_FIELDS if fields is None else fields
             gatekeeping.refuse_rejected(
                 self._database, memory, self._known, at=at, fields=looked_at
             )
@@ -57,6 +59,8 @@ class Admission:
     def refuse_row(self, row: Mapping[str, Any]) -> None:
         """Raise ``RejectedContent`` for one that is given by column and holds a rejected value."""
         if self._known:
+            from agent_memory import gatekeeping  # noqa: PLC0415 - as above
+
             gatekeeping.refuse_rejected_row(self._database, row, self._known)
 
     def refuse_beyond(self, memory: Incoming) -> None:
@@ -72,6 +76,8 @@ class Admission:
         """
         if self._policy is None:
             return
+        from agent_memory import retention  # noqa: PLC0415 - most agents have no policy
+
         if self._room is None:
             self._room = retention.room(self._database, self._policy)
         if kind not in self._room:

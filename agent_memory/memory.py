@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_memory import inputs
 from agent_memory.context import render_context
@@ -23,13 +24,37 @@ from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemo
 from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.portability import Portability
 from agent_memory.ranking import Rates
-from agent_memory.rebuild import rebuild
-from agent_memory.restoring import restore
-from agent_memory.sharing import Shared
 from agent_memory.store import Question
 from agent_memory.storing import Storing
 from agent_memory.upkeep import Upkeep
 from agent_memory.vocabulary import MAX_SEARCH_LIMIT
+
+if TYPE_CHECKING:
+    from agent_memory.models.agent import RebuildReport
+    from agent_memory.models.backup import RestoreReport
+    from agent_memory.sharing import Shared
+
+
+def _rebuild(
+    path: str | os.PathLike[str], backup: str | os.PathLike[str], *, agent_id: str | None = None
+) -> RebuildReport:
+    """Make a damaged or missing file anew from a ``scratchpad.yaml.backup``: see ``rebuild``."""
+    from agent_memory.rebuild import rebuild  # noqa: PLC0415 - seldom used
+
+    return rebuild(path, backup, agent_id=agent_id)
+
+
+def _restore(
+    path: str | os.PathLike[str],
+    backup: str | os.PathLike[str],
+    *,
+    agent_id: str | None = None,
+    keep_replaced: bool = True,
+) -> RestoreReport:
+    """Bring a memory back to the state of a backup: see ``restoring.restore``."""
+    from agent_memory.restoring import restore  # noqa: PLC0415 - seldom used
+
+    return restore(path, backup, agent_id=agent_id, keep_replaced=keep_replaced)
 
 
 class AgentMemory(Storing, Upkeep, Life, Portability):
@@ -58,8 +83,8 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
     """
 
     agents = staticmethod(list_agents)
-    rebuild = staticmethod(rebuild)
-    restore = staticmethod(restore)
+    rebuild = staticmethod(_rebuild)
+    restore = staticmethod(_restore)
 
     # Finding ----------------------------------------------------------------------------------
 
@@ -168,6 +193,7 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
     @cached_property
     def _others(self) -> Shared:
         """The memories of other agents, opened when they are first asked for."""
+        from agent_memory.sharing import Shared  # noqa: PLC0415 - seldom used
 
         def opened(agent_id: str, *, root: Path, create: bool, read_only: bool) -> AgentMemory:
             return AgentMemory(

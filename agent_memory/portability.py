@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Self, get_args
 from agent_memory import inputs, paths
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.inputs import Time
-from agent_memory.intake import Intake
 from agent_memory.lifecycle import OpenMemory
 from agent_memory.models.life import (
     ExportReport,
@@ -20,9 +19,9 @@ from agent_memory.models.life import (
     OnConflict,
     Plan,
 )
-from agent_memory.past import private_copy
 
 if TYPE_CHECKING:
+    from agent_memory.intake import Intake
     from agent_memory.interchange.codec import Source
 
 _MOST_LISTED: Final = 1_000
@@ -38,6 +37,8 @@ class Portability(OpenMemory):
 
         The file itself is only read: an older one is brought up to date in the copy alone.
         """
+        from agent_memory.past import private_copy  # noqa: PLC0415 - seldom used
+
         with private_copy(paths.resolve_file(path)) as copy, cls.open(copy, create=False) as memory:
             yield memory
 
@@ -122,6 +123,7 @@ class Portability(OpenMemory):
 
         Raises ``ValidationError`` that names the file, the line and the field, ``StorageError``.
         """
+        from agent_memory.intake import Intake  # noqa: PLC0415 - seldom used
         from agent_memory.interchange import codecs  # noqa: PLC0415 - an edge, and seldom used
 
         if on_conflict not in get_args(OnConflict):

@@ -19,13 +19,14 @@ WHERE excluded.reason = 'promoted' AND reason <> 'promoted'"""
 # Least recently used first: the last access counts, else when it came in. What was promoted by
 # hand leaves last, and what has just come in stays, or promoting would evict what it promotes.
 _SELECT_SURPLUS: Final = """
-SELECT s.seq, m.id FROM scratchpad AS s JOIN memories AS m ON m.seq = s.seq
+SELECT s.seq, m.id FROM scratchpad AS s CROSS JOIN memories AS m ON m.seq = s.seq
 WHERE s.seq NOT IN (SELECT value FROM json_each(?))
 AND m.archived = 0
 ORDER BY s.reason = 'promoted', max(coalesce(m.last_accessed, ''), s.entered_at), s.seq LIMIT ?"""
+# CROSS JOIN: from the few entries to their memories, not through all memories for each store.
 # An archived memory keeps its entry, unseen, until it comes back.
 _SELECT_ALL: Final = """
-SELECT s.seq FROM scratchpad AS s JOIN memories AS m ON m.seq = s.seq WHERE m.archived = 0
+SELECT s.seq FROM scratchpad AS s CROSS JOIN memories AS m ON m.seq = s.seq WHERE m.archived = 0
 ORDER BY coalesce(m.last_accessed, s.entered_at) DESC, m.access_count DESC, s.seq DESC"""
 _SELECT_WORTHY: Final = """
 SELECT m.seq FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?))
@@ -77,13 +78,13 @@ def worthy(database: Database, seqs: Sequence[int], *, threshold: int) -> list[i
 
 def size(database: Database) -> int:
     """Count the entries, without those of archived memories."""
-    sql = "SELECT count(*) FROM scratchpad JOIN memories USING (seq) WHERE archived = 0"
+    sql = "SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq) WHERE archived = 0"
     return int(database.value(sql))
 
 
 def count_promoted(database: Database) -> int:
     """Count the entries that were promoted by hand, without those of archived memories."""
-    sql = """SELECT count(*) FROM scratchpad JOIN memories USING (seq)
+    sql = """SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq)
 WHERE reason = 'promoted' AND archived = 0"""
     return int(database.value(sql))
 
@@ -96,6 +97,7 @@ def put(database: Database, seq: int, *, reason: str, entered_at: str) -> None:
 
 def every(database: Database) -> list[tuple[str, str, str]]:
     """Return the id, when it came in and why of each entry, in the order of coming in."""
-    sql = """SELECT m.id, s.entered_at, s.reason FROM scratchpad AS s JOIN memories AS m USING (seq)
+    sql = """SELECT m.id, s.entered_at, s.reason
+FROM scratchpad AS s CROSS JOIN memories AS m USING (seq)
 ORDER BY s.entered_at, s.seq"""
     return database.rows(sql)

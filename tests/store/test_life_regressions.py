@@ -187,9 +187,7 @@ def test_erasing_reaches_the_copy_that_a_killed_process_left(
         assert child.stdout is not None
         assert child.stdout.readline() == "looking\n"
         (copy,) = tmp_path.glob("agent-memory-copy-*/memories.db")
-        assert (
-            memory.search("code word", as_of=NOW).total_count == 1
-        )  # in use: it stays
+        assert memory.search("code word", as_of=NOW).total_count == 1  # in use: it stays
         assert copy.exists()
         child.send_signal(signal.SIGKILL)
     time.sleep(0.1)
