@@ -157,7 +157,7 @@ def test_arguments_and_filters_must_all_hold(several: AgentMemory) -> None:
         ("2026-01-29", "2026-01-30T00:00:00Z", {"task"}),
         ("0001-01-02", "9999-12-30", None),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_both_ends_of_a_span_are_included(
     several: AgentMemory, since: Any, until: Any, expected: set[str] | None
