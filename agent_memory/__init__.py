@@ -2,6 +2,7 @@
 
 from agent_memory.context import (
     estimate_tokens,
+    render_memories,
 )
 from agent_memory.embedders import (
     EmbedderChain,
@@ -29,6 +30,7 @@ from agent_memory.errors import (
     ProviderError,
     RateLimitExceeded,
     RejectedContent,
+    SecretFound,
     StorageClosed,
     StorageCorrupt,
     StorageError,
@@ -36,6 +38,7 @@ from agent_memory.errors import (
     StorageLocked,
     StorageReadOnly,
     StorageUnavailable,
+    StorageUntrusted,
     ValidationError,
 )
 from agent_memory.memory import (
@@ -113,6 +116,9 @@ from agent_memory.models.search import (
     SearchMetadata,
     SearchResults,
 )
+from agent_memory.models.secret import (
+    FoundSecrets,
+)
 from agent_memory.models.vector import (
     VectorPoint,
     VectorSearchQuery,
@@ -123,6 +129,7 @@ from agent_memory.paths import (
 )
 from agent_memory.protocols import (
     Embedder,
+    SecretScanner,
 )
 from agent_memory.storage import (
     MemoryStorage,
@@ -161,6 +168,7 @@ from agent_memory.vocabulary import (
     MemoryType,
     ObservationType,
     OnDuplicate,
+    OnSecret,
     StorageBackend,
     TaskStatus,
 )
@@ -207,6 +215,7 @@ __all__ = [
     "ErasureReceipt",
     "ExportReport",
     "FastEmbedEmbedder",
+    "FoundSecrets",
     "HistoryEntry",
     "HistoryEvent",
     "ImportNote",
@@ -237,6 +246,7 @@ __all__ = [
     "Observation",
     "ObservationType",
     "OnDuplicate",
+    "OnSecret",
     "OpenAIEmbedder",
     "PermissionDenied",
     "Problem",
@@ -255,6 +265,8 @@ __all__ = [
     "SearchFilters",
     "SearchMetadata",
     "SearchResults",
+    "SecretFound",
+    "SecretScanner",
     "SentenceTransformerEmbedder",
     "StorageBackend",
     "StorageClosed",
@@ -264,6 +276,7 @@ __all__ = [
     "StorageLocked",
     "StorageReadOnly",
     "StorageUnavailable",
+    "StorageUntrusted",
     "TaskMetadata",
     "TaskStatus",
     "TidyItem",
@@ -280,6 +293,7 @@ __all__ = [
     "is_valid_agent_id",
     "memory_root",
     "normalize_tags",
+    "render_memories",
     "sanitize_agent_id",
     "validate_agent_id",
     "validate_memory_content",

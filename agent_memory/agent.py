@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.connection import Database
-from agent_memory.errors import ConfigurationError, ValidationError
+from agent_memory.connection import Database, Row
+from agent_memory.errors import ConfigurationError, StorageCorrupt, ValidationError
 from agent_memory.models.agent import (
     AgentConfig,
     AgentMetadata,
@@ -138,6 +138,16 @@ def metadata(database: Database, *, memory_count: int) -> AgentMetadata:
     row = database.row(_SELECT)
     if row is None:
         raise ConfigurationError(f"{database.path} does not say whose it is: run `check`")
+    try:
+        return _metadata(database, row, memory_count=memory_count)
+    except (PydanticValidationError, TypeError) as error:
+        raise StorageCorrupt(
+            f"{database.path} is damaged: what it says of its agent cannot be read:"
+            " restore a backup"
+        ) from error
+
+
+def _metadata(database: Database, row: Row, *, memory_count: int) -> AgentMetadata:
     queries, query_ms = row[5], row[6]
     return AgentMetadata(
         agent_id=row[0],
@@ -147,11 +157,12 @@ def metadata(database: Database, *, memory_count: int) -> AgentMetadata:
         migration_date=read_stored_time(row[4]) if row[4] else None,
         last_accessed=read_stored_time(row[2]),
         stats=AgentStats(
-            total_queries=queries,
-            avg_query_latency_ms=round(query_ms / queries, 3) if queries else 0.0,
+            # Another program may have written any figure.
+            total_queries=max(0, queries),
+            avg_query_latency_ms=max(0.0, round(query_ms / queries, 3)) if queries else 0.0,
             storage_size_mb=round(database.size() / 1e6, 3),
-            embeddings_generated=row[7],
-            scratchpad_promotions=row[8],
+            embeddings_generated=max(0, row[7]),
+            scratchpad_promotions=max(0, row[8]),
         ),
         config=config(database),
         migration=_read_migration(row[10]),
@@ -173,7 +184,10 @@ def row(database: Database) -> dict[str, Any]:
         raise ConfigurationError(f"{database.path} does not say whose it is: run `check`")
     found = dict(zip(_WRITTEN_OUT, values, strict=True))
     for name in ("config", "migration"):
-        found[name] = json.loads(found[name]) if found[name] else None
+        try:
+            found[name] = json.loads(found[name]) if found[name] else None
+        except (ValueError, RecursionError):  # of another program: no import could take it
+            found[name] = None
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -187,7 +201,7 @@ def set_row(database: Database, values: Mapping[str, Any]) -> None:
 
 
 def _read_migration(text: str | None) -> MigrationInfo | None:
-    if text is None:
+    try:
+        return None if text is None else MigrationInfo.model_validate(json.loads(text))
+    except (ValueError, RecursionError):  # of another program: of no use
         return None
-    values: dict[str, Any] = json.loads(text)
-    return MigrationInfo.model_validate(values)

@@ -18,7 +18,15 @@ from typing import Final
 
 from agent_memory.connection import Database
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
-from agent_memory.files import beside, sync_to_disk
+from agent_memory.files import (
+    SIDE_FILES,
+    beside,
+    make_private_folder,
+    open_private,
+    sync_to_disk,
+    system_told,
+    tighten_folder,
+)
 from agent_memory.models.backup import BackupFile
 from agent_memory.times import format_time, parse_time, shifted
 
@@ -46,7 +54,8 @@ def back_up(
     """
     if destination is None:
         destination = _made_folder(source) / f"{source.stem}-{_stamp(now)}{source.suffix}"
-    _refuse_destination(source, destination, overwrite=overwrite)
+    with system_told(destination):
+        _refuse_destination(source, destination, overwrite=overwrite)
     with _copied(source, destination) as unfinished:
         unfinished.replace(destination)
         sync_to_disk(destination.parent)
@@ -70,7 +79,8 @@ def back_up_before(source: Path, reason: str, *, now: datetime, keep: int) -> Pa
     with _copied(source, folder / f"{source.stem}.before-{reason}{source.suffix}") as unfinished:
         made = _named(unfinished, source, reason, now)
         sync_to_disk(folder)
-    _rotate(source, keep)
+    with contextlib.suppress(OSError):
+        _rotate(source, keep)
     return made
 
 
@@ -99,7 +109,7 @@ def list_backups(source: Path) -> list[BackupFile]:
 def copy(source: Path, target: Path, *, page_size: int | None = None) -> None:
     """Copy a store into a new file of mode 0600, whole and on the disk; ``page_size`` in bytes."""
     # SQLite would make the file with the rights that the umask gives: make it first, empty.
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     reader = Database(source, create=False, read_only=True)
     try:
         reader.copy_into(target, page_size=page_size)
@@ -123,12 +133,9 @@ def _folder(source: Path) -> Path:
 def _made_folder(source: Path) -> Path:
     """Return the directory of a store's backups, made if need be."""
     folder = _folder(source)
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise StorageUnavailable(f"{folder} cannot be made: {error}") from error
+    with system_told(folder, "made"):
+        make_private_folder(folder)
+    tighten_folder(source.parent / _FOLDER)
     return folder
 
 
@@ -137,17 +144,17 @@ def _copied(source: Path, destination: Path) -> Iterator[Path]:
     """Make a whole copy beside its destination, for the body to move it there."""
     unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:
-        copy(source, unfinished)
-        yield unfinished
-    except OSError as error:
-        raise StorageUnavailable(f"{destination} cannot be written: {error}") from error
+        with system_told(destination):
+            copy(source, unfinished)
+            yield unfinished
     finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
+        for part in (unfinished, beside(unfinished, "-journal")):
+            with contextlib.suppress(OSError):
+                part.unlink()
 
 
 def _refuse_destination(source: Path, destination: Path, *, overwrite: bool) -> None:
-    in_use = {source.with_name(source.name + suffix) for suffix in ("", "-wal", "-shm")}
+    in_use = {source.with_name(source.name + suffix) for suffix in ("", *SIDE_FILES)}
     if destination in in_use or (destination.exists() and destination.samefile(source)):
         raise ValidationError.of("destination", "is the memory itself", str(destination))
     if destination.is_dir():
@@ -197,7 +204,7 @@ def _rotate(source: Path, keep: int) -> None:
         return
     for _, name in sorted(_automatic(source))[:-keep]:
         path = folder / name
-        if not beside(path, "-wal").exists():
+        if not any(beside(path, suffix).exists() for suffix in ("-wal", "-journal")):
             with contextlib.suppress(OSError):
                 path.unlink()
     _delete_unfinished(source, folder)
@@ -205,7 +212,8 @@ def _rotate(source: Path, keep: int) -> None:
 
 def _delete_unfinished(source: Path, folder: Path) -> None:
     """Delete what those left that were killed while they made a backup."""
-    pattern = rf"\.{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}\.[0-9a-f]{{8}}"
+    pattern = rf"\.{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}"
+    pattern += r"\.[0-9a-f]{8}(?:-journal)?"
     with os.scandir(folder) as entries:
         for entry in entries:
             if re.fullmatch(pattern, entry.name) and entry.is_file(follow_symlinks=False):

@@ -15,6 +15,7 @@ from agent_memory.context import is_frame
 from agent_memory.fingerprints import Same, fingerprint_of
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup
 from agent_memory.models.memory import Memory
+from agent_memory.neutral import as_data
 from agent_memory.similarity import Question, is_corrected, similar
 from agent_memory.times import read_stored_time
 from agent_memory.vocabulary import DuplicateGrade
@@ -28,7 +29,7 @@ _COMPARED: Final = 100
 # What `context` puts around a memory.
 _ENTRY: Final = re.compile(
     r"(?:(?P<bullet>[-*•])\s+)?(?:\[(?P<date>\d{4}-\d\d-\d\d)\]\s+)?(?:(?P<label>[^:]{1,50}):\s+)?(?P<text>.*?)"
-    r"(?:\s+\((?P<tags>[^()]+)\))?"
+    r"(?:\s+\((?P<tags>[^()]+)\))?(?:\s+\{(?P<id>[A-Za-z0-9_.:-]{1,128}) by [^{}]+\})?"
 )
 _WORD_OR_DATE: Final = re.compile(r"[^\W\d_]{2}|\[\d{4}-\d\d-\d\d\]")
 
@@ -101,13 +102,14 @@ def echoes_of_entries(database: Database, question: Question) -> list[Duplicate]
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a line may show: a memory's text, and its date, category and tags if they are there."""
+    """What a line may show: a memory's text; its date, category, tags and id if they are there."""
 
     text: str
     bullet: str | None = None
     date: str | None = None
     label: str | None = None
     tags: str | None = None
+    memory_id: str | None = None
 
 
 def _readings(line: str) -> Iterator[_Reading]:
@@ -116,7 +118,7 @@ def _readings(line: str) -> Iterator[_Reading]:
     if match is None:
         return
     date, label, tags = match["date"], match["label"], match["tags"]
-    heads = [_Reading(match["text"], match["bullet"], date, label)]
+    heads = [_Reading(match["text"], match["bullet"], date, label, memory_id=match["id"])]
     if label is not None:
         heads.append(replace(heads[-1], text=f"{label}: {heads[-1].text}", label=None))
     if date is not None:
@@ -132,7 +134,7 @@ def _is_entry(reading: _Reading, question: Question) -> bool:
 
     A dash with nothing else of an entry may be a minus sign: "- 5 degrees is the setpoint".
     """
-    if (reading.date, reading.label, reading.tags) != (None, None, None):
+    if any((reading.date, reading.label, reading.tags, reading.memory_id)):
         return True
     if reading.bullet == "-" and _WORD_OR_DATE.match(reading.text) is None:
         return False
@@ -158,10 +160,12 @@ def _is_about(there: Same, question: Question) -> bool:
 
 
 def _is_of(there: Same, reading: _Reading) -> bool:
-    """Tell whether what was taken for a date, a label and tags is the memory's own."""
+    """Tell whether what was taken for a date, a label, tags and an id is the memory's own."""
+    if reading.memory_id not in (None, there.memory_id):
+        return False
     if reading.date is not None and reading.date != there.timestamp[:10]:
         return False
-    if reading.label is not None and reading.label.lower() != there.category.lower():
+    if reading.label is not None and reading.label.lower() != as_data(there.category).lower():
         return False
     return reading.tags is None or reading.tags == _listed(there.tags)
 
@@ -170,9 +174,9 @@ def _listed(tags: str) -> str | None:
     """Return tags as they are shown; ``None`` for what another program wrote and is no list."""
     try:
         found = json.loads(tags)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return one_line(", ".join(map(str, found))) if isinstance(found, list) else None
+    return as_data(", ".join(map(str, found))) if isinstance(found, list) else None
 
 
 # Asked beforehand -----------------------------------------------------------------------------

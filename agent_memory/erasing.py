@@ -53,7 +53,8 @@ class _Copies:
 
     def told(self, left: Collection[Path]) -> list[ErasedCopy]:
         """Return what is to be told of each, given the files in which something is left."""
-        there = [path for path in sorted(self.done) if path.exists()]  # no log of a closed file
+        # Not the log of a closed file. What cannot be looked at must be told of.
+        there = [path for path in sorted(self.done) if not _is_gone(path)]
         return [self._told(path, is_left=path in left) for path in there]
 
     def _told(self, path: Path, *, is_left: bool) -> ErasedCopy:
@@ -207,6 +208,14 @@ class Eraser:
                 copies.done[path] = done.model_copy(update={"problem": str(error)})
 
 
+def _is_gone(path: Path) -> bool:
+    try:
+        path.lstat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False
+
+
 def _erase_in_store(
     path: Path, ids: Sequence[str], said: Said, session_id: str, now: datetime
 ) -> bool:
@@ -214,7 +223,7 @@ def _erase_in_store(
 
     Its schema is brought up to date, without a backup of the backup.
     """
-    with closing(Database(path, create=False, refuse_version=schema.refuse_newer)) as copy:
+    with closing(schema.opened(path, create=False)) as copy:
         schema.upgrade(copy, now=format_time(now), before_upgrade=lambda: None)
         _remove(copy, ids, said, session_id, now)
         copy.compact()

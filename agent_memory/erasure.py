@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from agent_memory.connection import Database, Row
+from agent_memory.connection import Database, Row, further
 from agent_memory.validation import to_json
 
 _PAGE: Final = 1_000
@@ -230,4 +230,4 @@ def _paged(database: Database, sql: str) -> Iterator[Row]:
     after = 0
     while rows := database.rows(sql, (after, _PAGE)):
         yield from rows
-        after = rows[-1][0]
+        after = further(rows[-1][0], than=after)

@@ -7,36 +7,50 @@ was wrong, with the value, and what to do about it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pydantic import ValidationError as PydanticValidationError
 
+_SAID_BY_USERS: Final = frozenset(
+    "content tags metadata task_metadata outcome blockers item items texts session session_id"
+    " user_id run_id created_by_session".split()
+)
+"""Fields whose values are described in errors, not shown: anything may stand in them."""
+
 
 class AgentMemoryError(Exception):
-    """The base of all errors of this library."""
+    """The base of all errors of this library. No message shows a key that has a known format."""
 
     code: ClassVar[str] = "INTERNAL_ERROR"
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*map(without_secrets, said))
 
 
 class ValidationError(AgentMemoryError, ValueError):
     """A value that was given cannot be accepted. Nothing was stored or changed.
 
     ``errors()`` lists each fault as a mapping with ``loc`` (a tuple: where), ``msg`` (what),
-    ``type`` and ``input`` (the value), as Pydantic does.
+    ``type`` and ``input`` (the value), as Pydantic does. Contents, tags, metadata and what else may
+    hold a secret are described instead: "a text of 12 characters".
     """
 
     code: ClassVar[str] = "VALIDATION_ERROR"
 
     def __init__(self, message: str, errors: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
-        self._errors = [dict(error) for error in errors]
+        self._errors = [
+            {name: without_secrets(value) for name, value in error.items()} for error in errors
+        ]
 
     @classmethod
     def of(
         cls, field: str, message: str, value: object, *, at: Sequence[str | int] = ()
     ) -> ValidationError:
         """Make the error for one field; ``at`` goes before its name."""
-        fault = {"loc": (*at, field), "msg": message, "type": "value_error", "input": value}
+        is_shown = field.partition("[")[0] not in _SAID_BY_USERS
+        shown = value if is_shown else described(value)
+        fault = {"loc": (*at, field), "msg": message, "type": "value_error", "input": shown}
         # A lone surrogate in a field's name must not keep the message from being printed.
         printable = f"{field}: {message}".encode(errors="backslashreplace").decode()
         return cls(printable, [fault])
@@ -46,19 +60,16 @@ class ValidationError(AgentMemoryError, ValueError):
         cls, error: PydanticValidationError, *, at: Sequence[str | int] = ()
     ) -> ValidationError:
         """Turn Pydantic's error into ours; ``at`` goes before each place."""
-        faults: list[dict[str, Any]] = [
-            {
-                **fault,
-                "loc": (*at, *fault["loc"]),
-                "msg": fault["msg"].removeprefix("Value error, "),
-            }
-            for fault in error.errors(include_url=False, include_context=False)
-        ]
-        lines = [
-            f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: {fault['msg']}"
-            f" (got {_shortened(fault['input'])})"
-            for fault in faults
-        ]
+        faults = []
+        lines = []
+        for fault in error.errors(include_url=False, include_context=False):
+            loc = (*at, *fault["loc"])
+            said = fault["msg"].removeprefix("Value error, ")
+            is_shown = _is_shown(fault)
+            value = fault["input"] if is_shown else described(fault["input"])
+            faults.append({**fault, "loc": loc, "msg": said, "input": value})
+            got = _shortened(value) if is_shown else value
+            lines.append(f"{'.'.join(map(str, loc)) or 'value'}: {said} (got {got})")
         return cls("; ".join(lines), faults)
 
     def errors(self) -> list[dict[str, Any]]:
@@ -84,6 +95,13 @@ class RejectedContent(ValidationError):
     """The memory holds a value that was rejected: see ``AgentMemory.reject``. Nothing was stored.
 
     Neither the message nor ``errors()`` has the value.
+    """
+
+
+class SecretFound(ValidationError):
+    """The memory holds what looks like a secret, and ``on_secret`` is ``refuse``.
+
+    Nothing was stored. Neither the message nor ``errors()`` has the secret.
     """
 
 
@@ -165,6 +183,14 @@ class StorageCorrupt(StorageError):
     """The file is damaged."""
 
 
+class StorageUntrusted(StorageError):
+    """The file holds a trigger, or a changed view or table, that is not this library's.
+
+    It can be read. Nothing is written, for that could run what somebody else put there. The message
+    names it, and says how to get rid of it.
+    """
+
+
 class NotAMemoryFile(StorageError):
     """The file is something else: not a database, or another program's."""
 
@@ -177,7 +203,40 @@ class StorageClosed(StorageError):
     """The store was used after ``close``."""
 
 
+def described(value: object) -> object:
+    """Return what may be said in an error of a value that nobody should see: its size.
+
+    A number, a truth and ``None`` are themselves.
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return f"a text of {len(value):,} characters"
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return f"a {type(value).__name__} of {len(value):,}"
+    return f"a {type(value).__name__}"
+
+
+def _is_shown(fault: Mapping[str, Any]) -> bool:
+    """Tell whether a value may be shown: not what users said, nor what has no place here."""
+    is_known = fault["type"] not in ("extra_forbidden", "missing")
+    return is_known and _SAID_BY_USERS.isdisjoint(fault["loc"])
+
+
+def without_secrets(said: Any) -> Any:  # noqa: ANN401 - whatever is said
+    """Return what is said with what looks like a secret masked, if it is a text."""
+    if not isinstance(said, str):
+        return said
+    # An error is seldom made, and most starts make none.
+    from agent_memory.credentials import masked  # noqa: PLC0415
+
+    return masked(said)
+
+
 def _shortened(value: object) -> str:
     """Show a value in an error message, in 80 characters at most."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deep to be shown"
     return text if len(text) <= 80 else text[:77] + "..."

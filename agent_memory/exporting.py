@@ -20,6 +20,7 @@ from agent_memory import (
     vectors,
 )
 from agent_memory.connection import Database
+from agent_memory.errors import StorageCorrupt
 from agent_memory.filters import EVERYTHING, NOT_ARCHIVED
 from agent_memory.history import Change
 from agent_memory.memory_rows import HISTORIC, RowValues
@@ -108,7 +109,19 @@ class Dump:
         backups.back_up(self._database.path, path, now=self.changed_at, overwrite=True)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield everything: the agent, its memories, and what is known about those."""
+        """Yield everything: the agent, its memories, and what is known about those.
+
+        Raises ``StorageCorrupt`` for bytes where the file must have a text.
+        """
+        for entry in self._entries():
+            if any(isinstance(value, bytes) for value in entry.fields.values()):
+                raise StorageCorrupt(
+                    f"{self._database.path} is damaged: there are bytes for a text in a"
+                    f" {entry.section.value} that is to be written out. Restore a backup"
+                )
+            yield entry
+
+    def _entries(self) -> Iterator[Entry]:
         model = self._model()
         yield Entry(Section.AGENT, self._agent(model))
         for row in memory_rows.every(self._database):

@@ -20,21 +20,51 @@ from agent_memory.errors import (
     ValidationError,
 )
 
+SIDE_FILES: Final = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database: its log, what tells of that, or its rollback journal."""
+CUT_OFF: Final = ".cut-off-"
+"""In the name of a copy of what was in a log that was taken away."""
+_NO_RIGHTS_THERE: Final = (errno.EROFS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 MAX_FILE_BYTES: Final = 2 * 10**9
 """The longest file that is read: what is longer was not meant."""
 
 
 def create_private_file(path: Path) -> None:
     """Make the file with mode 0600 from its first byte, in a directory of mode 0700."""
-    missing = [parent for parent in path.parents if not parent.exists()]
-    for directory in reversed(missing):
-        directory.mkdir(mode=0o700, exist_ok=True)
-        sync_to_disk(directory.parent)
-    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    make_private_folder(path.parent)
     # Only the process that makes the file ever opens it here, and nobody has locks on it yet.
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, flags, 0o600))
+        os.close(open_private(path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
         sync_to_disk(path.parent)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, and what is missing above it, with mode 0700; their names are on the disk."""
+    missing = [it for it in (folder, *folder.parents) if not it.exists()]
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
+        if os.name == "posix" and stat.S_IMODE(directory.stat().st_mode) != 0o700:
+            directory.chmod(0o700)  # of a umask that takes away our own rights
+        sync_to_disk(directory.parent)
+
+
+def open_private(path: str | Path, flags: int) -> int:
+    """Open a file that is not followed if it is a link; a new one has mode 0600, whatever umask."""
+    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    if flags & os.O_CREAT and os.name == "posix":
+        status = os.fstat(handle)
+        lacks = ~status.st_mode & 0o600
+        if lacks and status.st_size == 0 and status.st_uid == os.geteuid():
+            os.fchmod(handle, 0o600)
+    return handle
+
+
+def tighten_folder(folder: Path) -> None:
+    """Take away the rights of others on a folder of ours; nobody is followed to another place."""
+    with contextlib.suppress(OSError):  # somebody else's, or on a drive without rights
+        mode = folder.lstat().st_mode
+        if stat.S_ISDIR(mode) and stat.S_IMODE(mode) & 0o077:
+            folder.chmod(0o700)
 
 
 def refuse_unfit_file(path: Path) -> None:
@@ -47,14 +77,26 @@ def refuse_unfit_file(path: Path) -> None:
         raise StorageUnavailable(f"{path} is a symbolic link: give the path of the file itself")
     if not stat.S_ISREG(mode):
         raise StorageUnavailable(f"{path} is not a file: give the path of a memories.db")
+    for part in (beside(path, suffix) for suffix in SIDE_FILES):
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(part.lstat().st_mode):  # SQLite would wait for a pipe for ever
+                raise StorageUnavailable(f"{part} is not a file: move it away")
 
 
 def tighten_rights(path: Path) -> None:
     """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing."""
-    for part in (path, beside(path, "-wal"), beside(path, "-shm")):
+    for part in (path, *(beside(path, suffix) for suffix in SIDE_FILES)):
         with contextlib.suppress(FileNotFoundError, PermissionError):
             if stat.S_IMODE(part.stat().st_mode) & 0o077:
-                part.chmod(0o600)
+                _make_private(part)
+
+
+def _make_private(path: Path) -> None:
+    try:
+        path.chmod(0o600)
+    except OSError as error:
+        if error.errno not in _NO_RIGHTS_THERE:
+            raise
 
 
 def beside(path: Path, suffix: str) -> Path:
@@ -83,7 +125,7 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
     """
     unfinished = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
     try:
-        with open(unfinished, "xb", 2**20, opener=_open_private) as file:
+        with open(unfinished, "xb", 2**20, opener=open_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -96,14 +138,19 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
             unfinished.unlink()
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+@contextlib.contextmanager
+def system_told(path: Path, done: str = "used") -> Iterator[None]:
+    """Turn the system's errors into ours: the body could not do ``done`` with ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(path, error, done) from error
 
 
-def _unwritable(path: Path, error: OSError) -> StorageError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+def _unwritable(path: Path, error: OSError, done: str = "written") -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageFull(f"{path} does not fit: free space on its disk. Nothing stored was lost")
-    return StorageUnavailable(f"{path} cannot be written: {error}")
+    return StorageUnavailable(f"{path} cannot be {done}: {error}")
 
 
 @contextlib.contextmanager
@@ -141,14 +188,13 @@ def locked(path: Path, *, busy: str) -> Iterator[None]:
 
     The lock is the system's, on a file of its own, so that it ends with the process, however that
     ends. Raises ``StorageLocked`` with the text ``busy`` when somebody has it, and
-    ``StorageUnavailable`` where there can be no such file.
+    ``StorageUnavailable`` or ``StorageFull`` where there can be no such file.
     """
-    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     while True:
         try:
-            held = _Held(os.open(path, flags, 0o600))
+            held = _Held(open_private(path, os.O_CREAT | os.O_RDWR))
         except OSError as error:
-            raise StorageUnavailable(f"{path} cannot be locked: {error}") from error
+            raise _unwritable(path, error, "locked") from error
         try:
             _lock(held.handle, path, busy)
             if not _is_file_of(held.handle, path):
@@ -157,7 +203,9 @@ def locked(path: Path, *, busy: str) -> Iterator[None]:
                 yield
             finally:
                 if held.is_open and os.name == "posix":  # Windows deletes no file that is open
-                    path.unlink(missing_ok=True)
+                    # One that stays locks nobody out, and must not undo what was done with it.
+                    with contextlib.suppress(OSError):
+                        path.unlink()
             return
         finally:
             held.close()
@@ -194,6 +242,8 @@ def _is_file_of(handle: int, path: Path) -> bool:
         return path.stat().st_ino == os.fstat(handle).st_ino
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise StorageUnavailable(f"{path} cannot be locked: {error}") from error
 
 
 def _lock(handle: int, path: Path, busy: str) -> None:

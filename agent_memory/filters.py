@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory.errors import ValidationError
 from agent_memory.models.search import SearchFilters
 from agent_memory.times import format_time
-from agent_memory.validation import clean_key, to_json
+from agent_memory.validation import clean_key, clean_metadata, to_json
 
 _MAX_DEPTH: Final = 10
 _MAX_CONDITIONS: Final = 100
@@ -213,6 +213,10 @@ _TYPES: Final[dict[type, str]] = {
 def _equal(key: str, operand: object) -> Condition:
     if isinstance(operand, list | tuple | Mapping):
         sql = "@.type IN ('array', 'object') AND sorted_json(@.value) = sorted_json(?)"
+        try:
+            clean_metadata({key: operand})  # what no memory can have is not looked for
+        except ValueError as error:
+            raise _refused(key, f"cannot be compared: {error}", operand) from error
         return Condition(sql, (_json(key, operand),))
     value = _scalar(key, operand)
     return Condition(f"@.type IN {_TYPES[type(value)]} AND @.atom IS ?", (value,))
@@ -241,12 +245,13 @@ def _one_of(key: str, operand: object) -> Condition:
 
 
 def _contains(key: str, operand: object) -> Condition:
-    element = _equal(key, _scalar(key, operand))
+    value = _scalar(key, operand)
+    element = _equal(key, value)
     in_list = element.sql.replace("@", "element")
     return Condition(
         "CASE @.type WHEN 'text' THEN instr(@.atom, ?) > 0 WHEN 'array' THEN"
         f" EXISTS (SELECT 1 FROM json_each(@.value) AS element WHERE {in_list}) ELSE 0 END",
-        (None if operand is None or isinstance(operand, bool) else str(operand), *element.values),
+        (None if value is None or isinstance(value, bool) else str(value), *element.values),
     )
 
 
@@ -284,8 +289,13 @@ def _scalar(key: str, operand: object) -> str | int | float | None:
         raise _refused(key, "is an integer of over 64 bits", operand)
     if isinstance(operand, str) and not operand.isascii():
         _json(key, operand)
-    if operand is None or isinstance(operand, str | int | float):
+    # Of a member of an enum, or another class of texts or numbers, the text or number that it is.
+    if operand is None or isinstance(operand, bool):
         return operand
+    if isinstance(operand, str):
+        return str.__str__(operand)
+    if isinstance(operand, int | float):
+        return int.__index__(operand) if isinstance(operand, int) else float.__float__(operand)
     raise _refused(key, "needs a text, a number, true, false or null", operand)
 
 
@@ -293,7 +303,7 @@ def _json(key: str, operand: object) -> str:
     try:
         text = to_json(operand)
         text.encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise _refused(key, f"cannot be compared: {error}", operand) from error
     return text
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent_memory.connection import Database, Row
+from agent_memory.connection import Database, Row, further
 from agent_memory.filters import Condition
 from agent_memory.validation import to_json
 from agent_memory.wording import exact_form, near_form
@@ -117,10 +117,10 @@ def is_complete(database: Database) -> bool:
     return database.row(sql) is None
 
 
-def complete_page(database: Database) -> None:
+def complete_page(database: Database) -> list[int]:
     """Make the fingerprints of a page of memories that another program wrote or changed.
 
-    A row without its memory, of which a program can leave one, goes.
+    Returns their rows. A row without its memory, of which a program can leave one, goes.
     """
     rows = database.rows(_SELECT_MISSING, (0, _PAGE))
     if not rows:
@@ -129,6 +129,18 @@ def complete_page(database: Database) -> None:
             " WHERE fingerprint IS NULL AND seq NOT IN (SELECT seq FROM memories)"
         )
     put(database, [(_fingerprint_of_stored(*parts), seq) for seq, *parts in rows])
+    return [seq for seq, *_ in rows]
+
+
+def is_left(database: Database, completed: Sequence[int]) -> bool:
+    """Tell whether a page that was just completed is not: the file is damaged then.
+
+    Must run in the same transaction as ``complete_page``, whose result is given.
+    """
+    if not completed:
+        return not is_complete(database)
+    left = database.rows(_SELECT_MISSING, (0, 1))
+    return bool(left) and left[0][0] <= completed[0]
 
 
 def same(database: Database, fingerprint: int, *, limit: int) -> list[Same]:
@@ -167,9 +179,10 @@ def same_without(database: Database, fingerprint: int) -> Iterator[int]:
     """Yield the rows that would have this fingerprint, of those that have none yet."""
     last = 0
     while rows := database.rows(_SELECT_MISSING, (last, _PAGE)):
-        for last, content, user_id, run_id in rows:
+        for seq, content, user_id, run_id in rows:
             if _fingerprint_of_stored(content, user_id, run_id) == fingerprint:
-                yield last
+                yield seq
+        last = further(rows[-1][0], than=last)
 
 
 def repeated(database: Database) -> list[tuple[int, int]]:

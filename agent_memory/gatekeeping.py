@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory import rejections
-from agent_memory.connection import Database
+from agent_memory.connection import Database, further
 from agent_memory.errors import RejectedContent
 from agent_memory.models.memory import Memory
 from agent_memory.models.rejection import Rejection
@@ -43,6 +43,11 @@ WHERE m.seq > ?1 AND (
     SELECT 1 FROM (SELECT m.tags || m.metadata || coalesce(m.task_metadata, '') AS json)
     WHERE instr(lower(json), ?2) OR instr(json, '\') OR octet_length(json) <> length(json)))
 ORDER BY m.seq LIMIT ?3"""
+
+_SELECT_CHANGES: Final = """
+SELECT change_id, CAST(memory_id AS BLOB), CAST(coalesce(old_values, '{}') AS BLOB),
+  CAST(coalesce(new_values, '{}') AS BLOB)
+FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"""
 
 
 def reject(database: Database, text: str, reason: str | None = None, *, now: datetime) -> Rejection:
@@ -162,7 +167,7 @@ def _candidates(database: Database, word: str) -> Iterator[list[str]]:
             yield [column.decode(errors="replace") for column in columns]
         if len(rows) < _PAGE:
             return
-        last = rows[-1][0]
+        last = further(rows[-1][0], than=last)
 
 
 def count_holders(database: Database) -> int:
@@ -173,8 +178,26 @@ def count_holders(database: Database) -> int:
         for _, _, *columns in rows:
             texts = [column.decode(errors="replace") for column in columns]
             count += is_rejected(_texts_of_row(*texts), known) is not None
-        last = rows[-1][0]
+        last = further(rows[-1][0], than=last)
     return count
+
+
+def every_text(database: Database) -> Iterator[dict[str, str]]:
+    """Yield the id and texts of every memory, archived ones too; JSON columns are their text."""
+    for row in _candidates(database, ""):
+        yield dict(zip(("id", "content", "tags", "metadata", "task_metadata"), row, strict=True))
+
+
+def every_old_text(database: Database) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the id and the texts of every change of a memory, as the history has them."""
+    last = 0
+    while rows := database.rows(_SELECT_CHANGES, (last, _PAGE)):
+        for _, *columns in rows:
+            memory_id, *texts = (column.decode(errors="replace") for column in columns)
+            for text in texts:
+                values = _read(text)
+                yield memory_id, values if isinstance(values, dict) else {"content": text}
+        last = further(rows[-1][0], than=last)
 
 
 def _may_hold(texts: Sequence[str], word: str) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory.connection import Database
+from agent_memory.connection import Database, further
+from agent_memory.errors import StorageCorrupt
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.times import format_time, read_stored_time
 from agent_memory.validation import to_json
@@ -81,7 +82,7 @@ def every(database: Database, *, page: int = 1_000) -> Iterator[Change]:
     sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
     while rows := database.rows(sql, (after, page)):
         yield from map(_change, rows)
-        after = rows[-1][0]
+        after = further(rows[-1][0], than=after)
 
 
 def between(database: Database, first: int, last: int) -> list[Change]:
@@ -158,26 +159,36 @@ def entries(database: Database, memory_id: str | None, *, limit: int) -> list[Hi
     """Return the changes of one memory, or of all, newest first."""
     where, values = ("", ()) if memory_id is None else ("WHERE memory_id = ?", (memory_id,))
     rows = database.rows(_SELECT.format(where=where), (*values, limit))
-    return [
-        HistoryEntry(
-            change_id=change_id,
-            memory_id=of,
-            event=HistoryEvent(event),
-            changed_at=read_stored_time(changed_at),
-            session_id=session_id,
-            old_values=_read(old),
-            new_values=_read(new),
-        )
-        for change_id, of, event, changed_at, session_id, old, new in rows
-    ]
+    try:
+        return [_entry(row) for row in rows]
+    except (ValueError, TypeError) as error:  # what the schema rules out
+        raise StorageCorrupt(
+            f"{database.path} is damaged, and its history cannot be read: restore a backup"
+        ) from error
+
+
+def _entry(row: Sequence[Any]) -> HistoryEntry:
+    change_id, of, event, changed_at, session_id, old, new = row
+    return HistoryEntry(
+        change_id=change_id,
+        memory_id=of,
+        event=HistoryEvent(event),
+        changed_at=read_stored_time(changed_at),
+        session_id=session_id,
+        old_values=_read(old),
+        new_values=_read(new),
+    )
 
 
 def _read(text: str | None) -> dict[str, Any] | None:
     """Read the values of a change; the JSON columns are texts inside, as the table has them."""
     if text is None:
         return None
-    values = json.loads(text)
-    if not isinstance(values, dict):  # another program's
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):  # another program's
+        return None
+    if not isinstance(values, dict):
         return None
     for field in _JSON_FIELDS:
         if isinstance(values.get(field), str):

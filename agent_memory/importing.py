@@ -36,7 +36,7 @@ from agent_memory.validation import to_json
 from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, ORIGINAL_CATEGORY
 
 _PAGE: Final = 500
-_OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate"})
+_OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret"})
 _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
@@ -351,13 +351,11 @@ class Importing:
         """Take over what the file says of the agent, as far as nothing here says otherwise."""
         told = dict(self._agent)
         config = told.pop("config", None) or {}
-        if self._is_foreign:
-            # A file from elsewhere must not open this store to others, nor start a move.
-            left_out = sorted(config.keys() & _OF_THE_OWNER)
-            config = {name: value for name, value in config.items() if name not in left_out}
-            if left_out:
-                self.plan.notes.append(f"settings of another agent left out: {', '.join(left_out)}")
         own = agent.config(self._database).model_dump(exclude_unset=True)
+        if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
+            config = {name: value for name, value in config.items() if name not in left_out}
+            whose = " of another agent" * self._is_foreign
+            self.plan.notes.append(f"settings{whose} left out: {', '.join(left_out)}")
         has_memories = self.plan.new + self.plan.same + self.plan.changed + self.plan.kept > 0
         if has_memories and not self._was_empty:
             if config:
@@ -377,6 +375,18 @@ class Importing:
             if self._model is None:
                 told = {k: v for k, v in told.items() if k not in agent.OF_VECTORS}
             agent.set_row(self._database, told)
+
+    def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+        """Tell whether a setting is for the owner to make, and not for a file.
+
+        One from elsewhere must not start a move. None must open this store to others, nor change
+        what is done with secrets: any file can say that it is of this agent.
+        """
+        if self._is_foreign:
+            return name in _OF_THE_OWNER
+        if name == "on_secret":
+            return name in own and config[name] != own[name]
+        return name == "sharing" and config[name] not in ("private", own.get(name))
 
 
 def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> None:

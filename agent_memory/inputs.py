@@ -17,6 +17,7 @@ from agent_memory.models.duplicate import DuplicatePolicy, is_decision
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.models.search import SearchFilters
+from agent_memory.models.secret import SecretPolicy, is_secret_decision
 from agent_memory.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 from agent_memory.times import parse_end, parse_time, to_utc
 from agent_memory.validation import clean_label, is_memory_id
@@ -40,6 +41,8 @@ def validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Mo
         return model.model_validate(dict(value))
     except PydanticValidationError as error:
         raise ValidationError.from_pydantic(error) from error
+    except RecursionError as error:  # a value was to be shown
+        raise ValidationError.of(model.__name__, "is nested too deep", value) from error
 
 
 def validated_fields(
@@ -61,6 +64,8 @@ def validated_fields(
         return model.model_validate(dict(fields), context=context)
     except PydanticValidationError as error:
         raise ValidationError.from_pydantic(error, at=at) from error
+    except RecursionError as error:  # a value was to be shown
+        raise ValidationError.of("item", "is nested too deep", fields, at=at) from error
 
 
 def made_memories(
@@ -87,7 +92,9 @@ def made_memories(
             made_up.add(memory.id)
         given.append(frozenset(name for name, value in item.items() if value is not None))
     if errors:
-        raise ValidationError(
+        kinds = {type(error) for error in errors}
+        kind = kinds.pop() if len(kinds) == 1 else ValidationError
+        raise kind(
             f"nothing was stored: {len(errors)} of {len(errors) + len(memories)} memories are"
             f" wrong; the first: {errors[0]}",
             [fault for error in errors for fault in error.errors()],
@@ -100,6 +107,14 @@ def duplicate_policy(value: DuplicatePolicy | None) -> DuplicatePolicy | None:
     if value is None or callable(value) or is_decision(value):
         return value
     raise ValidationError.of("on_duplicate", "must be keep, merge, refuse or a function", value)
+
+
+def secret_policy(value: SecretPolicy | None) -> SecretPolicy | None:
+    """Return what is to be done with secrets, or raise ``ValidationError``."""
+    if value is None or callable(value) or is_secret_decision(value):
+        return value
+    message = "must be warn, mask, refuse, keep or a function"
+    raise ValidationError.of("on_secret", message, value)
 
 
 def joined_filters(
@@ -154,7 +169,7 @@ def whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1
 def existing_path(path: str | os.PathLike[str]) -> str:
     """Return the path of a file or folder that is there, or raise ``ValidationError``."""
     if not isinstance(path, str | os.PathLike):
-        raise ValidationError.of("path", f"must be a path, not {path!r:.80}", path)
+        raise ValidationError.of("path", f"must be a path, not a {type(path).__name__}", path)
     text = os.path.expanduser(os.fspath(path))  # noqa: PTH111 - a path may be bytes or a NUL
     if not isinstance(text, str) or "\x00" in text or not os.path.exists(text):  # noqa: PTH110
         raise ValidationError.of("path", f"there is no such file or folder: {text!r:.300}", path)

@@ -6,6 +6,7 @@ minute, taking in what was read a few seconds.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import tempfile
@@ -19,7 +20,13 @@ from typing import Any, Final, Self
 from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.errors import StorageError, StorageFull, ValidationError
+from agent_memory.errors import (
+    StorageError,
+    StorageFull,
+    StorageUnavailable,
+    ValidationError,
+    without_secrets,
+)
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.entry import Entry, Parcel, Section
 from agent_memory.models.life import ImportNote
@@ -34,9 +41,12 @@ from agent_memory.models.portable import (
     PortableVector,
 )
 from agent_memory.models.record import Record
+from agent_memory.models.secret import FoundSecrets
+from agent_memory.protocols import SecretScanner
+from agent_memory.screening import settled
 from agent_memory.times import format_time
 from agent_memory.validation import to_json
-from agent_memory.vocabulary import ORIGINAL_CATEGORY, MemoryCategory
+from agent_memory.vocabulary import ORIGINAL_CATEGORY, MemoryCategory, OnSecret
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
@@ -57,10 +67,18 @@ class Intake:
     """The entries of one file on their way into a store. Use it as a context manager.
 
     ``count`` is how many were put aside; ``refused``, ``repaired`` and ``repeated`` (the same entry
-    twice) how many were so, of which the first 1,000 are listed.
+    twice) how many were so, of which the first 1,000 are listed. ``on_secret`` is what is done with
+    secrets, before anything is put aside; ``noticed`` tells in which memories some were left.
     """
 
-    def __init__(self, categories: Sequence[str], *, session_id: str) -> None:
+    def __init__(
+        self,
+        categories: Sequence[str],
+        *,
+        session_id: str,
+        on_secret: str,
+        scanner: SecretScanner | None = None,
+    ) -> None:
         self.agent_id: str | None = None
         self.count = 0
         self.refused = 0
@@ -68,11 +86,17 @@ class Intake:
         self.repeated = 0
         self.refusals: list[ImportNote] = []
         self.repairs: list[ImportNote] = []
+        self.noticed: dict[str, FoundSecrets] = {}
+        self._on_secret = OnSecret(on_secret)
+        self._scanner = scanner
         self._categories = {*MemoryCategory.all_values(), *categories}
         self._session_id = session_id
         self._is_past_memories = False
         self._seen: dict[str, bytes] = {}
-        self._aside = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
+        try:
+            self._aside = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
+        except OSError as error:
+            raise _unwritable(error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -108,6 +132,19 @@ class Intake:
             section, place, values = json.loads(line)
             yield Parcel(Section(section), place, values)
 
+    def notes(self) -> list[str]:
+        """Say which memories look like they hold secrets, by some of their ids."""
+        if not self.noticed:
+            return []
+        some = [f"{memory_id} ({found})" for memory_id, found in self.noticed.items()][:3]
+        count = len(self.noticed)
+        what = (
+            "1 memory looks like it holds"
+            if count == 1
+            else f"{count:,} memories look like they hold"
+        )
+        return [f"{what} secrets: {'; '.join(some)}{', …' if count > 3 else ''}"]
+
     def raise_refusal(self, path: Path) -> None:
         """Raise ``ValidationError`` if an entry was refused."""
         if not self.refused:
@@ -136,7 +173,8 @@ class Intake:
             if len(self.refusals) < _MOST_LISTED:
                 memory_id = entry.fields.get("id")
                 named = memory_id if isinstance(memory_id, str) else None
-                note = ImportNote(place=entry.place, memory_id=named, message=reason)
+                message = without_secrets(reason)
+                note = ImportNote(place=entry.place, memory_id=named, message=message)
                 self.refusals.append(note)
 
     def _take(self, entry: Entry) -> None:
@@ -154,9 +192,14 @@ class Intake:
         if isinstance(told, PortableAgent):
             repairs += self._hear_of_agent(values)
         elif isinstance(told, PortableMemory):
+            found = self._screen(values)
             repairs += self._complete(values)
+            repairs += self._notice(found, values["id"])
             if self._is_repeated(values):
                 return
+        elif isinstance(told, PortableChange):
+            for name in ("old", "new"):
+                repairs += self._notice(self._screen(values.get(name) or {}), told.id)
         self._repair(entry, values, repairs)
         self._put_aside(to_json([entry.section.value, entry.place, values]))
 
@@ -183,6 +226,24 @@ class Intake:
         self._categories.update(settings.categories)
         return [f"config: {name} is no setting here: left out" for name in unknown]
 
+    def _screen(self, values: dict[str, Any]) -> FoundSecrets | None:
+        """Return what looks like secrets in an entry, which are masked if they are to be."""
+        masked, found = settled(
+            values, memory_id="", setting=self._on_secret, scanner=self._scanner
+        )
+        values.update(masked)
+        return found
+
+    def _notice(self, found: FoundSecrets | None, memory_id: str) -> list[str]:
+        """Keep in mind which memory holds secrets, or say that they were masked."""
+        if found is None:
+            return []
+        if found.decision is OnSecret.MASK:
+            return [f"masked {found}"]
+        if memory_id in self.noticed or len(self.noticed) < _MOST_LISTED:
+            self.noticed.setdefault(memory_id, found)
+        return []
+
     def _complete(self, values: dict[str, Any]) -> list[str]:
         """Give a memory an id, if it has none, and a category that is known here."""
         repairs = []
@@ -190,7 +251,9 @@ class Intake:
         if category is not None and category not in self._categories:
             values["category"] = MemoryCategory.NOTE.value
             values[ORIGINAL_CATEGORY] = category
-            repairs.append(f"category: {category!r} is unknown here: kept as a note of that kind")
+            repairs.append(
+                f"category: {category!r:.80} is unknown here: kept as a note of that kind"
+            )
         if "id" not in values:
             # Of what it says, so that it is the same when the file is taken in again.
             said = [values.get(name) for name in ("content", "timestamp", "user_id", "run_id")]
@@ -212,16 +275,20 @@ class Intake:
         self.repaired += bool(repairs)
         room = _MOST_LISTED - len(self.repairs)
         self.repairs += [
-            ImportNote(place=entry.place, memory_id=values.get("id"), message=repair)
+            ImportNote(
+                place=entry.place, memory_id=values.get("id"), message=without_secrets(repair)
+            )
             for repair in repairs[:room]
         ]
 
 
 def _unwritable(error: OSError) -> StorageError:
-    """Make the error for a folder of temporary files that is full."""
+    """Make the error for a folder of temporary files that is full, or out of order."""
+    place, advice = tempfile.gettempdir(), "another folder with TMPDIR. Nothing was taken in"
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StorageUnavailable(f"{place} cannot be used: {error}. Name {advice}")
     return StorageFull(
-        f"{tempfile.gettempdir()} has no room for what is read: {error}. Free space there, or name"
-        " another folder with TMPDIR. Nothing was taken in"
+        f"{place} has no room for what is read: {error}. Free space there, or name {advice}"
     )
 
 

@@ -6,12 +6,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import StorageUnavailable, ValidationError
-from agent_memory.files import sync_to_disk, written_atomically
+from agent_memory.files import CUT_OFF, SIDE_FILES, sync_to_disk, written_atomically
 
 _FOLDER: Final = "backups"
 _YAML: Final = "scratchpad.yaml"
@@ -47,8 +48,8 @@ def _plain_files(folder: Path) -> list[Path]:
 def is_store(path: Path, place: Path) -> bool:
     """Tell whether a copy is a whole store: a backup, or one that a restored one replaced."""
     if path.parent == place.parent:
-        replaced = f"{place.name}.replaced-"
-        return path.name.startswith(replaced) and not path.name.endswith(("-wal", "-shm"))
+        kept = (f"{place.name}.replaced-", f"{place.name}{CUT_OFF}")
+        return path.name.startswith(kept) and not path.name.endswith(SIDE_FILES)
     return path.suffix == place.suffix and not path.name.startswith(".")
 
 
@@ -93,7 +94,8 @@ def take_out(path: Path, is_of_them: IsOfThem) -> bool:
     except OSError as error:
         raise StorageUnavailable(f"{path} cannot be written: {error}") from error
     finally:
-        kept.unlink(missing_ok=True)
+        with suppress(OSError):
+            kept.unlink()
     return True
 
 

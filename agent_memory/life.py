@@ -15,6 +15,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.rejection import Rejection
 from agent_memory.models.retention import TidyReport
 from agent_memory.models.search import SearchFilters
+from agent_memory.models.secret import FoundSecrets
 
 
 class Life(OpenMemory):
@@ -140,6 +141,14 @@ class Life(OpenMemory):
         if isinstance(rejection, int):
             inputs.whole_number("rejection", rejection, lowest=1)
         return self._store.life.lift(rejection)
+
+    def secrets(self) -> list[FoundSecrets]:
+        """Return the memories that look like they hold keys, tokens or passwords, oldest first.
+
+        Archived ones too, and those whose history still has what was changed or deleted. None of
+        the secrets is returned. ``erase`` removes such memories for good.
+        """
+        return self._store.life.secrets(self._secret_scanner)
 
     def holders(self, text: str) -> list[str]:
         """Return the ids of the memories that hold a text as ``reject`` means it."""

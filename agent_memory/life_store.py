@@ -25,8 +25,11 @@ from agent_memory.models.life import Undone
 from agent_memory.models.memory import Memory
 from agent_memory.models.rejection import Rejection
 from agent_memory.models.retention import RetentionPolicy, TidyReport
+from agent_memory.models.secret import FoundSecrets
 from agent_memory.noting import Noting
+from agent_memory.protocols import SecretScanner
 from agent_memory.rejecting import words_to_reject
+from agent_memory.screening import Screened, screened
 from agent_memory.validation import is_memory_id
 
 
@@ -161,6 +164,19 @@ class LifeStore:
         with self._database.read():
             return gatekeeping.count_holders(self._database)
 
+    def secrets(self, scanner: SecretScanner | None) -> list[FoundSecrets]:
+        """Return the memories that look like they hold secrets, now or in their history."""
+        held: dict[str, Screened] = {}
+        with self._database.read():
+            for texts in gatekeeping.every_text(self._database):
+                _hold(held, texts["id"], screened(texts, scanner))
+            for memory_id, values in gatekeeping.every_old_text(self._database):
+                if memory_id not in held:
+                    seen = screened(values, scanner)
+                    seen.places = ["history"]
+                    _hold(held, memory_id, seen)
+        return [seen.found(memory_id) for memory_id, seen in held.items()]
+
     def lift(self, rejection: int | str) -> bool:
         """Let a rejected value be stored again; tell whether it was rejected."""
         with self._noting.writing():
@@ -178,3 +194,8 @@ class LifeStore:
     def backups(self) -> list[BackupFile]:
         """List the backups of the file, newest first."""
         return backups.list_backups(self._path)
+
+
+def _hold(held: dict[str, Screened], memory_id: str, seen: Screened) -> None:
+    if seen.kinds:
+        held[memory_id] = seen

@@ -14,10 +14,12 @@ from agent_memory import inputs, paths
 from agent_memory.embedder_choice import settings_of
 from agent_memory.embedders import EmbedderSpec
 from agent_memory.errors import ConfigurationError
+from agent_memory.files import tighten_folder
 from agent_memory.inputs import Clock, Time, validated
 from agent_memory.meaning import Meaning
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.mover import Mover
+from agent_memory.protocols import SecretScanner
 from agent_memory.store import Store
 from agent_memory.times import now_utc, to_utc
 
@@ -38,12 +40,13 @@ class OpenMemory:
         create: bool = True,
         read_only: bool = False,
         synchronous: str = "FULL",
+        secret_scanner: SecretScanner | None = None,
     ) -> None:
         tool_config = validated(MemoryToolConfig, config)
         if root is None and "storage_root" in tool_config.model_fields_set:
             root = tool_config.storage_root
         self._start(
-            paths.database_path(agent_id, root),
+            path := paths.database_path(agent_id, root),
             agent_id=agent_id,
             session_id=session_id,
             embedder=embedder,
@@ -53,7 +56,9 @@ class OpenMemory:
             create=create,
             read_only=read_only,
             synchronous=synchronous,
+            secret_scanner=secret_scanner,
         )
+        tighten_folder(path.parent)
 
     @classmethod
     def open(
@@ -69,6 +74,7 @@ class OpenMemory:
         create: bool = True,
         read_only: bool = False,
         synchronous: str = "FULL",
+        secret_scanner: SecretScanner | None = None,
     ) -> Self:
         """Open a file anywhere; it is made if there is none.
 
@@ -87,6 +93,7 @@ class OpenMemory:
             create=create,
             read_only=read_only,
             synchronous=synchronous,
+            secret_scanner=secret_scanner,
         )
         return memory
 
@@ -103,6 +110,7 @@ class OpenMemory:
         create: bool,
         read_only: bool,
         synchronous: str,
+        secret_scanner: SecretScanner | None,
     ) -> None:
         self._clock = clock
         self._config = config
@@ -113,7 +121,9 @@ class OpenMemory:
             "context_config": context_config,
             "clock": clock,
             "synchronous": synchronous,
+            "secret_scanner": secret_scanner,
         }
+        self._secret_scanner = secret_scanner
         self._context_config = validated(MemoryContextConfig, context_config)
         self.session_id = self._settings["session_id"] = inputs.session_name(session_id)
         # Without the model that is set, which would make another embedder's file OpenAI's.

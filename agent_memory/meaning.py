@@ -161,7 +161,8 @@ class Meaning:
                 while is_alone and (left := deadline - time.monotonic()) > 0:
                     seconds = min(left, self._timeout)
                     done = any(self._embed_a_batch(state.active, seconds=seconds))
-                    if not (done and self._vectors.state().is_behind):
+                    state = self._vectors.state()  # another process may have changed the model
+                    if not (done and state.is_behind) or state.active is None:
                         return
         except (EmbeddingError, ConfigurationError, StorageError) as error:
             _log("embeddings are made later: %s", error)
@@ -178,10 +179,11 @@ class Meaning:
             return 0
         self._vectors.queue_missing()
         done = refused = 0
-        while any(batch := self._embed_a_batch(active, seconds=None)):
+        while active is not None and any(batch := self._embed_a_batch(active, seconds=None)):
             done, refused = done + batch[0], refused + batch[1]
             if progress is not None:
                 progress(done, done + self._vectors.count_pending())
+            active = self._vectors.state().active  # another process may have changed the model
         if refused:
             raise EmbeddingError(
                 f"the embedder refused the texts of {refused} memories: they are found by keyword"

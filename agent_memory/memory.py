@@ -68,6 +68,9 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
     nothing at all. ``synchronous="NORMAL"`` stores faster and may lose the last memories in a
     power cut.
 
+    ``secret_scanner`` looks for secrets in what is stored instead of the library's own (the
+    protocol ``SecretScanner``).
+
     ``embedder`` makes the vectors for search by meaning, once ``migrate`` was run: a name
     (``"openai"``, ``"wordllama"``, ``"openai:text-embedding-3-large"``), an object of the protocol
     ``Embedder``, a list of those to try in turn, or ``None`` for keyword search alone. Unless it is
@@ -168,7 +171,7 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         """Search this memory as it stood at a time."""
         if shared:
             message = "other agents' memories are searched as they are now: leave as_of out"
-            raise ValidationError.of("shared", message, list(shared))
+            raise ValidationError.of("shared", message, shared)
         moment = inputs.moment("as_of", as_of)
         with self._as_of(moment) as past:
             return past._answer(replace(question, now=question.now or moment))
@@ -299,15 +302,16 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
     ) -> str:
         """Return the scratchpad as Markdown for a model's context, at most ``token_budget`` tokens.
 
-        The memories are ranked as B says, by last access and then by access count; they are marked
-        as recalled data, not instructions. Tokens are estimated as a quarter of the UTF-8 bytes.
-        The text is empty when the scratchpad is, or nothing fits.
+        The memories are ranked as B says, by last access and then by access count. They stand
+        between marks that no memory can have in it, each on a line of its own with its source, and
+        are called recalled data, not instructions: see ``render_memories``. Tokens are estimated as
+        a quarter of the UTF-8 bytes. The text is empty when the scratchpad is, or nothing fits.
         """
         chosen = self._context_config if config is None else validated(MemoryContextConfig, config)
         budget = chosen.token_budget if token_budget is None else token_budget
         inputs.whole_number("token_budget", budget, lowest=0)
         memories = self._store.scratchpad()
-        text, shown = render_context(memories, chosen, budget)
+        text, shown = render_context(memories, chosen, budget, agent_id=self.agent_id)
         self._store.finder.note_recalls([memory.id for memory in shown])
         return text
 

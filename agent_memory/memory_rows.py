@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory.connection import Database
+from agent_memory.connection import Database, further
 from agent_memory.times import format_time
 from agent_memory.validation import to_json
 
@@ -46,7 +46,7 @@ def every(database: Database, *, page: int = 1_000) -> Iterator[RowValues]:
     after = 0
     while rows := database.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (after, page)):
         yield from (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
-        after = rows[-1][0]
+        after = further(rows[-1][0], than=after)
 
 
 def insert(database: Database, values: Mapping[str, Any]) -> int:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_memory.connection import Database
+from agent_memory.errors import StorageCorrupt
 from agent_memory.times import format_time
 
 _INSERT: Final = """
@@ -55,4 +56,6 @@ def _insert(
 def last(database: Database) -> Operation | None:
     """Return the last operation, if there was any."""
     row = database.row(_SELECT_LAST)
+    if row is not None and None in row:  # which the schema rules out
+        raise StorageCorrupt(f"{database.path} is damaged: restore a backup")
     return None if row is None else Operation(*row)

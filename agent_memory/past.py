@@ -13,10 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agent_memory import backups, history, integrity, memory_rows, undoing
+from agent_memory import backups, history, integrity, memory_rows, schema, undoing
 from agent_memory.connection import Database
-from agent_memory.errors import StorageError
-from agent_memory.files import locked
+from agent_memory.errors import StorageError, StorageUntrusted
+from agent_memory.files import locked, system_told
 from agent_memory.memory_rows import RowValues
 
 _PREFIX: Final = "agent-memory-copy-"
@@ -31,19 +31,41 @@ _MANY: Final = 500
 def private_copy(source: Path) -> Iterator[Path]:
     """Make a copy of a store in a private folder; it goes with the body."""
     sweep_copies()
+    with system_told(Path(tempfile.gettempdir())):
+        # What cannot be deleted is swept another time.
+        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
     with (
-        tempfile.TemporaryDirectory(prefix=_PREFIX) as folder,
+        folder,
         # Held for as long as the copy is in use: the lock of a process that was killed is free.
-        locked(Path(folder) / _IN_USE, busy="this copy is in use"),
+        locked(Path(folder.name) / _IN_USE, busy="this copy is in use"),
     ):
-        copy = Path(folder) / source.name
-        backups.copy(source, copy)
+        copy = Path(folder.name) / source.name
+        with system_told(copy):
+            backups.copy(source, copy)
+            _disarm(copy)
         yield copy
+
+
+def _disarm(copy: Path) -> None:
+    """Take out of a copy whatever would run by itself and is not ours; nothing of it runs here.
+
+    Where that is not enough, the copy can be read, but not written.
+    """
+    database = schema.opened(copy, create=False)
+    try:
+        if not database.can_write:
+            with contextlib.suppress(StorageUntrusted), database.write(vetted=False):
+                schema.mend(database)
+    finally:
+        database.close()
 
 
 def sweep_copies() -> None:
     """Delete the copies that processes left which were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    folders: list[Path] = []
+    with contextlib.suppress(OSError):
+        folders += Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")
+    for folder in folders:
         with contextlib.suppress(OSError, StorageError):
             status = folder.lstat()
             is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
@@ -62,7 +84,7 @@ def copy_as_of(source: Path, moment: datetime) -> Iterator[Path]:
     now, for they have no history.
     """
     with private_copy(source) as copy:
-        database = Database(copy, create=False, synchronous="NORMAL")
+        database = schema.opened(copy, create=False, synchronous="NORMAL")
         try:
             _go_back(database, moment)
         finally:

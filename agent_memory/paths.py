@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,8 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
         raise MissingAgentIdentity(
             f"which agent? Give an agent id, or set {AGENT_VARIABLE} for the command line"
         )
+    if not isinstance(agent_id, str):
+        raise ValidationError.of("agent_id", "must be a text", agent_id)
     try:
         clean_agent_id(agent_id)
     except ValueError as error:
@@ -86,6 +89,12 @@ def _absolute(text: str) -> Path:
     """Return an absolute path: SQLite never sees a relative one, ``:memory:``, or a URI."""
     try:
         clean_text(text)
-        return Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - keeps links
+        place = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - keeps links
     except (ValueError, RuntimeError) as error:
         raise ValidationError.of("path", f"cannot be a path: {error}", text) from error
+    try:
+        place.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # which is not told from a missing file everywhere
+            raise StorageUnavailable(f"{text:.80}… is too long for a path: shorten it") from error
+    return place

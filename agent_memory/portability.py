@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, get_args
 
 from agent_memory import inputs, paths
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
+from agent_memory.files import SIDE_FILES, system_told
 from agent_memory.inputs import Time
 from agent_memory.lifecycle import OpenMemory
 from agent_memory.models.life import (
@@ -77,14 +78,8 @@ class Portability(OpenMemory):
         chosen = codec(format)
         place = paths.resolve_file(path)
         self._refuse_own(place)
-        if os.path.lexists(place) and not overwrite and not _is_empty_folder(place):
-            message = f"{place} exists: choose another, or overwrite it"
-            raise ValidationError.of("path", message, str(place))
-        if not place.parent.is_dir():
-            message = f"the directory of {place} does not exist"
-            raise ValidationError.of("path", message, str(place))
-        if not chosen.is_folder and place.is_dir() and not place.is_symlink():
-            raise ValidationError.of("path", f"{place} is a directory: name a file", str(place))
+        with system_told(place):
+            _refuse_target(place, is_folder=chosen.is_folder, overwrite=overwrite)
         with self.dump(embeddings=embeddings, as_of=as_of) as source:
             written = chosen.write(place, source)
         return ExportReport(
@@ -95,7 +90,7 @@ class Portability(OpenMemory):
         )
 
     def _refuse_own(self, place: Path) -> None:
-        own = {self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm")}
+        own = {self.path.with_name(self.path.name + suffix) for suffix in ("", *SIDE_FILES)}
         if place in own:
             raise ValidationError.of("path", f"{place} is the memory itself", str(place))
 
@@ -119,7 +114,9 @@ class Portability(OpenMemory):
         If an entry cannot be taken, nothing is; ``skip_bad`` leaves it out instead, and the report
         says why. A folder of JSONL files is always read so. ``dry_run`` changes nothing and tells
         what would be done. The file is backed up before memories in it are replaced. ``progress``
-        is called with how many entries are done, of how many; 0 while those are being read.
+        is called with how many entries are done, of how many; 0 while those are being read. What
+        looks like a secret is treated as the setting ``on_secret`` says; what was masked is among
+        the repairs.
 
         Raises ``ValidationError`` that names the file, the line and the field, ``StorageError``.
         """
@@ -136,7 +133,13 @@ class Portability(OpenMemory):
         chosen = codecs.recognise(place) if format is None else codecs.codec(format)
         tell = progress or (lambda _done, _of: None)
         lenient = skip_bad or chosen.skips_bad
-        with Intake(self._categories(), session_id=self.session_id) as intake:
+        config = self._store.config()
+        with Intake(
+            config.categories,
+            session_id=self.session_id,
+            on_secret=config.on_secret,
+            scanner=self._secret_scanner,
+        ) as intake:
             for done in intake.read(chosen.read(place)):
                 tell(done, 0)
             if not lenient and not dry_run:
@@ -151,6 +154,9 @@ class Portability(OpenMemory):
             except (RejectedContent, LimitReached) as error:
                 raise type(error)(f"{place}: {error}", error.errors()) from error
             report = _report(place, chosen.name, intake, plan, dry_run=dry_run, backup=backup)
+            secrets = intake.notes()
+        if secrets and not dry_run:
+            _log(f"import of {place}: {secrets[0]}")
         if report.new and not dry_run:
             self._mover.follow(report.new)
         return report
@@ -204,10 +210,27 @@ def _report(
         repaired=intake.repaired,
         refusals=[*intake.refusals, *refusals][:_MOST_LISTED],
         repairs=intake.repairs,
-        notes=plan.notes,
+        notes=[*plan.notes, *intake.notes()],
         settings=plan.settings,
         backup=None if backup is None else str(backup),
     )
+
+
+def _log(message: str) -> None:
+    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
+
+    logging.getLogger("agent_memory").warning("%s", message)
+
+
+def _refuse_target(place: Path, *, is_folder: bool, overwrite: bool) -> None:
+    if os.path.lexists(place) and not overwrite and not _is_empty_folder(place):
+        message = f"{place} exists: choose another, or overwrite it"
+        raise ValidationError.of("path", message, str(place))
+    if not place.parent.is_dir():
+        message = f"the directory of {place} does not exist"
+        raise ValidationError.of("path", message, str(place))
+    if not is_folder and place.is_dir() and not place.is_symlink():
+        raise ValidationError.of("path", f"{place} is a directory: name a file", str(place))
 
 
 def _is_empty_folder(place: Path) -> bool:

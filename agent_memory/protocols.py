@@ -36,3 +36,18 @@ class Embedder(Protocol):
 
         Lists will do, and so will numpy's arrays.
         """
+
+
+@runtime_checkable
+class SecretScanner(Protocol):
+    """Finds keys, tokens and passwords in a text, for ``AgentMemory(secret_scanner=…)``.
+
+    It is used instead of the library's own, and may be called from several threads. What it
+    raises comes out of the verb as it is, and nothing is stored.
+    """
+
+    def find(self, text: str) -> Iterable[tuple[int, int, str]]:
+        """Return where each secret begins and ends (before which character), and what it is.
+
+        What it is, such as "AWS access key", is shown and stored in place of the secret.
+        """

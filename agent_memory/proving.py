@@ -16,6 +16,7 @@ from typing import Final
 from agent_memory import erasure
 from agent_memory.connection import Database, raw_of_file
 from agent_memory.erasure import Said
+from agent_memory.files import system_told
 from agent_memory.traces import READ_LENGTH, Chunks, Pieces, finder
 
 _SHORTEST: Final = 8
@@ -80,7 +81,8 @@ class Proof:
         self._of_contents.update(found)
         self._seen[path] = found
         self.files += 1
-        self.bytes += path.stat().st_size
+        with system_told(path):
+            self.bytes += path.stat().st_size
 
     @cached_property
     def _contents(self) -> Pieces:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent_memory.errors import DuplicateMemory
+from agent_memory.errors import DuplicateMemory, described
 from agent_memory.models.duplicate import Duplicate
 
 
@@ -15,7 +15,7 @@ def refusal(refused: Sequence[Duplicate], total: int, places: Mapping[str, int])
             "loc": ("content",) if it.index is None else (it.index, "content"),
             "msg": _reason(it, places),
             "type": "duplicate",
-            "input": it.new_content,
+            "input": described(it.new_content),
             "ctx": {"memory_id": it.memory_id, "item": places.get(it.memory_id)},
         }
         for it in refused

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory import agent, backups, checking, operations, rejections, schema
-from agent_memory.connection import PAGE_SIZE, Database
+from agent_memory.connection import PAGE_SIZE, ChangedMeanwhile, Database
 from agent_memory.errors import (
     NotAMemoryFile,
     StorageCorrupt,
@@ -23,12 +23,12 @@ from agent_memory.errors import (
     StorageUnavailable,
     ValidationError,
 )
-from agent_memory.files import beside, create_private_file, sync_to_disk
+from agent_memory.files import SIDE_FILES, beside, create_private_file, sync_to_disk
 from agent_memory.models.agent import CheckReport
 from agent_memory.times import format_time
 
-_SIDE_FILES: Final = ("-wal", "-shm")
 _STEP: Final = timedelta(microseconds=1)
+_TRIES: Final = 20
 _HAS_REJECTIONS: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'rejections'"
 _CHANGES: Final = "PRAGMA data_version"
 _UNOPENABLE: Final = (StorageCorrupt, NotAMemoryFile)
@@ -115,7 +115,7 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
     ``page_size`` is that of the file that it is to replace, in bytes.
     """
     backups.copy(backup, new, page_size=page_size or PAGE_SIZE)
-    database = Database(new, create=False)
+    database = schema.opened(new, create=False)
     try:
         schema.upgrade(database, now=format_time(now), before_upgrade=lambda: None)
         with database.write():
@@ -153,12 +153,14 @@ def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | 
     """
     aside = _free_name(place, word, now)
     existed = place.exists()
-    logs = [suffix for suffix in _SIDE_FILES if beside(place, suffix).exists()]
+    logs = [suffix for suffix in SIDE_FILES if beside(place, suffix).exists()]
     try:
         if existed:
             os.link(place, aside)
         for suffix in logs:
             beside(place, suffix).rename(beside(aside, suffix))
+        if logs:
+            sync_to_disk(place.parent)  # a power cut may undo the one renaming and not the other
         new.replace(place)
         sync_to_disk(place.parent)
     except OSError as error:
@@ -172,7 +174,15 @@ def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | 
 
 
 def _overwrite(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
-    """Replace the content under the write lock: no write that was acknowledged falls between."""
+    """Replace the content: no write that was acknowledged falls between."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(ChangedMeanwhile):
+            return _overwrite_now(place, new, now=now, keep=keep)
+    return _overwrite_now(place, new, now=now, keep=keep)
+
+
+def _overwrite_now(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
+    """Replace the content under the write lock, or where nobody wrote meanwhile."""
     aside = _free_name(place, "replaced", now) if keep else None
     with _opened(place, new) as (old, reader, source), _dropped_on_error(aside, reader):
         with old.overwritten_by(source):
@@ -189,7 +199,8 @@ def _opened(place: Path, new: Path) -> Iterator[tuple[Database, Database, Databa
         old = stack.enter_context(contextlib.closing(Database(place, create=False)))
         reader = Database(place, create=False, read_only=True)
         stack.enter_context(contextlib.closing(reader))
-        yield old, reader, stack.enter_context(contextlib.closing(Database(new, create=False)))
+        source = schema.opened(new, create=False)
+        yield old, reader, stack.enter_context(contextlib.closing(source))
 
 
 @contextlib.contextmanager
@@ -201,9 +212,11 @@ def _dropped_on_error(aside: Path | None, reader: Database) -> Iterator[None]:
     before = reader.value(_CHANGES)
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(StorageError, OSError):
-            if aside is not None and reader.value(_CHANGES) == before:
+            if aside is not None and (
+                isinstance(error, ChangedMeanwhile) or reader.value(_CHANGES) == before
+            ):
                 aside.unlink(missing_ok=True)
         raise
 

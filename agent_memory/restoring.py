@@ -11,10 +11,9 @@ from agent_memory import paths, replacing, schema
 from agent_memory.errors import (
     StorageCorrupt,
     StorageError,
-    StorageUnavailable,
     ValidationError,
 )
-from agent_memory.files import beside, create_private_file, locked
+from agent_memory.files import SIDE_FILES, beside, create_private_file, locked, system_told
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.backup import RestoreReport
 from agent_memory.replacing import Found, Replaced
@@ -52,10 +51,8 @@ def restore(
     chosen = _chosen(place, backup)
     said, current = replacing.look_at_backup(chosen), replacing.look(place)
     _refuse_other_agent(place, chosen, said, current, agent_id)
-    try:
+    with system_told(place, "restored"):
         report, replaced = _restored(place, chosen, current, keep=keep_replaced)
-    except OSError as error:
-        raise StorageUnavailable(f"{place} cannot be restored: {error}") from error
     return RestoreReport(
         rejected=_count_rejected(place),
         path=str(place),
@@ -104,7 +101,9 @@ def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
     """Return the file of a backup; a name in the list goes before a path."""
     listed = replacing.choose(place, backup) if isinstance(backup, str) else None
     chosen = listed or paths.resolve_file(backup)
-    if chosen == place or (chosen.exists() and place.exists() and chosen.samefile(place)):
+    with system_told(chosen):
+        is_same = chosen.exists() and place.exists() and chosen.samefile(place)
+    if chosen == place or is_same:
         raise ValidationError.of("backup", "is the memory itself", str(backup))
     return chosen
 
@@ -136,5 +135,5 @@ def _refuse_problems(chosen: Path, report: CheckReport) -> None:
 
 
 def _delete(unfinished: Path) -> None:
-    for suffix in ("", "-wal", "-shm", "-kept"):
+    for suffix in ("", *SIDE_FILES, "-kept"):
         beside(unfinished, suffix).unlink(missing_ok=True)

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from agent_memory import trust
 from agent_memory.connection import (
     APPLICATION_ID,
     Database,
     Row,
-    objects_made_by,
+    Verdict,
     statement_is_complete,
 )
 from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
@@ -32,6 +33,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
   applied_at TEXT NOT NULL
 ) STRICT"""
 _SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
+_MOST_NAMED: Final = 3
+"""Faults that a message names."""
 _INSERT_RECORD: Final = """
 INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)"""
 
@@ -121,6 +124,7 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
         raise MigrationError(
             f"{database.path} has an older schema and is open read-only: open it once for writing"
         )
+    database.trust()
     if current_version(database):
         before_upgrade()
     with database.write():
@@ -136,13 +140,66 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
         database.run(f"PRAGMA user_version = {latest_version()}")
 
 
-@cache
 def objects() -> tuple[Row, ...]:
     """Return the tables, indexes, views and triggers of the newest schema: type, name, SQL."""
-    made = [_CREATE_RECORD]
-    for migration in migrations():
-        made += statements(migration.sql)
-    return tuple(objects_made_by(made))
+    return own_objects(latest_version()).objects
+
+
+def own_objects(version: int) -> trust.Own:
+    """Return what a file of a version must hold."""
+    return _own_objects(migrations()[:version])
+
+
+@cache
+def _own_objects(applied: tuple[Migration, ...]) -> trust.Own:
+    record = _CREATE_RECORD.replace(" IF NOT EXISTS", "") + ";"
+    return trust.Own([record, *(migration.sql for migration in applied)] if applied else [])
+
+
+# Files that may come from anywhere ------------------------------------------------------------
+
+
+def opened(path: Path, **options: Any) -> Database:  # noqa: ANN401 - those of Database
+    """Open a file of memories, into which nothing is written that its own code could change."""
+    return Database(path, refuse_version=refuse_newer, vet=vet, **options)
+
+
+def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
+    """Judge a file by what is in it. Raises ``NewerSchema``."""
+    refuse_newer(path, version)
+    own = own_objects(version)
+    faults = own.faults(rows)
+    if not faults:
+        return Verdict()
+    named = "; ".join(map(str, faults[:_MOST_NAMED]))
+    more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
+    refusal = f"{path} can be read, but nothing is written into it: {named}{more}"
+    return Verdict(f"{refusal}. {_advice(version, faults)}", tuple(trust.stand_ins(own, faults)))
+
+
+def _advice(version: int, faults: Sequence[trust.Fault]) -> str:
+    if not all(fault.can_be_mended for fault in faults):
+        return "Restore a backup, or import this file into a new memory"
+    if version < latest_version():
+        return "Import this file into a new memory, or drop what you did not make with `sqlite3`"
+    return "If you did not make that, `agent-memory check --repair` mends it, after a backup"
+
+
+def faults(database: Database) -> list[trust.Fault]:
+    """Return what is not as it must be. Must run inside a transaction."""
+    return trust.look(database, own_objects(current_version(database)))
+
+
+def mend(database: Database) -> None:
+    """Make triggers and views what they must be. Must run inside ``write(vetted=False)``.
+
+    None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.
+    """
+    own = own_objects(current_version(database))
+    found = trust.look(database, own)
+    trust.remove(database, found)
+    trust.restore(database, own, found)
+    database.trust()
 
 
 def refuse_incomplete(database: Database) -> None:

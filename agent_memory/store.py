@@ -25,10 +25,11 @@ from agent_memory import (
 )
 from agent_memory.adding import Adding, holds, unwrapped_failure
 from agent_memory.admission import Admission
-from agent_memory.connection import Database, is_open_here, library_version
+from agent_memory.connection import is_open_here, library_version
 from agent_memory.errors import (
     ConfigurationError,
     MemoryNotFound,
+    StorageCorrupt,
     StorageReadOnly,
     ValidationError,
 )
@@ -76,12 +77,8 @@ class Store:
     ) -> None:
         self.path = path
         self._clock = clock
-        self._database = Database(
-            path,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
-            refuse_version=schema.refuse_newer,
+        self._database = schema.opened(
+            path, create=create, read_only=read_only, synchronous=synchronous
         )
         try:
             self._prepare(agent_id or default_agent_id)
@@ -202,9 +199,16 @@ class Store:
 
     def _complete_fingerprints(self) -> None:
         """Make the fingerprints of what another program wrote, a page in each transaction."""
-        while not self._database.read_only and not fingerprints.is_complete(self._database):
+        while self._database.can_write and not fingerprints.is_complete(self._database):
             with self._database.write(durable=False):
-                fingerprints.complete_page(self._database)
+                done = fingerprints.complete_page(self._database)
+                # Here, where nobody else can have changed the same memories again.
+                if fingerprints.is_left(self._database, done):
+                    raise StorageCorrupt(
+                        f"{self.path} is damaged: what is written into the table fingerprints is"
+                        " not there afterwards. Restore a backup; `agent-memory check` says what"
+                        " is wrong"
+                    )
 
     def update(
         self, memory_id: str, changes: Mapping[str, Any], *, session_id: str, version: int | None
@@ -388,6 +392,8 @@ class Store:
                 vector_model=None if active is None else active.model,
                 vector_dimensions=None if active is None else active.dimensions,
                 pending_embeddings=vectors.count_queued(self._database),
+                journal=self._database.journal,
+                warning=self._database.warning,
             )
 
     def _get(self, memory_id: str) -> Memory:
@@ -406,7 +412,12 @@ class Store:
 
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
-        return checking.check(self._database, self.path, mend=mend)
+        return checking.check(
+            self._database,
+            self.path,
+            mend=mend,
+            back_up=lambda: self.life.back_up_before("repair"),
+        )
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""

@@ -12,6 +12,8 @@ from agent_memory.inputs import Time
 from agent_memory.lifecycle import OpenMemory
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.memory import Memory, MemoryChanges, MemoryInput, new_memory_id
+from agent_memory.models.secret import FoundSecrets, SecretPolicy
+from agent_memory.vocabulary import OnSecret
 
 
 class Storing(OpenMemory):
@@ -34,6 +36,7 @@ class Storing(OpenMemory):
         metadata: Mapping[str, Any] | None = None,
         id: str | None = None,  # noqa: A002 - the field's name
         on_duplicate: DuplicatePolicy | None = None,
+        on_secret: SecretPolicy | None = None,
     ) -> str:
         """Store a memory and return its id. When this returns, it is on the disk.
 
@@ -58,6 +61,12 @@ class Storing(OpenMemory):
         the memory that is there (another category, importance or value of metadata), or takes back
         a newer memory that says something similar.
 
+        ``on_secret`` says what is done when content, tags, metadata or a task's details look like
+        they hold a key, a token or a password: ``warn`` stores them and logs it, ``mask`` replaces
+        each by ``[masked: …]`` before anything is written, ``refuse`` raises ``SecretFound``,
+        ``keep`` does not look. A function is told instead of the log (``FoundSecrets``) and returns
+        one of the words or ``None``. Unless it is given, the setting in the file decides: ``warn``.
+
         Raises ``ValidationError`` for a value that cannot be taken, or an id that has another
         content; ``StorageError`` when the file cannot be written.
         """
@@ -77,7 +86,11 @@ class Storing(OpenMemory):
             "id": id,
         }
         fields = {name: value for name, value in given.items() if value is not None}
-        memory = self._memory({**fields, "content": content})
+        memory, found = self._screened(
+            self._memory({**fields, "content": content}),
+            inputs.secret_policy(on_secret),
+            self._on_secret(),
+        )
         (memory_id,) = self._store.add(
             [memory],
             made_up=frozenset({memory.id}) if id is None else frozenset(),
@@ -85,6 +98,8 @@ class Storing(OpenMemory):
             is_list=False,
             on_duplicate=inputs.duplicate_policy(on_duplicate),
         )
+        if found is not None:
+            _tell([found.model_copy(update={"memory_id": memory_id})], on_secret)
         self._mover.follow()
         return memory_id
 
@@ -93,6 +108,7 @@ class Storing(OpenMemory):
         items: Iterable[Mapping[str, Any]],
         *,
         on_duplicate: DuplicatePolicy | None = None,
+        on_secret: SecretPolicy | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[str]:
         """Store many memories in one transaction, all or none, and return their ids in order.
@@ -100,11 +116,19 @@ class Storing(OpenMemory):
         Each item is a mapping with the fields of ``store``. Raises ``ValidationError`` that says
         which items are wrong, or duplicates that are refused, by their place (from 0); then nothing
         is stored. ``on_duplicate`` is as in ``store``, among the items as well, but of similar ones
-        it is not told. ``progress`` is called now and then with how many are done, of how many.
+        it is not told; ``on_secret`` is as in ``store`` too. ``progress`` is called now and then
+        with how many are done, of how many.
         """
-        memories, made_up, names = inputs.made_memories(
-            items, lambda item, place: self._memory(item, at=(place,))
-        )
+        said, setting = inputs.secret_policy(on_secret), self._on_secret()
+        noticed: list[FoundSecrets] = []
+
+        def made(item: Mapping[str, Any], place: int) -> Memory:
+            memory = self._memory(item, at=(place,))
+            memory, found = self._screened(memory, said, setting, index=place)
+            noticed.extend(() if found is None else (found,))
+            return memory
+
+        memories, made_up, names = inputs.made_memories(items, made)
         ids = self._store.add(
             memories,
             made_up=made_up,
@@ -112,12 +136,16 @@ class Storing(OpenMemory):
             on_duplicate=inputs.duplicate_policy(on_duplicate),
             progress=progress,
         )
+        if noticed:
+            stored = [it.model_copy(update={"memory_id": ids[it.index or 0]}) for it in noticed]
+            _tell(stored, said)
         self._mover.follow(len(ids))
         return ids
 
-    def validate(self, item: Mapping[str, Any]) -> None:
+    def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
         """Raise what ``store`` would raise for one item, without storing it."""
-        memory = self._memory(item)
+        said = inputs.secret_policy(on_secret)
+        memory, _ = self._screened(self._memory(item), said, self._on_secret())
         if "id" in item:
             self._store.holds(memory)
 
@@ -129,27 +157,40 @@ class Storing(OpenMemory):
         They are those about the same user, of the same run, that are not archived.
         """
         asked = self._memory({"content": content, "user_id": user_id, "run_id": run_id})
+        if (setting := self._on_secret()) is OnSecret.MASK:  # so it would have been stored
+            asked, _ = self._screened(asked, None, setting)
         return self._store.duplicates(asked.content, user_id=asked.user_id, run_id=asked.run_id)
 
     def duplicate_groups(self) -> Iterator[DuplicateGroup]:
         """Yield the groups of memories that say the same, the oldest first."""
         return self._store.duplicate_groups()
 
-    def update(self, memory_id: str, *, if_version: int | None = None, **changes: Any) -> Memory:  # noqa: ANN401
+    def update(
+        self,
+        memory_id: str,
+        *,
+        if_version: int | None = None,
+        on_secret: SecretPolicy | None = None,
+        **changes: Any,  # noqa: ANN401 - MemoryChanges' fields
+    ) -> Memory:
         """Change some fields of a memory and return it as it is now.
 
         The old values stay in its history. The fields are those of ``store`` but ``id`` and
         ``session_id``; lists and mappings replace the old ones. With ``if_version`` the memory
-        must still have that version, or ``ValidationError`` is raised and nothing changed. Raises
-        ``MemoryNotFound``.
+        must still have that version, or ``ValidationError`` is raised and nothing changed.
+        ``on_secret`` is as in ``store``. Raises ``MemoryNotFound``.
         """
+        said = inputs.secret_policy(on_secret)
         given = inputs.validated_fields(MemoryChanges, changes, categories=self._categories)
         fields = {name: getattr(given, name) for name in given.model_fields_set}
         if task := fields.get("task_metadata"):
             fields["task_metadata"] = task.timed(self._now())
+        masked, found = self._settled(fields, memory_id, said, self._on_secret())
         memory = self._store.update(
-            memory_id, fields, session_id=self.session_id, version=if_version
+            memory_id, {**fields, **masked}, session_id=self.session_id, version=if_version
         )
+        if found is not None:
+            _tell([found], said)
         self._mover.follow()
         return memory
 
@@ -159,6 +200,41 @@ class Storing(OpenMemory):
         Raises ``MemoryNotFound``.
         """
         return self._store.delete(memory_id, session_id=self.session_id)
+
+    def _on_secret(self) -> OnSecret:
+        return OnSecret(self._store.config().on_secret)
+
+    def _screened(
+        self,
+        memory: Memory,
+        said: SecretPolicy | None,
+        setting: OnSecret,
+        *,
+        index: int | None = None,
+    ) -> tuple[Memory, FoundSecrets | None]:
+        """Return a memory as it may be stored, and what looks like a secret in it."""
+        masked, found = self._settled(dict(memory), memory.id, said, setting, index=index)
+        return (memory.model_copy(update=masked) if masked else memory), found
+
+    def _settled(
+        self,
+        values: Mapping[str, Any],
+        memory_id: str,
+        said: SecretPolicy | None,
+        setting: OnSecret,
+        *,
+        index: int | None = None,
+    ) -> tuple[dict[str, Any], FoundSecrets | None]:
+        from agent_memory.screening import settled  # noqa: PLC0415 - a search needs none of it
+
+        return settled(
+            values,
+            memory_id=memory_id,
+            setting=setting,
+            said=said,
+            scanner=self._secret_scanner,
+            index=index,
+        )
 
     def _memory(self, item: Mapping[str, Any], *, at: Sequence[int] = ()) -> Memory:
         """Make the model of what a caller stores."""
@@ -174,3 +250,11 @@ class Storing(OpenMemory):
             timestamp=given.timestamp or now,
             updated_at=now,
         )
+
+
+def _tell(noticed: Sequence[FoundSecrets], said: SecretPolicy | None) -> None:
+    """Log what was found, unless the caller's own function was told of it."""
+    if not callable(said):
+        from agent_memory.screening import log  # noqa: PLC0415 - imported when it was found
+
+        log(noticed)

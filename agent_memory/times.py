@@ -92,7 +92,7 @@ def read_stored_time(text: str) -> datetime:
     """
     try:
         return to_utc(datetime.fromisoformat(text))
-    except ValueError:
+    except (ValueError, TypeError):  # of a damaged page, it need not be a text
         return _OLDEST
 
 

@@ -124,13 +124,15 @@ def validate_tags(tags: list[str]) -> tuple[bool, str | None]:
     """Tell whether tags may be stored, and if not, why (A): 20 of 50 characters at most."""
     if len(tags) > MAX_TAGS_PER_MEMORY:
         return False, f"Too many tags (maximum {MAX_TAGS_PER_MEMORY}, got {len(tags)})"
-    for tag in tags:
+    for number, tag in enumerate(tags, 1):
         if not tag.strip():
             return False, "Empty tags not allowed"
         if len(tag) > MAX_TAG_LENGTH:
-            return False, f"Tag {tag[:60]!r} exceeds {MAX_TAG_LENGTH} characters"
+            return False, (
+                f"Tag {number} exceeds {MAX_TAG_LENGTH} characters (it has {len(tag):,})"
+            )
         if fault := _fault_of_text(tag):
-            return False, f"Tag {tag!r} {fault}"
+            return False, f"Tag {number} {fault}"
     return True, None
 
 
@@ -154,14 +156,14 @@ def clean_tags(tags: list[str]) -> list[str]:
 def clean_text(text: str) -> str:
     """Return a text that the file can hold, or raise ``ValueError``."""
     if fault := _fault_of_text(text):
-        raise ValueError(f"{text!r:.100} {fault}")
+        raise ValueError(f"the text {fault}")
     return text
 
 
 def clean_label(label: str) -> str:
     """Return the name of a session, user or run, or raise ``ValueError``."""
     if not label.strip() or len(label) > 200:
-        raise ValueError(f"a name of 1 to 200 characters is needed, not {label!r:.100}")
+        raise ValueError(f"a name of 1 to 200 characters is needed, not one of {len(label):,}")
     return clean_text(label)
 
 
@@ -177,9 +179,10 @@ def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def clean_key(key: object) -> str:
     """Return a metadata key, or raise ``ValueError``."""
     if not isinstance(key, str):
-        raise ValueError(f"metadata key {key!r:.100} is not a text")  # noqa: TRY004 - pydantic
+        kind = type(key).__name__
+        raise ValueError(f"a metadata key is a {kind}, not a text")  # noqa: TRY004 - pydantic
     if fault := _fault_of_text(key):
-        raise ValueError(f"metadata key {key!r:.100} {fault}")
+        raise ValueError(f"a metadata key {fault}")
     return key
 
 
@@ -212,7 +215,7 @@ def to_json(value: object) -> str:
 def _refuse_scalar_text(value: object) -> object:
     """Refuse one text where a list is meant: ``tags="db"`` would become ``["d", "b"]``."""
     if isinstance(value, str | bytes):
-        raise ValueError(f"give a list of texts, such as [{value!r}]")  # noqa: TRY004 - pydantic
+        raise ValueError("give a list of texts, such as ['database']")  # noqa: TRY004 - pydantic
     return list(value) if isinstance(value, tuple | set | frozenset) else value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agent_memory import vector_index, vectors
-from agent_memory.connection import Database
+from agent_memory.connection import Database, further
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding import EmbeddingModel
@@ -21,7 +21,7 @@ def build_index(database: Database, model: EmbeddingModel) -> None:
     after = 0
     while rows := vectors.to_index(database, model, after=after, limit=_CHUNK):
         vector_index.put(database, model.model_id, rows)
-        after = rows[-1][0]
+        after = further(rows[-1][0], than=after)
     vectors.mark_indexed(database, model.model_id, is_indexed=True)
 
 
@@ -70,7 +70,7 @@ def _compare_index(database: Database, model: EmbeddingModel) -> list[Problem]:
     wrong = after = 0
     while rows := vectors.to_index(database, model, after=after, limit=_CHUNK):
         wrong += sum(codes.pop(seq, None) != code_of(data) for seq, data in rows)
-        after = rows[-1][0]
+        after = further(rows[-1][0], than=after)
     # What waits to be looked at may still be there.
     wrong += len(codes.keys() - vectors.all_queued(database))
     detail = f"{wrong} rows of {name} do not match the embeddings"

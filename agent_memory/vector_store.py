@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_memory import agent, records, vector_checks, vector_index, vectors
-from agent_memory.connection import Database
+from agent_memory.connection import Database, further
 from agent_memory.filters import NOT_ARCHIVED
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
@@ -117,7 +117,7 @@ class VectorStore:
                 pending += self._settle(rows, state)
             if len(rows) < _CHUNK:
                 break
-            after = rows[-1].seq
+            after = further(rows[-1].seq, than=after)
         return pending[:limit]
 
     def _settle(self, rows: Sequence[QueuedMemory], state: VectorState) -> list[PendingText]:
@@ -208,6 +208,8 @@ class VectorStore:
             ]
             archived = vectors.archived(self._database, [seq for seq, _ in kept])
             self._enter_index(model, [entry for entry in kept if entry[0] not in archived])
+            # One that was deleted, brought back and archived before anybody looked is still in it.
+            self._leave_index(model, sorted(archived))
             if model is state.serving:
                 vectors.dequeue(self._database, [seq for seq, _ in kept])
             agent.count_embeddings(self._database, len(kept))

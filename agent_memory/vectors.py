@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_memory.centering import Centred
-from agent_memory.connection import Database
+from agent_memory.connection import Database, further
 from agent_memory.filters import Condition
 from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.quantization import Quantized, cosine, hash_of, text_hash
@@ -190,7 +190,7 @@ CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?
 WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
     while rows := database.rows(sql, (model_id, after, page)):
         yield from (tuple(row[1:]) for row in rows)
-        after = rows[-1][0]
+        after = further(rows[-1][0], than=after)
 
 
 # What waits -------------------------------------------------------------------------------------
@@ -265,11 +265,11 @@ def forget_refusals(database: Database) -> None:
 def without(database: Database, model_id: int, *, after: int, limit: int) -> list[PendingText]:
     """Return memories without a vector of a model, from a row on, as far as they can be read."""
     while rows := database.rows(_SELECT_WITHOUT, (after, model_id, limit)):
+        after = further(rows[-1][0], than=after)
         texts = [(seq, _readable(content)) for seq, content in rows]
         found = [PendingText(seq, text) for seq, text in texts if text is not None]
         if found:
             return found
-        after = rows[-1][0]
     return []
 
 
@@ -366,7 +366,7 @@ def faults(database: Database, model: EmbeddingModel) -> list[tuple[int, str]]:
             fault = _fault(values, model.dimensions)
             if fault is not None:
                 found.append((seq, fault))
-        after = rows[-1][0]
+        after = further(rows[-1][0], than=after)
     return found
 
 

@@ -215,3 +215,16 @@ class OnDuplicate(StrEnum):
     KEEP = "keep"
     MERGE = "merge"
     REFUSE = "refuse"
+
+
+class OnSecret(StrEnum):
+    """What is done with a secret in what is to be stored.
+
+    ``warn``: it is stored, and told. ``mask``: it is replaced before anything is written.
+    ``refuse``: nothing is stored. ``keep``: it is not looked for.
+    """
+
+    WARN = "warn"
+    MASK = "mask"
+    REFUSE = "refuse"
+    KEEP = "keep"

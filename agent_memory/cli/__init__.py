@@ -12,7 +12,7 @@ from typing import Final, cast
 import click
 
 from agent_memory.cli.options import ExitCode, Session
-from agent_memory.cli.render import fail
+from agent_memory.cli.render import fail, safe
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
@@ -51,6 +51,7 @@ _COMMANDS: Final = {
     "tidy": "life",
     "erase": "life",
     "reject": "life",
+    "secrets": "life",
     "search": "read",
     "show": "read",
     "recent": "read",
@@ -142,7 +143,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        click.echo(f"Error: {type(error).__name__}: {error} ({_DEBUG_HINT})", err=True)
+        click.echo(safe(f"Error: {type(error).__name__}: {error} ({_DEBUG_HINT})"), err=True)
         return ExitCode.FAILED
     return int(result or 0)
 

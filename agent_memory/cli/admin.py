@@ -65,7 +65,7 @@ def configure(session: Session, /, name: str | None, value: str | None) -> None:
 def _read(value: str) -> object:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 
@@ -93,6 +93,7 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
         f"{problem.kind}: {problem.detail}{' (repaired)' if problem.repaired else ''}"
         for problem in report.problems
     ]
+    lines += [f"note: {note}" for note in report.notes]
     count = "unknown" if report.memory_count is None else f"{report.memory_count:,}"
     lines.append(f"{count} memories, {'sound' if report.ok else 'NOT sound'}")
     emit({**report.model_dump(), "ok": report.ok}, text="\n".join(lines), as_json=session.json)

@@ -16,6 +16,7 @@ from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import Session, as_of_option, json_option
 from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import import_text
+from agent_memory.files import open_private
 from agent_memory.interchange import codecs
 
 _FORMATS: Final = click.Choice(codecs.names())
@@ -142,7 +143,7 @@ def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> 
 
 def _from_stdin(stack: contextlib.ExitStack) -> Path:
     place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "stdin"
-    with place.open("wb") as file:
+    with open(place, "wb", opener=open_private) as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return place
 

@@ -1,4 +1,4 @@
-"""Commands about a memory's life: archive, unarchive, undo, tidy, erase, reject."""
+"""Commands about a memory's life: archive, unarchive, undo, tidy, erase, reject, secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory.cli.options import (
     json_option,
 )
 from agent_memory.cli.render import emit
-from agent_memory.cli.reports import receipt_text, rejections_text, tidy_text
+from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
 
 
 @click.command()
@@ -202,3 +202,22 @@ def reject(
                 told += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
             data = {"rejection": rejection, "holders": holders}
             emit(data, text=told, as_json=session.json)
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def secrets(session: Session, /) -> None:
+    """List the memories that look like they hold keys, tokens or passwords; never those themselves.
+
+    Archived ones too, and those whose history has what was changed or deleted. What is done with
+    secrets that are yet to come is a setting: warn (unless it is set), mask, refuse or keep.
+
+    \b
+    Examples:
+      agent-memory --agent bob secrets
+      agent-memory --agent bob configure on_secret mask
+    """
+    with session.open() as memory:
+        found = memory.secrets()
+    emit({"secrets": found}, text=secrets_text(found), as_json=session.json)

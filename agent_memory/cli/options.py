@@ -20,6 +20,7 @@ from agent_memory import (
     Memory,
     MemoryKind,
     MissingAgentIdentity,
+    OnSecret,
     StorageUnavailable,
     TaskStatus,
     database_path,
@@ -136,9 +137,9 @@ class JsonObject(click.ParamType[dict[str, Any]]):
         try:
             found = json.loads(str(value))
         except (ValueError, RecursionError) as error:
-            self.fail(f"{str(value)[:80]!r} is not JSON: {error}", param, ctx)
+            self.fail(f"what was given is not JSON: {error}", param, ctx)
         if not isinstance(found, dict):
-            self.fail(f"{str(value)[:80]!r} is not a JSON object such as {{...}}", param, ctx)
+            self.fail("what was given is not a JSON object such as {...}", param, ctx)
         return found
 
 
@@ -171,6 +172,13 @@ def description_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+on_secret_option = click.option(
+    "--on-secret",
+    type=click.Choice([word.value for word in OnSecret]),
+    help="What to do with a key or password in it (as configured: warn).",
+)
 
 
 def filter_options(command: Command) -> Command:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import time
@@ -20,8 +21,10 @@ from agent_memory import (
     AgentSummary,
     Duplicate,
     DuplicateGroup,
+    FoundSecrets,
     HistoryEntry,
     Memory,
+    OnSecret,
     ScoreExplanation,
     SearchResults,
     ValidationError,
@@ -31,6 +34,7 @@ from agent_memory.times import format_time, now_utc
 _STARTED: Final = time.perf_counter()
 _PIPED_WIDTH: Final = 10_000
 _LEAST_SHOWN: Final = 0.005
+_MAX_DEPTH: Final = 100
 _EVIDENCE: Final = (
     "keyword", "keyword_neighbours", "keyword_session", "vector", "vector_neighbours",
     "vector_session", "subject", "date", "question",
@@ -39,11 +43,11 @@ _EVIDENCE: Final = (
 _UNSAFE: Final = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
-def emit(data: object, *, text: str, as_json: bool) -> None:
-    """Print a command's result on stdout: as text, or as JSON."""
+def emit(data: object, *, text: str, as_json: bool, secrets: Sequence[FoundSecrets] = ()) -> None:
+    """Print a command's result on stdout: as text that steers no terminal, or as JSON."""
     if not as_json:
         if text:
-            click.echo(text)
+            click.echo("\n".join(map(safe, text.split("\n"))))
         return
     envelope = {
         "success": True,
@@ -51,6 +55,7 @@ def emit(data: object, *, text: str, as_json: bool) -> None:
         "metadata": {
             "timestamp": format_time(now_utc()),
             "processing_time_ms": round((time.perf_counter() - _STARTED) * 1000),
+            **({"secrets": plain(list(secrets))} if secrets else {}),
         },
     }
     click.echo(_UNSAFE.sub(_escaped, json.dumps(envelope, ensure_ascii=False, indent=2)))
@@ -75,17 +80,22 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
-def plain(data: object) -> Any:
-    """Turn models, at any depth, into the JSON data that Pydantic makes of them.
+def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each kind of data
+    """Turn models into the JSON data that Pydantic makes of them.
 
-    (Pydantic's own serializer costs a new process 20 ms to build.)
+    What is nested over 100 deep, as no memory is, is left out; a number that JSON does not have is
+    a text. (Pydantic's own serializer costs a new process 20 ms to build.)
     """
+    if depth > _MAX_DEPTH:
+        return "…"
     if isinstance(data, BaseModel):
-        return {name: plain(getattr(data, name)) for name in type(data).model_fields}
+        return {name: plain(getattr(data, name), depth + 1) for name in type(data).model_fields}
     if isinstance(data, dict):
-        return {str(key): plain(value) for key, value in data.items()}
+        return {str(key): plain(value, depth + 1) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [plain(item) for item in data]
+        return [plain(item, depth + 1) for item in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return str(data)
     if isinstance(data, datetime):
         return data.isoformat().replace("+00:00", "Z")
     if isinstance(data, Enum):
@@ -318,6 +328,16 @@ def safe(text: str, *, one_line: bool = False) -> str:
     return "".join(
         letter if letter.isprintable() or (letter in kept and not one_line)
         else " " if letter in "\n\r\t" or letter.isspace()
-        else f"\\u{ord(letter):04x}"
+        else f"\\u{ord(letter):04x}" if letter <= "\uffff" else f"\\U{ord(letter):08x}"
         for letter in text
     )  # fmt: skip
+
+
+def secret_text(found: FoundSecrets) -> str:
+    """Say what looks like a secret in a memory that was stored, and what can be done."""
+    if found.decision == OnSecret.MASK:
+        return f"{found.memory_id}: masked {found}"
+    return (
+        f"{found.memory_id} looks like it holds a secret ({found}): stored as it is;"
+        f" `erase {found.memory_id}` removes it, `configure on_secret mask` masks such"
+    )

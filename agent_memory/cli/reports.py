@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agent_memory import (
     BackupFile,
     ErasureReceipt,
+    FoundSecrets,
     ImportReport,
     Rejection,
     TidyReport,
@@ -42,6 +43,18 @@ def tidy_text(report: TidyReport) -> str:
     verb = "would be archived" if report.dry_run else "archived"
     lines.append(f"{len(report.archived):,} {verb}")
     return "\n".join([*lines, *map(safe, report.kept)])
+
+
+def secrets_text(found: Sequence[FoundSecrets]) -> str:
+    """Show which memories look like they hold secrets, and what can be done about it."""
+    if not found:
+        return "no memory looks like it holds a secret"
+    rows = [(it.memory_id, ", ".join(it.kinds), ", ".join(it.fields)) for it in found]
+    advice = (
+        "change the secret where it is used; `erase ID` removes a memory for good, `reject` keeps a"
+        " value out, `configure on_secret mask` masks what comes"
+    )
+    return f"{table(('id', 'looks like', 'in'), rows)}\n{len(found):,} found: {advice}"
 
 
 def rejections_text(rejections: Sequence[Rejection]) -> str:

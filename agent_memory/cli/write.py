@@ -13,8 +13,10 @@ from agent_memory import (
     AgentMemory,
     Duplicate,
     DuplicateMemory,
+    FoundSecrets,
     MemoryNotFound,
     OnDuplicate,
+    OnSecret,
     ValidationError,
 )
 from agent_memory.cli.options import (
@@ -22,6 +24,7 @@ from agent_memory.cli.options import (
     described,
     description_options,
     json_option,
+    on_secret_option,
 )
 from agent_memory.cli.render import (
     details_text,
@@ -29,11 +32,13 @@ from agent_memory.cli.render import (
     duplicates_text,
     emit,
     groups_text,
+    safe,
+    secret_text,
 )
 from agent_memory.interchange.jsonl import read_lines
 
 _MOST_NOTES: Final = 20
-"""Duplicates in a file that are told on stderr, one a line."""
+"""Duplicates in a file, or secrets, that are told on stderr, one a line."""
 
 
 class _Listener:
@@ -53,6 +58,24 @@ class _Listener:
         return [{name: getattr(one, name) for name in names} for one in self.heard]
 
 
+class _SecretListener:
+    """Hears of the secrets in what is stored, and says what was asked for in the options."""
+
+    def __init__(self, on_secret: str | None) -> None:
+        self._heard: list[FoundSecrets] = []
+        self._on_secret = on_secret
+
+    def __call__(self, found: FoundSecrets) -> str | None:
+        decision = OnSecret(self._on_secret) if self._on_secret else found.decision
+        if decision is not OnSecret.KEEP:
+            self._heard.append(found.model_copy(update={"decision": decision}))
+        return self._on_secret
+
+    def heard(self, ids: Sequence[str]) -> list[FoundSecrets]:
+        """Return what was heard, each with the id under which its memory can be found."""
+        return [it.model_copy(update={"memory_id": ids[it.index or 0]}) for it in self._heard]
+
+
 @click.command()
 @click.argument("content", required=False)
 @description_options
@@ -65,6 +88,7 @@ class _Listener:
     type=click.Choice([word.value for word in OnDuplicate]),
     help="What to do when it is stored already (keep, but merge what was just recalled).",
 )
+@on_secret_option
 @json_option
 @click.pass_obj
 def store(
@@ -74,6 +98,7 @@ def store(
     jsonl: BinaryIO | None,
     skip_bad: bool,
     on_duplicate: str | None,
+    on_secret: str | None,
     **options: Any,
 ) -> None:
     """Store a memory: CONTENT, or what comes on stdin for '-'.
@@ -98,16 +123,24 @@ def store(
         raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
     with session.open(create=True, session_id=given.pop("session_id", None)) as memory:
         listener = _Listener(on_duplicate)
+        secrets = _SecretListener(on_secret)
         if jsonl is None:
-            memory_id = memory.store(_content(content), **given, on_duplicate=listener)
+            memory_id = memory.store(
+                _content(content), **given, on_duplicate=listener, on_secret=secrets
+            )
             data = {"memory_id": memory_id, "duplicates": listener.told()}
-            emit(data, text=memory_id, as_json=session.json)
+            found = secrets.heard([memory_id])
+            emit(data, text=memory_id, as_json=session.json, secrets=found)
             _note_duplicates(session, listener, [memory_id])
+            _note_secrets(found)
         else:
-            _store_lines(session, memory, jsonl, listener, defaults=given, skip_bad=skip_bad)
+            items, numbers, skipped = _read_items(
+                memory, jsonl, defaults=given, skip_bad=skip_bad, on_secret=on_secret
+            )
+            _store_items(session, memory, items, numbers, skipped, listener, secrets)
         notes = [memory.suggestion(), *memory.limits_passed()]
         for note in filter(None, notes):
-            click.echo(f"note: {note}", err=True)
+            click.echo(f"note: {safe(note)}", err=True)
 
 
 def _content(argument: str | None) -> str:
@@ -119,33 +152,45 @@ def _content(argument: str | None) -> str:
         raise ValidationError.of("content", f"stdin is not UTF-8: {error}", "-") from error
 
 
-def _store_lines(
-    session: Session,
+def _read_items(
     memory: AgentMemory,
     file: BinaryIO,
-    listener: _Listener,
     *,
     defaults: dict[str, Any],
     skip_bad: bool,
-) -> None:
-    """Store a JSONL file in one transaction."""
+    on_secret: str | None,
+) -> tuple[list[dict[str, Any]], list[int], list[dict[str, Any]]]:
+    """Read a JSONL file: its items, the numbers of their lines, and what was left out."""
     items: list[dict[str, Any]] = []
     numbers: list[int] = []
     skipped: list[dict[str, Any]] = []
     taken: dict[str, str] = {}
     for line in read_lines(file):
         item = {**defaults, **line.item}
-        reason = line.error or _fault(memory, item, taken)
+        reason = line.error or _fault(memory, item, taken, on_secret)
         if reason is None:
             items.append(item)
             numbers.append(line.number)
         elif skip_bad:
-            click.echo(f"line {line.number} was left out: {reason}", err=True)
+            click.echo(f"line {line.number} was left out: {safe(reason)}", err=True)
             skipped.append({"line": line.number, "reason": reason})
         else:
             raise ValidationError.of(
                 f"line {line.number}", f"{reason}. Nothing was stored; --skip-bad leaves it out", ""
             )
+    return items, numbers, skipped
+
+
+def _store_items(
+    session: Session,
+    memory: AgentMemory,
+    items: list[dict[str, Any]],
+    numbers: list[int],
+    skipped: list[dict[str, Any]],
+    listener: _Listener,
+    secrets: _SecretListener,
+) -> None:
+    """Store the items of a JSONL file in one transaction; ``numbers`` are those of their lines."""
     with click.progressbar(
         length=len(items), label="storing", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
@@ -153,6 +198,7 @@ def _store_lines(
             ids = memory.store_many(
                 items,
                 on_duplicate=listener,
+                on_secret=secrets,
                 progress=lambda done, _: bar.update(done - bar.pos),
             )
         except DuplicateMemory as error:
@@ -164,8 +210,10 @@ def _store_lines(
             raise DuplicateMemory(message, error.errors(), memory_id=error.memory_id) from error
     text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
     data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.told()}
-    emit(data, text=text, as_json=session.json)
+    found = secrets.heard(ids)
+    emit(data, text=text, as_json=session.json, secrets=found)
     _note_duplicates(session, listener, ids, numbers)
+    _note_secrets(found)
 
 
 def _note_duplicates(
@@ -182,10 +230,20 @@ def _note_duplicates(
         click.echo(f"note: and {more} more duplicates: --json lists them", err=True)
 
 
-def _fault(memory: AgentMemory, item: dict[str, Any], taken: dict[str, str]) -> str | None:
+def _note_secrets(found: Sequence[FoundSecrets]) -> None:
+    """Tell of secrets on stderr, one memory a line, beside JSON too: they are a danger."""
+    for one in found[:_MOST_NOTES]:
+        click.echo(f"note: {safe(secret_text(one))}", err=True)
+    if (more := len(found) - _MOST_NOTES) > 0:
+        click.echo(f"note: and {more} more memories with secrets: `secrets` lists them", err=True)
+
+
+def _fault(
+    memory: AgentMemory, item: dict[str, Any], taken: dict[str, str], on_secret: str | None
+) -> str | None:
     """Say what is wrong with an item; ``taken`` has the content of each id seen so far."""
     try:
-        memory.validate(item)
+        memory.validate(item, on_secret=on_secret)
     except ValidationError as error:
         return str(error)
     content = item["content"]
@@ -199,9 +257,10 @@ def _fault(memory: AgentMemory, item: dict[str, Any], taken: dict[str, str]) -> 
 @click.option("--content", help="The new text.")
 @description_options
 @click.option("--if-version", type=int, help="Only if the memory still has this version.")
+@on_secret_option
 @json_option
 @click.pass_obj
-def update(session: Session, /, memory_id: str, **options: Any) -> None:
+def update(session: Session, /, memory_id: str, on_secret: str | None, **options: Any) -> None:
     """Change a memory; its old values stay in its history.
 
     \b
@@ -212,8 +271,11 @@ def update(session: Session, /, memory_id: str, **options: Any) -> None:
         changes = described(options, memory.get(memory_id))
         if not changes.keys() - {"if_version"}:
             raise click.UsageError("say what to change: --content, --category, --tag, …")
-        changed = memory.update(memory_id, **changes)
-        emit(changed, text=details_text(changed), as_json=session.json)
+        secrets = _SecretListener(on_secret)
+        changed = memory.update(memory_id, **changes, on_secret=secrets)
+        found = secrets.heard([memory_id])
+        emit(changed, text=details_text(changed), as_json=session.json, secrets=found)
+        _note_secrets(found)
 
 
 @click.command()
@@ -281,7 +343,7 @@ def demote(session: Session, /, memory_id: str) -> None:
 @click.option(
     "--limit",
     "-n",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 2**31 - 1),
     default=20,
     help="Groups at most (20).",
 )

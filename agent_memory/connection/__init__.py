@@ -16,21 +16,28 @@ have to be closed by threads that are gone.)
 from agent_memory.connection.database import Database
 from agent_memory.connection.opened import is_open_here
 from agent_memory.connection.opening import APPLICATION_ID, PAGE_SIZE
+from agent_memory.connection.pages import ChangedMeanwhile
 from agent_memory.connection.purging import raw_of_file
 from agent_memory.connection.sqlite import (
     SELECT_OBJECTS,
     Row,
+    further,
     library_version,
     objects_made_by,
     statement_is_complete,
 )
+from agent_memory.connection.vetting import SELECT_CODE, Verdict
 
 __all__ = [
     "APPLICATION_ID",
     "PAGE_SIZE",
+    "SELECT_CODE",
     "SELECT_OBJECTS",
+    "ChangedMeanwhile",
     "Database",
     "Row",
+    "Verdict",
+    "further",
     "is_open_here",
     "library_version",
     "objects_made_by",

@@ -15,26 +15,58 @@ from typing import Final
 
 import apsw
 
-from agent_memory.errors import StorageFull
+from agent_memory.errors import StorageFull, StorageLocked
 
 _NO_MORE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+class ChangedMeanwhile(StorageLocked):
+    """Somebody wrote into a file that was to be overwritten. Nothing was replaced."""
+
+
 @contextlib.contextmanager
-def overwriting(target: apsw.Connection, source: apsw.Connection, path: Path) -> Iterator[None]:
+def overwriting(
+    target: apsw.Connection, source: apsw.Connection, path: Path, *, shuts_out_readers: bool = False
+) -> Iterator[None]:
     """Copy the source over the target, at ``path``, when the body ends without an error.
 
     The body has the target's write lock, which was waited for. Both must have pages of one size.
+
+    With a rollback journal the copying ``shuts_out_readers``, and the body must read: it runs with
+    another lock, which is let go of before the copying takes its own. ``ChangedMeanwhile`` is
+    raised where somebody was faster.
     """
+    before = None
+    if shuts_out_readers:
+        with _kept_from_writers(target):
+            before = _change_counter(target)
+            yield
     with full_told(target, path):
         copying = target.backup("main", source, "main")
         try:
             copying.step(0)  # takes the lock
-            yield
+            if before is None:
+                yield
+            elif _change_counter(target) != before:
+                raise ChangedMeanwhile(f"{path} was written meanwhile: try again in a moment")
             while not copying.done:
                 copying.step(-1)
         finally:
             copying.finish()  # undoes what is half done, and words an error better than ``step``
+
+
+@contextlib.contextmanager
+def _kept_from_writers(connection: apsw.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _change_counter(connection: apsw.Connection) -> bytes:
+    """Return the number in a file's header that each commit with a rollback journal adds to."""
+    return connection.read("main", 0, 24, 4)[1]
 
 
 def copy(source: apsw.Connection, path: Path) -> None:

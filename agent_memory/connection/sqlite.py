@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import apsw
 
+from agent_memory.errors import StorageCorrupt
+
 Row = tuple[Any, ...]
 
 SELECT_OBJECTS: Final = """
@@ -31,6 +33,17 @@ def objects_made_by(sql: Iterable[str]) -> list[Row]:
         return list(connection.execute(SELECT_OBJECTS))
     finally:
         connection.close()
+
+
+def further(row: int, *, than: int) -> int:
+    """Return the number of the last row of a page, after which the next page is to begin.
+
+    In a damaged file the rows can be out of order: reading them by the page would never end. That
+    is ``StorageCorrupt``.
+    """
+    if row <= than:
+        raise StorageCorrupt(f"the file is damaged: row {row} comes after row {than}")
+    return row
 
 
 def library_version() -> str:

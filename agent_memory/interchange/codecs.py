@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from agent_memory import StorageUnavailable, ValidationError
-from agent_memory.files import read_steadily
+from agent_memory.files import read_steadily, system_told
 from agent_memory.interchange.codec import Codec, Sample
 
 SAMPLE_BYTES: Final = 64 * 1024
@@ -107,10 +107,11 @@ def recognise(path: Path) -> Codec:
 
 
 def _sample(path: Path) -> Sample:
-    if path.is_dir():
-        return Sample(path, b"", is_folder=True)
-    if not path.exists():
-        raise StorageUnavailable(f"{path} does not exist")
+    with system_told(path):
+        if path.is_dir():
+            return Sample(path, b"", is_folder=True)
+        if not path.exists():
+            raise StorageUnavailable(f"{path} does not exist")
     with read_steadily(path) as file:
         return Sample(path, file.read(SAMPLE_BYTES), is_folder=False)
 
@@ -139,4 +140,5 @@ def _looks_of_text(sample: Sample) -> str:
         return "looks like XML"
     if "\ufffd" in text[:-4]:
         return "is not a text in UTF-8"
-    return f"begins with {text[:40].splitlines()[0]!r}, which is not how a known format begins"
+    # A few characters tell what was taken for a file of memories; more might show a key in it.
+    return f"begins with {text[:16].splitlines()[0]!r}, which is not how a known format begins"

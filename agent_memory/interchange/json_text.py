@@ -261,7 +261,7 @@ class _Text:
         return True
 
     def _refuse_at(self, position: int, problem: str) -> NoReturn:
-        rest = self._buffer[position : position + 20].split("\n")[0]
+        rest = self._buffer[position : position + 8].split("\n")[0]  # more might show a key
         where = f"before {rest!r}" if rest else "at the end of the line"
         if position >= len(self._buffer):
             where = "at the end of the file, which seems to be cut off"

@@ -36,7 +36,8 @@ class AgentConfig(Record):
 
     ``on_duplicate`` is what is done with a memory that is stored already, unless ``store`` says
     otherwise; while it is ``None``, duplicates are kept, but echoes of what was just recalled are
-    merged.
+    merged. ``on_secret`` is what is done with keys, tokens and passwords in what is stored, changed
+    or imported, likewise: ``warn``, ``mask``, ``refuse`` or ``keep`` (see ``OnSecret``).
 
     ``retention`` is what ``tidy`` applies, and ``store`` as far as its limits are hard: a policy,
     a preset's name (``standard``: E's values) or ``None`` for none. ``backups_kept`` is how many
@@ -48,13 +49,14 @@ class AgentConfig(Record):
     model_config = ConfigDict(frozen=True)
 
     scratchpad_max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
-    migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
+    migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100, lt=2**63)
     auto_migrate: bool = False
     migration_strategy: Literal["background", "immediate"] = "background"
     embedding_model: Text = "text-embedding-3-small"
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
     categories: list[Annotated[str, AfterValidator(_clean_category)]] = Field(default_factory=list)
     on_duplicate: Literal["keep", "merge", "refuse"] | None = None
+    on_secret: Literal["warn", "mask", "refuse", "keep"] = "warn"  # noqa: S105 - no password
     retention: Retention | None = None
     backups_kept: int = Field(default=5, ge=0, le=1000)
     sharing: Literal["private", "read", "write"] | None = None
@@ -93,7 +95,9 @@ class AgentInfo(AgentMetadata):
 
     ``vector_model`` is the embedding model whose vectors searches use;
     ``pending_embeddings`` how many memories wait to be embedded; ``suggestion`` is there from
-    ``migration_threshold`` memories on.
+    ``migration_threshold`` memories on. ``journal`` is how commits are kept whole: by a write-ahead
+    log (``wal``), or by a ``rollback`` journal where other machines may reach the file's drive;
+    ``warning`` says what follows from that.
     """
 
     path: str
@@ -105,6 +109,8 @@ class AgentInfo(AgentMetadata):
     vector_dimensions: int | None = None
     pending_embeddings: int = Field(default=0, ge=0)
     suggestion: str | None = None
+    journal: Literal["wal", "rollback"] = "wal"
+    warning: str | None = None
 
 
 class AgentSummary(Record):
@@ -134,6 +140,7 @@ class CheckReport(Record):
     """What ``check`` found. ``ok`` means that nothing is wrong (any more).
 
     ``memory_count`` includes archived memories; it is ``None`` where they cannot be counted.
+    ``notes`` say what is no damage but should be known, such as of a drive that is shared.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -141,6 +148,7 @@ class CheckReport(Record):
     path: str
     memory_count: int | None
     problems: list[Problem]
+    notes: list[str] = Field(default_factory=list)
 
     @property
     def ok(self) -> bool:

@@ -55,21 +55,21 @@ class MemoryToolConfig(Record):
     default_search_limit: int = Field(default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT)
     similarity_threshold: float = Field(default=DEFAULT_SIMILARITY_THRESHOLD, ge=0.0, le=1.0)
     embedding_model: Text = "text-embedding-3-small"
-    embedding_dimensions: int = Field(default=1536, ge=512)
+    embedding_dimensions: int = Field(default=1536, ge=512, lt=2**63)
     embedding_api_key: SecretStr | None = None
     embedding_base_url: Text | None = Field(default=None, repr=False)  # may hold a password
     embedding_batch_size: int | None = Field(default=None, ge=1, le=2048)
     embedding_timeout: float | None = Field(default=None, gt=0.0, le=86_400.0)
     embedding_max_retries: int | None = Field(default=None, ge=0, le=20)
-    migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100)
+    migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100, lt=2**63)
     auto_migrate: bool = False
     migration_strategy: Literal["background", "immediate"] = "background"
-    migration_batch_size: int = Field(default=MIGRATION_BATCH_SIZE, ge=10)
+    migration_batch_size: int = Field(default=MIGRATION_BATCH_SIZE, ge=10, lt=2**63)
     enable_caching: bool = True
-    cache_ttl_seconds: int = Field(default=300, ge=0)
+    cache_ttl_seconds: int = Field(default=300, ge=0, lt=2**63)
     embedding_timeout_seconds: float = Field(default=5.0, gt=0.0, le=600.0)
-    freshness_decay_rate: float = Field(default=FRESHNESS_DECAY_RATE, ge=0.0)
-    access_boost_rate: float = Field(default=ACCESS_BOOST_RATE, ge=0.0)
+    freshness_decay_rate: float = Field(default=FRESHNESS_DECAY_RATE, ge=0.0, le=1e6)
+    access_boost_rate: float = Field(default=ACCESS_BOOST_RATE, ge=0.0, le=1e6)
 
     @model_validator(mode="before")
     @classmethod
@@ -110,16 +110,21 @@ def _hidden(value: object) -> SecretStr | None:
 
 
 class MemoryContextConfig(Record):
-    """How the scratchpad is put before an agent. The budget is in tokens."""
+    """How the scratchpad is put before an agent. The budget is in tokens.
+
+    ``include_sources`` (ours) names for each memory its id, the session that stored it and whom it
+    is about: about ten tokens each.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     token_budget: int = Field(default=2000, ge=500, le=5000)
     max_scratchpad_entries: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
-    promotion_access_threshold: int = Field(default=3, ge=1)
+    promotion_access_threshold: int = Field(default=3, ge=1, lt=2**63)
     include_timestamps: bool = True
     include_categories: bool = True
     include_tags: bool = True
+    include_sources: bool = True
     exclude_categories: list[str] = Field(default_factory=list)
 
 

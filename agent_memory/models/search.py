@@ -47,7 +47,7 @@ class SearchFilters(Record):
     importance: Importance | None = None
     task_status: TaskStatus | None = None
     session_id: Text | None = None
-    min_access_count: int | None = Field(default=None, ge=0)
+    min_access_count: int | None = Field(default=None, ge=0, lt=2**63)
     archived: bool | None = False
 
     def are_narrowing(self) -> bool:

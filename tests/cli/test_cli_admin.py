@@ -112,6 +112,7 @@ KEYS = {
     "tidy": {"dry_run", "archived", "kept", "backup"},
     "erase": {"ids", "memories", "changes", "found", "backups", "clean"},
     "reject": {"rejection", "holders"},
+    "secrets": {"secrets"},
     "export": {"path", "format", "memory_count", "notes"},
     "import": {"path", "format", "new", "changed", "same", "kept", "refused", "notes"},
     "backups": {"backups"},
@@ -398,7 +399,7 @@ def test_completion_completes_commands_and_options() -> None:
         assert done.stderr == ""
         return {line.partition(",")[2] for line in done.stdout.splitlines()}
 
-    assert completed("agent-memory se", 1) == {"search"}
+    assert completed("agent-memory sea", 1) == {"search"}
     assert "--since" in completed("agent-memory search --s", 2)
 
 

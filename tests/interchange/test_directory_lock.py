@@ -295,7 +295,7 @@ def test_an_export_that_stops_at_any_step_is_completed_by_the_next_reader(tmp_pa
         assert [one["content"] for one in lines(saved["learnings"])] == ["old"]
         if not stopped:
             break
-    assert 20 < step < 50
+    assert 15 < step < 50
 
 
 @pytest.mark.parametrize(

@@ -506,6 +506,6 @@ def test_a_large_store_takes_no_more_memory_than_a_small_one(path: Path) -> None
 def test_a_file_that_may_not_grow_is_a_typed_error_and_leaves_what_was_there(path: Path) -> None:
     path.write_text("precious")
     _, found = write_and_read_many(path, 10_000, limit=2_000_000)
-    assert re.match(f"StorageUnavailable: {re.escape(str(path))} cannot be written", found)
+    assert re.match(f"StorageFull: {re.escape(str(path))} does not fit", found)
     assert path.read_text() == "precious"
     assert list(path.parent.iterdir()) == [path]

@@ -397,4 +397,5 @@ def test_the_report_can_be_written_as_json(damaged: AgentMemory, visitor: Visito
         "problems": [
             {"kind": "wrong_tags", "detail": written["problems"][0]["detail"], "repaired": False}
         ],
+        "notes": [],
     }

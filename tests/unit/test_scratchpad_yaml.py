@@ -294,7 +294,7 @@ def test_a_file_that_may_not_grow_is_a_typed_error_and_leaves_nothing(path: Path
     program = f"""
 import resource, signal
 from pathlib import Path
-from agent_memory.errors import StorageUnavailable
+from agent_memory.errors import StorageFull
 from agent_memory.models.memory import Memory
 from agent_memory.interchange.scratchpad import write_scratchpad
 one = Memory(agent_id="bob", content="word " * 200, category="note", created_by_session="s")
@@ -303,7 +303,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
 try:
     write_scratchpad(Path({str(path)!r}), (one for _ in range(10_000)), agent_id="bob",
         last_updated=one.timestamp, max_size=50)
-except StorageUnavailable as error:
+except StorageFull as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

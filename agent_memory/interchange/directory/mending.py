@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from agent_memory import Importance, MemoryKind, TaskStatus, ValidationError
+from agent_memory.errors import described
 from agent_memory.interchange.directory.layout import kind_in
 from agent_memory.models.entry import Entry, Section
 from agent_memory.times import parse_time
@@ -306,4 +307,4 @@ def _shown(told: object) -> str:
 
 
 def _unfit(field: str, value: object, fault: str) -> ValidationError:
-    return ValidationError(f"{field}: {fault} (got {value!r:.80})")
+    return ValidationError(f"{field}: {fault} (got {described(value)})")

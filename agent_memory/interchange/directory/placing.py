@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory import StorageFull, StorageUnavailable, ValidationError
-from agent_memory.files import sync_to_disk
+from agent_memory.files import make_private_folder, open_private, sync_to_disk
 from agent_memory.interchange.directory.layout import (
     ARCHIVE,
     BACKUPS,
@@ -70,7 +70,7 @@ def stage(folder: Path) -> Path:
         staged.unlink()
     elif staged.exists():
         shutil.rmtree(staged)  # of an export that was cut short
-    staged.mkdir(mode=0o700)
+    make_private_folder(staged)
     return staged
 
 
@@ -78,7 +78,8 @@ def commit(folder: Path, names: Iterable[str]) -> None:
     """Make the staged files the folder's: bring them to the disk, then put them into place."""
     staged = folder / STAGED
     listed = list(names)
-    (staged / _LIST).write_text("".join(f"{name}\n" for name in listed))
+    with open(staged / _LIST, "w", encoding="utf-8", opener=open_private) as file:
+        file.writelines(f"{name}\n" for name in listed)
     for name in (*listed, _LIST):
         sync_to_disk(staged / name)
     for place in {staged / parent for name in listed for parent in Path(name).parents}:
@@ -129,8 +130,7 @@ def _listed(ready: Path) -> list[str]:
 
 def _place(folder: Path, name: str, moment: datetime) -> None:
     new, old = folder / READY / name, folder / name
-    for parent in reversed(Path(name).parents):
-        (folder / parent).mkdir(mode=0o700, exist_ok=True)
+    make_private_folder(old.parent)
     if os.path.lexists(old):
         filecmp.clear_cache()
         if _is_plain(old) and filecmp.cmp(new, old, shallow=False):
@@ -151,7 +151,7 @@ def _set_aside(folder: Path, name: str, moment: datetime, *, is_replaced: bool =
         old.unlink()  # a symbolic link: what it leads to is not ours
         return
     backups = folder / BACKUPS
-    backups.mkdir(mode=0o700, exist_ok=True)
+    make_private_folder(backups)
     target = backups / f"{old.name}.backup.{_stamp(folder, name, moment)}"
     try:
         target.hardlink_to(old)

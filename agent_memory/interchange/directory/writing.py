@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
 from agent_memory import Memory, ValidationError
+from agent_memory.files import make_private_folder, open_private
 from agent_memory.interchange.codec import Source, Written
 from agent_memory.interchange.directory import limits
 from agent_memory.interchange.directory.index import Index
@@ -59,7 +60,7 @@ def write_folder(folder: Path, source: Source) -> Written:
 def _is_made(folder: Path) -> bool:
     """Make the folder, and tell so; or refuse what is there unless it is E's or empty."""
     if not os.path.lexists(folder):
-        folder.mkdir(mode=0o700, parents=True)
+        make_private_folder(folder)
         return True
     if folder.is_symlink():
         raise ValidationError(f"{folder} is a symbolic link: give the path of the folder itself")
@@ -207,8 +208,8 @@ class _Files:
             if len(self._open) >= _MAX_OPEN:
                 self._open.popitem(last=False)[1].close()
             path = self._folder / name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = open(path, "ab", 2**16, opener=_open_private)  # noqa: SIM115 - see close
+            make_private_folder(path.parent)
+            file = open(path, "ab", 2**16, opener=open_private)  # noqa: SIM115 - see close
             self.sizes.setdefault(name, 0)
         self._open[name] = file
         return file
@@ -242,7 +243,3 @@ class _Files:
         self._open.clear()
         if failed is not None:
             raise failed
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)

@@ -1,0 +1,206 @@
+"""Nobody else may read a memory, at any moment, whatever the umask: each verb is watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+from places import NOBODY, finished
+from survival.verbs import verbs
+
+from agent_memory import AgentMemory
+
+TESTS = Path(__file__).parents[1]
+NAMES = [verb.name for verb in verbs()]
+
+_WATCHES = """
+import json, os, stat, sys, tempfile
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import apsw
+from survival.verbs import NAME, opened, verbs
+
+root, work = Path(sys.argv[2]), Path(sys.argv[3])
+wrong, looks, busy = {}, 0, False
+
+def look(*_):
+    global looks, busy
+    if busy:
+        return
+    busy, looks = True, looks + 1
+    for place in (root, work):
+        for folder, folders, files in os.walk(place):
+            for name in folders + files:
+                path = os.path.join(folder, name)
+                try:
+                    mode = os.lstat(path).st_mode
+                except FileNotFoundError:
+                    continue
+                if stat.S_IMODE(mode) & (0o077 if not stat.S_ISLNK(mode) else 0):
+                    wrong[path[len(str(place)):]] = oct(stat.S_IMODE(mode))
+    busy = False
+
+class Watched(apsw.VFS):
+    def __init__(self):
+        super().__init__("watched", "unix")
+    def xOpen(self, name, flags):
+        file = super().xOpen(name, flags)
+        look()
+        return file
+    def xDelete(self, name, sync):
+        super().xDelete(name, sync)
+        look()
+
+watched = Watched()
+apsw.set_default_vfs("watched")
+EVENTS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.chmod", "os.rmdir"}
+sys.addaudithook(lambda event, _: look() if event in EVENTS else None)
+os.umask(int(sys.argv[4], 8))
+for name in sys.argv[5:]:
+    verb = next(it for it in verbs() if it.name == name)
+    folder = root / name.replace(" ", "-")
+    folder.mkdir(0o700)
+    folder /= "bob"  # the library makes it
+    if verb.opens and not name.startswith("schema"):
+        verb.run(folder)
+        continue
+    verb.prepare(folder)
+    verb.run(folder)
+if "export" in sys.argv:
+    from agent_memory.interchange.codecs import names
+    with opened(root / "export" / "bob" / NAME) as memory:
+        for name in names():
+            memory.export(root / "export" / ("out-" + name), format=name)
+            memory.export(root / "export" / ("out-" + name), format=name, overwrite=True)
+        memory.search("walnut", as_of=memory.info().created_at)
+        memory.backup()
+look()
+print(json.dumps([looks, wrong]))
+"""
+
+
+def watched(root: Path, work: Path, umask: str, *names: str) -> tuple[int, dict[str, str]]:
+    """Run verbs under a umask, and return how often was looked, and what others could read."""
+    printed = finished(_WATCHES, TESTS, root, work, umask, *names, TMPDIR=str(work))
+    looks, wrong = json.loads(printed.splitlines()[-1])
+    return looks, wrong
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir(mode=0o700)
+    return tmp_path / "work"
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_nothing_is_readable_by_others_at_any_call_of_any_verb(
+    root: Path, work: Path, part: int
+) -> None:
+    root.mkdir(mode=0o700)
+    names = NAMES[part::3]
+    looks, wrong = watched(root, work, "000", *names)
+    assert wrong == {}
+    assert looks > 50 * len(names)
+
+
+def test_without_a_log_neither(root: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_JOURNAL", "rollback")
+    root.mkdir(mode=0o700)
+    _, wrong = watched(root, work, "000", "store", "erase with backups", "restore", "export")
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("umask", ["777", "277", "077"])
+def test_a_umask_that_takes_away_our_own_rights_does_no_harm(umask: str) -> None:
+    """An ordinary user could not open the files again."""
+    with tempfile.TemporaryDirectory() as place:
+        words = [_AS_NOBODY, str(TESTS), place, umask]
+        if os.getuid() == 0:
+            os.chown(place, NOBODY, NOBODY)
+        assert finished(*words).splitlines()[-1] == "kept"
+        modes = {
+            str(path.relative_to(place)): stat.S_IMODE(path.lstat().st_mode) ^ _wanted(path)
+            for path in Path(place).rglob("*")
+        }
+        assert "root/bob/memories.db" in modes
+        assert {name: mode for name, mode in modes.items() if mode} == {}
+
+
+def _wanted(path: Path) -> int:
+    return 0o700 if path.is_dir() else 0o600
+
+
+_AS_NOBODY = """
+import os, sys, tempfile
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from agent_memory import AgentMemory
+import survival.verbs
+place = Path(sys.argv[2])
+with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
+    memory.store("loads what is loaded late: it may lie where only root can read")
+    memory.export(memory.path.with_name("warm.yaml"))
+    memory.export(memory.path.with_name("warm.jsonl"))
+if os.getuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+os.umask(int(sys.argv[3], 8))
+for turn in range(2):
+    with AgentMemory("bob", root=place / "root") as memory:
+        memory.store(f"kept {turn}")
+        backup = memory.backup()
+        memory.export(place / f"{turn}.yaml")
+AgentMemory.restore(place / "root" / "bob" / "memories.db", backup)
+with AgentMemory("bob", root=place / "root") as memory:
+    assert memory.count() == 2
+    assert memory.check().ok
+print("kept")
+"""
+
+
+# What was there before ----------------------------------------------------------------------------
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.fixture
+def loose(root: Path) -> Path:
+    """A root that its user made, with an agent's folder that others may enter."""
+    root.mkdir()
+    root.chmod(0o755)
+    with AgentMemory("bob", root=root) as memory:
+        memory.backup()
+    (root / "bob").chmod(0o755)
+    (root / "bob" / "backups").chmod(0o777)
+    return root
+
+
+def test_an_agents_folder_is_tightened_and_the_users_own_is_not(loose: Path) -> None:
+    with AgentMemory("bob", root=loose) as memory:
+        memory.backup(memory.path.with_name("another.db"))
+        assert mode_of(loose / "bob") == 0o700
+        memory.backup()
+        assert mode_of(loose / "bob" / "backups") == 0o700
+    assert mode_of(loose) == 0o755
+
+
+def test_the_folder_of_a_file_that_lies_anywhere_is_its_users(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine").chmod(0o755)
+    AgentMemory.open(tmp_path / "mine" / "m.db").close()
+    assert mode_of(tmp_path / "mine") == 0o755
+    assert mode_of(tmp_path / "mine" / "m.db") == 0o600
+
+
+def test_the_folder_of_a_file_that_is_refused_is_left_as_it_is(root: Path) -> None:
+    (root / "bob").mkdir(parents=True)
+    (root / "bob").chmod(0o755)
+    (root / "bob" / "memories.db").write_text("no memory" * 1000)
+    with pytest.raises(Exception, match="not a database"):
+        AgentMemory("bob", root=root)
+    assert mode_of(root / "bob") == 0o755
