@@ -274,7 +274,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     chance = random.Random(11)
     acknowledged: set[str] = set()
     left = 0
-    for turn in range(9):
+    for turn in range(6):
         with started(_STORES, tmp_path / NAME, f"child-{turn}", 10_000) as child:
             acknowledged.update(line(child) for _ in range(chance.randint(1, 20)))
             time.sleep(chance.random() * 0.004)
@@ -305,14 +305,14 @@ with AgentMemory.open(sys.argv[1], read_only=True) as memory:
 @pytest.mark.usefixtures("rollback")
 def test_four_processes_and_a_reader_share_a_file(tmp_path: Path) -> None:
     AgentMemory.open(tmp_path / NAME).close()
-    children = [started(_STORES, tmp_path / NAME, f"p{number}", 40) for number in range(4)]
+    children = [started(_STORES, tmp_path / NAME, f"p{number}", 25) for number in range(4)]
     children.append(started(_READS, tmp_path / NAME))
     for child in children:
         _, err = child.communicate(timeout=120)
         assert child.returncode == 0, err
     with AgentMemory.open(tmp_path / NAME) as memory:
-        assert memory.count() == 160
-        assert len(memory.history(limit=1000)) == 160
+        assert memory.count() == 100
+        assert len(memory.history(limit=1000)) == 100
         assert memory.check().problems == []
 
 

@@ -69,7 +69,7 @@ def prepared(tmp_path: Path) -> Path:
 
 def stored_meanwhile(path: Path, visitor: list[str], *, again: bool) -> list[str]:
     """Let two processes store while a visitor works; return what was acknowledged."""
-    children = [started(_STORES, path, name, 40) for name in ("one", "two")]
+    children = [started(_STORES, path, name, 25) for name in ("one", "two")]
     acknowledged: list[str] = []
     visit = subprocess.run(visitor, capture_output=True, text=True, timeout=60)
     while again and any(child.poll() is None for child in children):
@@ -100,7 +100,7 @@ def test_python_visits_while_processes_store(tmp_path: Path, work: str) -> None:
     turns = "1" if work == "coming and going" else "25"
     words = [sys.executable, "-c", _VISITS, str(path), turns, WORK[work]]
     acknowledged = stored_meanwhile(path, words, again=work == "coming and going")
-    assert len(acknowledged) == 80
+    assert len(acknowledged) == 50
     assert_whole(path, acknowledged)
     if work == "inserting":
         with AgentMemory.open(path) as memory:
@@ -108,7 +108,7 @@ def test_python_visits_while_processes_store(tmp_path: Path, work: str) -> None:
 
 
 @pytest.mark.skipif(SHELL is None, reason="the sqlite3 shell is not installed")
-@pytest.mark.parametrize("work", [name for name in WORK if name not in ("inserting", "deleting")])
+@pytest.mark.parametrize("work", ["vacuuming", "checkpointing", "coming and going"])
 def test_the_shell_comes_and_goes_while_processes_store(tmp_path: Path, work: str) -> None:
     """An old SQLite, which is the last to leave whenever nobody holds a lock."""
     path = prepared(tmp_path)
@@ -165,7 +165,7 @@ def test_a_copy_of_a_file_in_use_opens_or_says_what_is_wrong(tmp_path: Path) -> 
     opened = 0
     with started(_STORES, path, "other", 100_000) as child:
         line(child)
-        for turn in range(24):
+        for turn in range(16):
             time.sleep(chance.random() * 0.03)
             place = tmp_path / str(turn)
             place.mkdir()
@@ -176,7 +176,7 @@ def test_a_copy_of_a_file_in_use_opens_or_says_what_is_wrong(tmp_path: Path) -> 
                     subprocess.run(["cp", str(with_name), str(place / with_name.name)], check=True)
             opened += _opens(place / NAME)
         child.kill()
-    assert opened >= 12
+    assert opened >= 8
     assert_whole(path, [])
 
 

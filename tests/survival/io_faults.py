@@ -9,15 +9,16 @@ hold what it held before or what it must hold afterwards.
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from .fault_calls import replace_calls
 from .fault_case import Case, Lasting, Trial
@@ -26,10 +27,16 @@ from .fault_vfs import KINDS, Fault, break_disk
 from .runner import run_parts
 from .tally import Tally, total
 
+Thing = TypeVar("Thing")
+
 _NOW: Final = "now"
 """The file that names the case that a process is at."""
+_PIECE: Final = 30
+"""Cases of one verb that are tried one after the other."""
 _PART: Final = 300
-"""Cases in a process."""
+"""Cases in a process: few, so that one that ends in the middle costs few."""
+_FEWEST_PARTS: Final = 2 * (os.cpu_count() or 1)
+"""Processes: each needs a while to import what it uses."""
 _HANGS_AFTER_SECONDS: Final = 900
 
 
@@ -58,7 +65,8 @@ def _memory_disk() -> str | None:
 
 def _round(wanted: int, chance: random.Random, folder: Path, *, is_first: bool) -> Tally:
     more = 0 if is_first else chance.randrange(20, 200)
-    parts = [partial(_survey, index, folder, more) for index in range(len(all_verbs()))]
+    indices = list(range(len(all_verbs())))
+    parts = [partial(_survey, hand, folder, more) for hand in _dealt(indices, _FEWEST_PARTS)]
     whole = total(run_parts(parts, timeout_seconds=_HANGS_AFTER_SECONDS))
     scenes = [pickle.loads(path.read_bytes()) for path in sorted(folder.glob("*/scene"))]
     if whole.harm:
@@ -66,12 +74,13 @@ def _round(wanted: int, chance: random.Random, folder: Path, *, is_first: bool) 
     chosen = _chosen(scenes, wanted, chance)
     _tell_reach(whole, scenes, chosen)
     pieces = [
-        partial(_try, scene, list(cases[start : start + _PART]), folder)
+        (scene, cases[start : start + _PIECE])
         for scene, cases in zip(scenes, chosen, strict=True)
-        for start in range(0, len(cases), _PART)
+        for start in range(0, len(cases), _PIECE)
     ]
-    pieces.sort(key=lambda piece: -len(piece.args[1]))
-    whole.add(total(run_parts(pieces, timeout_seconds=_HANGS_AFTER_SECONDS)))
+    hands = _dealt(pieces, max(_FEWEST_PARTS, len(pieces) * _PIECE // _PART))
+    tries = [partial(_try, hand, folder) for hand in hands]
+    whole.add(total(run_parts(tries, timeout_seconds=_HANGS_AFTER_SECONDS)))
     for left in folder.glob(f"*/{_NOW}"):
         whole.note(f"ended in the middle of {left.read_text()}")
     return whole
@@ -87,7 +96,7 @@ def _tell_reach(tally: Tally, scenes: list[Scene], chosen: list[list[Case]]) -> 
 
 def _chosen(scenes: list[Scene], wanted: int, chance: random.Random) -> list[list[Case]]:
     """Choose cases of each verb: all of the first sort if there are enough, then of the others."""
-    wanted += wanted // 50 + 20  # some faults are not reached
+    wanted += wanted // 50 + 5  # some faults are not reached
     first = [list(cases_of(scene, {Lasting.ONCE}, checkpoints=False)) for scene in scenes]
     others = [
         [
@@ -132,29 +141,34 @@ def cases_of(scene: Scene, lastings: set[Lasting], *, checkpoints: bool) -> Iter
 # In processes of their own --------------------------------------------------------------------
 
 
-def _survey(index: int, folder: Path, more: int) -> Tally:
+def _dealt(things: Sequence[Thing], hands: int) -> list[list[Thing]]:
+    return [list(things[hand::hands]) for hand in range(min(hands, len(things)))]
+
+
+def _survey(indices: list[int], folder: Path, more: int) -> Tally:
     break_here()
-    place = folder / f"{index:02}"
-    place.mkdir()
-    scene = surveyed(all_verbs()[index], place, more=more)
-    (place / "scene").write_bytes(pickle.dumps(scene))
+    for index in indices:
+        place = folder / f"{index:02}"
+        place.mkdir()
+        scene = surveyed(all_verbs()[index], place, more=more)
+        (place / "scene").write_bytes(pickle.dumps(scene))
     return Tally()
 
 
-def _try(scene: Scene, cases: list[Case], folder: Path) -> Tally:
+def _try(pieces: list[tuple[Scene, list[Case]]], folder: Path) -> Tally:
     break_here()
     tally = Tally()
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        now = Path(own) / _NOW
-        for number, case in enumerate(cases):
+        now, place = Path(own) / _NOW, Path(own) / "case"
+        for scene, case in ((scene, case) for scene, cases in pieces for case in cases):
             now.write_text(f"{scene.name}: {case}")
-            place = Path(own) / str(number)
             Trial(scene, case, place, tally).run()
             shutil.rmtree(place)
     return tally
 
 
 def break_here() -> None:
+    """Let the disk fail in this process, when it is told to, from now on and for good."""
     logging.disable()
     break_disk()
     replace_calls()
