@@ -72,6 +72,9 @@ from agent_memory.models.erasure import (
     ErasedCopy,
     ErasureReceipt,
 )
+from agent_memory.models.event import (
+    MemoryEvent,
+)
 from agent_memory.models.life import (
     ExportReport,
     ImportNote,
@@ -160,6 +163,7 @@ from agent_memory.vocabulary import (
     SCRATCHPAD_FILENAME,
     VECTOR_DB_FILENAME,
     DuplicateGrade,
+    EventName,
     HistoryEvent,
     Importance,
     MatchType,
@@ -213,6 +217,7 @@ __all__ = [
     "EmbeddingUsage",
     "ErasedCopy",
     "ErasureReceipt",
+    "EventName",
     "ExportReport",
     "FastEmbedEmbedder",
     "FoundSecrets",
@@ -228,6 +233,7 @@ __all__ = [
     "MemoryCaptureConfig",
     "MemoryCategory",
     "MemoryContextConfig",
+    "MemoryEvent",
     "MemoryInput",
     "MemoryKind",
     "MemoryNotFound",

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -46,6 +47,18 @@ def unwrapped_failure() -> Iterator[None]:
         yield
     except _CallableFailed as failed:
         raise failed.error from failed.error.__cause__
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What was stored: the ids under which the memories can be found, in their order.
+
+    ``new`` has the places of those that are new, from 0, in their order, and whether each is in
+    the scratchpad; the others were there already.
+    """
+
+    ids: list[str]
+    new: list[tuple[int, bool]]
 
 
 class Adding:
@@ -112,6 +125,12 @@ class Adding:
         self._write_fingerprints()
         if self._refused:
             raise refusal(self._refused, self._taken, self._places)
+
+    def added(self, *, in_scratchpad: int) -> Added:
+        """Return what was stored; of what is new, the last so many are in the scratchpad."""
+        first_in = len(self.seqs) - in_scratchpad
+        places = enumerate(self._places.values())
+        return Added(self.ids, [(place, number >= first_in) for number, place in places])
 
     def _question(self, memory: Memory, place: int) -> Question:
         may_be_echo = self._was_recalled and not self._is_its_own(memory, place)

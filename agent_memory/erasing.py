@@ -18,6 +18,7 @@ from agent_memory import agent, erasure, leftovers, operations, schema, vector_i
 from agent_memory.connection import Database
 from agent_memory.erasure import Removed, Said
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
+from agent_memory.event_log import EventLog
 from agent_memory.files import beside
 from agent_memory.models.erasure import ErasedCopy, ErasureReceipt
 from agent_memory.past import sweep_copies
@@ -103,7 +104,7 @@ class Eraser:
         for path in copies.holding():
             copies.done[path] = self._erase_in_copy(path, ids, said, session_id, now)
         removed = _remove(self._database, ids, said, session_id, now)
-        problems = self._problems_of_finishing()
+        problems = self._problems_of_finishing(ids)
         proof = Proof(said)
         proof.look_through_store(self._database)
         self._look_through_copies(proof, copies)
@@ -142,12 +143,14 @@ class Eraser:
         """
         self._database.compact()
 
-    def _problems_of_finishing(self) -> list[str]:
-        try:
-            self.finish()
-        except StorageError as error:
-            return [str(error)]
-        return []
+    def _problems_of_finishing(self, ids: Sequence[str]) -> list[str]:
+        problems = []
+        for step in (self.finish, lambda: EventLog(self._database.path).forget(ids)):
+            try:
+                step()
+            except StorageError as error:
+                problems.append(str(error))
+        return problems
 
     def _refuse_unknown(self, ids: Sequence[str], in_copies: Collection[Collection[str]]) -> None:
         known = erasure.known(self._database, ids).union(*in_copies)

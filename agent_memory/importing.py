@@ -36,7 +36,7 @@ from agent_memory.validation import to_json
 from agent_memory.vocabulary import DEFAULT_VECTOR_WEIGHT, ORIGINAL_CATEGORY
 
 _PAGE: Final = 500
-_OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret"})
+_OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event_log"})
 _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )

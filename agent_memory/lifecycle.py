@@ -12,8 +12,9 @@ from typing import Any, Self
 
 from agent_memory import inputs, paths
 from agent_memory.embedder_choice import settings_of
-from agent_memory.embedders import EmbedderSpec
+from agent_memory.embedders import EmbedderSpec, EmbeddingUsage
 from agent_memory.errors import ConfigurationError
+from agent_memory.events import Events, Listener
 from agent_memory.files import tighten_folder
 from agent_memory.inputs import Clock, Time, validated
 from agent_memory.meaning import Meaning
@@ -41,6 +42,8 @@ class OpenMemory:
         read_only: bool = False,
         synchronous: str = "FULL",
         secret_scanner: SecretScanner | None = None,
+        on_event: Listener | None = None,
+        event_text: bool = False,
     ) -> None:
         tool_config = validated(MemoryToolConfig, config)
         if root is None and "storage_root" in tool_config.model_fields_set:
@@ -57,6 +60,8 @@ class OpenMemory:
             read_only=read_only,
             synchronous=synchronous,
             secret_scanner=secret_scanner,
+            on_event=on_event,
+            event_text=event_text,
         )
         tighten_folder(path.parent)
 
@@ -75,6 +80,8 @@ class OpenMemory:
         read_only: bool = False,
         synchronous: str = "FULL",
         secret_scanner: SecretScanner | None = None,
+        on_event: Listener | None = None,
+        event_text: bool = False,
     ) -> Self:
         """Open a file anywhere; it is made if there is none.
 
@@ -94,6 +101,8 @@ class OpenMemory:
             read_only=read_only,
             synchronous=synchronous,
             secret_scanner=secret_scanner,
+            on_event=on_event,
+            event_text=event_text,
         )
         return memory
 
@@ -111,6 +120,8 @@ class OpenMemory:
         read_only: bool,
         synchronous: str,
         secret_scanner: SecretScanner | None,
+        on_event: Listener | None = None,
+        event_text: bool = False,
     ) -> None:
         self._clock = clock
         self._config = config
@@ -146,7 +157,23 @@ class OpenMemory:
             timeout_seconds=config.embedding_timeout_seconds,
             cache_ttl_seconds=config.cache_ttl_seconds if config.enable_caching else 0,
         )
-        self._mover = Mover(self._store, self._meaning, config)
+        self._events = Events(
+            path,
+            agent_id=self.agent_id,
+            session_id=self.session_id,
+            clock=self._now,
+            setting=lambda: self._store.config().event_log,
+            listener=on_event,
+            with_text=event_text,
+            writable=not read_only,
+        )
+        self._store.when_promoted(self._events.promoted)
+        self._mover = Mover(self._store, self._meaning, config, self._events)
+
+    @property
+    def embedding_usage(self) -> EmbeddingUsage:
+        """What was embedded through this object: requests, texts, tokens, dollars."""
+        return self._meaning.usage
 
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""

@@ -71,6 +71,11 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
     ``secret_scanner`` looks for secrets in what is stored instead of the library's own (the
     protocol ``SecretScanner``).
 
+    ``on_event`` is called with what happens (``MemoryEvent``), in the thread in which it does, once
+    it is done; ``event_text`` puts the text of queries and memories into it. The same is logged by
+    ``agent_memory.events`` at the level INFO, and written into ``events.jsonl`` beside the file
+    where the setting ``event_log`` says so.
+
     ``embedder`` makes the vectors for search by meaning, once ``migrate`` was run: a name
     (``"openai"``, ``"wordllama"``, ``"openai:text-embedding-3-large"``), an object of the protocol
     ``Embedder``, a list of those to try in turn, or ``None`` for keyword search alone. Unless it is
@@ -154,6 +159,19 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
             now=None if now is None else inputs.moment("now", now),
             explain=explain,
         )
+        results = self._found(question, as_of, shared, count_accesses=count_accesses)
+        if self._events.are_heard():
+            self._events.searched(query, results, backend=self._store.backend())
+        return results
+
+    def _found(
+        self,
+        question: Question,
+        as_of: Time | None,
+        shared: Sequence[str],
+        *,
+        count_accesses: bool,
+    ) -> SearchResults:
         if as_of is not None:
             return self._found_as_of(question, as_of, shared)
         if shared:
@@ -269,7 +287,10 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
 
         Raises ``MemoryNotFound``.
         """
-        return self._store.promote(memory_id)
+        promotion = self._store.promote(memory_id)
+        if promotion.promoted:
+            self._events.promoted_by_hand(promotion)
+        return promotion
 
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and tell whether it was in.

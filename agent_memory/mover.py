@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from agent_memory import forking
 from agent_memory.embedders import EmbedderSpec
 from agent_memory.errors import AgentMemoryError, ConfigurationError, StorageReadOnly
+from agent_memory.events import Events
 from agent_memory.files import locked
 from agent_memory.meaning import Meaning
 from agent_memory.migration import Move, Progress, lock_path, plan_of
@@ -25,8 +27,12 @@ _STOPPING_SECONDS: Final = 30.0
 class Mover:
     """Moves one open memory. ``config`` says whether it may do so by itself."""
 
-    def __init__(self, store: Store, meaning: Meaning, config: MemoryToolConfig) -> None:
+    def __init__(
+        self, store: Store, meaning: Meaning, config: MemoryToolConfig, events: Events
+    ) -> None:
         self._store = store
+        self._events = events
+        self._has_suggested = False
         self._meaning = meaning
         self._config = config
         self._thread: threading.Thread | None = None
@@ -47,9 +53,29 @@ class Mover:
         move = Move(self._store, embedder, plan, should_stop=self._is_stopping.is_set)
         if report is not None:
             move.report = report
-        progress = move.run()
+        progress = self._told(move) if self._events.are_heard() else move.run()
         if progress.status == "completed":
             self._meaning.use(embedder)
+        return progress
+
+    def _told(self, move: Move) -> MigrationProgress:
+        """Run a move, and tell how it goes."""
+        report, started = move.report, time.monotonic()
+
+        def tell(progress: MigrationProgress) -> None:
+            self._events.moving(progress)
+            report(progress)
+
+        move.report = tell
+        self._events.move_started(move.plan)
+        try:
+            progress = move.run()
+        except AgentMemoryError as error:
+            self._events.move_failed(error, move.progress)
+            raise
+        if progress.status == "completed":
+            usd = move.embedder.usage.cost_usd
+            self._events.move_completed(progress, seconds=time.monotonic() - started, usd=usd)
         return progress
 
     def roll_back(self) -> bool:
@@ -78,6 +104,7 @@ class Mover:
     def follow(self, stored: int = 1) -> None:
         """After a store or a change: embed it, or move, if that is wanted and time. Never fails."""
         self._meaning.follow(stored)
+        self._suggest()
         with self._starting:
             if not self._is_time():
                 return
@@ -89,6 +116,19 @@ class Mover:
                 self._thread.start()
                 return
         self._move_quietly()
+
+    def _suggest(self) -> None:
+        """Tell once, of an open memory, that there are enough memories to move."""
+        if self._has_suggested or not self._events.are_heard():
+            return
+        with contextlib.suppress(AgentMemoryError):
+            threshold = self._threshold()
+            if not self._store.should_migrate(threshold):
+                return
+            self._has_suggested = True
+            info = self._store.info()
+            plan = MigrationPlan.create(self._store.agent_id, info)
+            self._events.move_suggested(info, plan, threshold=threshold)
 
     def _is_time(self) -> bool:
         if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):

@@ -5,12 +5,28 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from agent_memory import agent, recalls, records, scratchpad
 from agent_memory.accesses import NotesKeeper, SearchNotes, notes_of
 from agent_memory.connection import Database
 from agent_memory.errors import StorageError
 from agent_memory.times import format_time
+
+
+class Entered(NamedTuple):
+    """What came into the scratchpad: the rows that did, and the ids of those that made room."""
+
+    seqs: Sequence[int]
+    evicted: list[str]
+
+
+class Promoted(NamedTuple):
+    """What came into the scratchpad because it was used, and how many are in then."""
+
+    memory_ids: list[str]
+    evicted: list[str]
+    scratchpad_size: int
 
 
 class Noting:
@@ -26,6 +42,8 @@ class Noting:
         self._clock = clock
         self._promotion_threshold = promotion_threshold
         self._notes = NotesKeeper()
+        self.when_promoted: Callable[[Promoted], object] = lambda _: None
+        """Is told what use brought into the scratchpad, once that is in the file."""
 
     def accesses(self) -> dict[int, int]:
         """Return how many accesses of each row are not in the file yet."""
@@ -76,8 +94,10 @@ class Noting:
         """Run a verb in a write transaction, into which the notes go too; give it the time."""
         now = self._clock()
         with self._notes.taken() as notes, self._database.write():
-            self._write(notes, now)
+            promoted = self._write(notes, now)
             yield now
+        if promoted is not None:
+            self.when_promoted(promoted)
 
     def flush(self, *, patiently: bool = False) -> None:
         """Write the notes now.
@@ -100,32 +120,32 @@ class Noting:
         self._notes.cancel_flush()
         self.flush(patiently=True)
 
-    def _write(self, notes: SearchNotes, now: datetime) -> None:
+    def _write(self, notes: SearchNotes, now: datetime) -> Promoted | None:
         agent.count_queries(
             self._database, queries=notes.queries, total_ms=notes.milliseconds, now=now
         )
         recalls.record(self._database, notes.recalls, now)
         if not notes.accesses:
-            return
+            return None
         records.count_accesses(self._database, notes.accesses)
         worthy = scratchpad.worthy(
             self._database, list(notes.accesses), threshold=self._promotion_threshold
         )
-        if worthy:
-            enter_scratchpad(self._database, worthy, "accessed", now)
-            agent.count_promotions(self._database, len(worthy))
+        if not worthy:
+            return None
+        entered = enter_scratchpad(self._database, worthy, "accessed", now)
+        agent.count_promotions(self._database, len(worthy))
+        ids = records.ids_of(self._database, entered.seqs)
+        return Promoted(ids, entered.evicted, scratchpad.size(self._database))
 
 
 def enter_scratchpad(
     database: Database, seqs: Sequence[int], reason: scratchpad.Reason, now: datetime
-) -> list[str]:
-    """Put memories into the scratchpad, the last ones if they are too many for it.
-
-    Returns the ids of those that made room.
-    """
+) -> Entered:
+    """Put memories into the scratchpad, the last ones if they are too many for it."""
     max_size = agent.config(database).scratchpad_max_size
     # What was promoted by hand makes no room for what was just stored.
     room = max_size if reason == "promoted" else max_size - scratchpad.count_promoted(database)
     entering = seqs[-room:] if room > 0 else []
     scratchpad.enter(database, entering, reason, now=now)
-    return scratchpad.evict(database, max_size=max_size, keep=entering)
+    return Entered(entering, scratchpad.evict(database, max_size=max_size, keep=entering))

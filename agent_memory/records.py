@@ -71,6 +71,8 @@ _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740991),
   last_accessed = max(coalesce(last_accessed, ''), ?)
 WHERE seq = ?"""
+_SELECT_IDS: Final = """
+SELECT id FROM memories WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"""
 _UPDATABLE: Final = (
     "content", "category", "tags", "kind", "importance", "user_id", "run_id", "memory_type",
     "timestamp", "task_metadata", "metadata", "archived",
@@ -107,6 +109,11 @@ def seq_of(database: Database, memory_id: str) -> int | None:
         return None
     seq = database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
     return None if seq is None else int(seq)
+
+
+def ids_of(database: Database, seqs: Sequence[int]) -> list[str]:
+    """Return the ids of these rows, in the order of the rows."""
+    return [memory_id for (memory_id,) in database.rows(_SELECT_IDS, (to_json(list(seqs)),))]
 
 
 def get(database: Database, memory_id: str, *, agent_id: str) -> Memory | None:

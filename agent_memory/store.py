@@ -23,6 +23,7 @@ from agent_memory import (
     scratchpad,
     vectors,
 )
+from agent_memory.adding import Added as Added  # noqa: PLC0414 - the facade is given it
 from agent_memory.adding import Adding, holds, unwrapped_failure
 from agent_memory.admission import Admission
 from agent_memory.connection import is_open_here, library_version
@@ -40,12 +41,13 @@ from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePo
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters
-from agent_memory.noting import Noting, enter_scratchpad
+from agent_memory.noting import Noting, Promoted, enter_scratchpad
 from agent_memory.search_store import Question as Question  # noqa: PLC0414 - the facade asks it
 from agent_memory.search_store import SearchStore
 from agent_memory.times import format_time
 from agent_memory.validation import is_memory_id
 from agent_memory.vector_store import VectorStore
+from agent_memory.vocabulary import StorageBackend
 
 if TYPE_CHECKING:
     from agent_memory.erasing import Eraser
@@ -151,7 +153,7 @@ class Store:
         is_list: bool = True,
         on_duplicate: DuplicatePolicy | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> list[str]:
+    ) -> Added:
         """Store memories, all or none, and return the ids under which they can be found.
 
         One that is there already with the same content is kept. An id that was ``made_up`` is
@@ -185,13 +187,13 @@ class Store:
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             adding.finish()
-            enter_scratchpad(self._database, adding.seqs, "stored", now)
+            entered = enter_scratchpad(self._database, adding.seqs, "stored", now)
             if operations.last_number(self._database) > before + 1:
                 who = memories[0].created_by_session
                 operations.record(
                     self._database, "store_many", since=before, session_id=who, now=now
                 )
-        return adding.ids
+        return adding.added(in_scratchpad=len(entered.seqs))
 
     def holds(self, memory: Memory) -> bool:
         """Tell whether a memory is there already; with another content is ``ValidationError``."""
@@ -251,7 +253,7 @@ class Store:
         with self._noting.writing() as now:
             seq = self._seq(memory_id)
             is_new = not scratchpad.contains(self._database, seq)
-            evicted = enter_scratchpad(self._database, [seq], "promoted", now)
+            evicted = enter_scratchpad(self._database, [seq], "promoted", now).evicted
             agent.count_promotions(self._database, int(is_new))
             return Promotion(
                 memory_id=memory_id,
@@ -264,6 +266,14 @@ class Store:
         """Take a memory out of the scratchpad, and tell whether it was in."""
         with self._noting.writing():
             return scratchpad.leave(self._database, self._seq(memory_id))
+
+    def backend(self) -> StorageBackend:
+        """Return how memories are searched: by keyword, or by meaning too."""
+        return StorageBackend.FILE if self.vectors.state().active is None else StorageBackend.VECTOR
+
+    def when_promoted(self, told: Callable[[Promoted], object]) -> None:
+        """Let a function be told, from any thread, what use brings into the scratchpad."""
+        self._noting.when_promoted = told
 
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
         """Write the agent's settings, changed, into the file and return them."""

@@ -13,6 +13,7 @@ from agent_memory.lifecycle import OpenMemory
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.memory import Memory, MemoryChanges, MemoryInput, new_memory_id
 from agent_memory.models.secret import FoundSecrets, SecretPolicy
+from agent_memory.store import Added
 from agent_memory.vocabulary import OnSecret
 
 
@@ -91,16 +92,19 @@ class Storing(OpenMemory):
             inputs.secret_policy(on_secret),
             self._on_secret(),
         )
-        (memory_id,) = self._store.add(
+        spent = self.embedding_usage.cost_usd
+        added = self._store.add(
             [memory],
             made_up=frozenset({memory.id}) if id is None else frozenset(),
             given=[frozenset(fields)],
             is_list=False,
             on_duplicate=inputs.duplicate_policy(on_duplicate),
         )
+        (memory_id,) = added.ids
         if found is not None:
             _tell([found.model_copy(update={"memory_id": memory_id})], on_secret)
         self._mover.follow()
+        self._tell_stored([memory], added, spent)
         return memory_id
 
     def store_many(
@@ -129,17 +133,20 @@ class Storing(OpenMemory):
             return memory
 
         memories, made_up, names = inputs.made_memories(items, made)
-        ids = self._store.add(
+        spent = self.embedding_usage.cost_usd
+        added = self._store.add(
             memories,
             made_up=made_up,
             given=names,
             on_duplicate=inputs.duplicate_policy(on_duplicate),
             progress=progress,
         )
+        ids = added.ids
         if noticed:
             stored = [it.model_copy(update={"memory_id": ids[it.index or 0]}) for it in noticed]
             _tell(stored, said)
         self._mover.follow(len(ids))
+        self._tell_stored(memories, added, spent)
         return ids
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
@@ -200,6 +207,12 @@ class Storing(OpenMemory):
         Raises ``MemoryNotFound``.
         """
         return self._store.delete(memory_id, session_id=self.session_id)
+
+    def _tell_stored(self, memories: Sequence[Memory], added: Added, spent: float) -> None:
+        """Tell those who listen what is new, and what its vectors cost."""
+        if added.new and self._events.are_heard():
+            cost = self.embedding_usage.cost_usd - spent
+            self._events.stored(memories, added, backend=self._store.backend(), cost_usd=cost)
 
     def _on_secret(self) -> OnSecret:
         return OnSecret(self._store.config().on_secret)

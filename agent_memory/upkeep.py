@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from agent_memory import paths
-from agent_memory.embedders import EmbedderSpec, EmbeddingUsage
+from agent_memory.embedders import EmbedderSpec
 from agent_memory.errors import ConfigurationError
 from agent_memory.inputs import validated
 from agent_memory.lifecycle import OpenMemory
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.backup import BackupFile
+from agent_memory.models.event import MemoryEvent
 from agent_memory.models.migration import MigrationPlan, MigrationProgress
 
 
@@ -68,11 +69,6 @@ class Upkeep(OpenMemory):
         """Return what is suggested from ``migration_threshold`` memories on: to migrate."""
         return self._mover.suggestion()
 
-    @property
-    def embedding_usage(self) -> EmbeddingUsage:
-        """What was embedded through this object: requests, texts, tokens, dollars."""
-        return self._meaning.usage
-
     # Upkeep -----------------------------------------------------------------------------------
 
     def info(self) -> AgentInfo:
@@ -92,6 +88,21 @@ class Upkeep(OpenMemory):
                 AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
             )
         )
+
+    def events(self) -> Iterator[MemoryEvent]:
+        """Yield what ``events.jsonl`` tells of this memory, the oldest first.
+
+        It is written where the setting ``event_log`` says so, by every process that uses the
+        memory; of its files the youngest four are kept, of 5 MB each.
+        """
+        return self._events.log.read()
+
+    def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
+        """Yield what happens from now on, waiting for it, as ``events.jsonl`` tells it.
+
+        ``until`` is asked four times a second whether to end.
+        """
+        return (event for event in self._events.log.follow(until=until) if event is not None)
 
     def check(self, *, repair: bool = False) -> CheckReport:
         """Look for damage and drift; with ``repair``, mend what can be mended, losing nothing."""

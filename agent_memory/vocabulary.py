@@ -99,6 +99,19 @@ class HistoryEvent(StrEnum):
     DELETE = "DELETE"
 
 
+class EventName(StrEnum):
+    """What is told of a memory while it is used (B)."""
+
+    STORED = "memory:stored"
+    SEARCHED = "memory:searched"
+    PROMOTED = "memory:promoted"
+    MIGRATION_SUGGESTED = "memory:migration_suggested"
+    MIGRATION_STARTED = "memory:migration_started"
+    MIGRATION_PROGRESS = "memory:migration_progress"
+    MIGRATION_COMPLETED = "memory:migration_completed"
+    MIGRATION_FAILED = "memory:migration_failed"
+
+
 class EmbeddingModelSpec(TypedDict):
     """What A says of an embedding model: numbers a vector, dollars, tokens a text."""
 
@@ -176,6 +189,7 @@ SCRATCHPAD_FILENAME: Final = "scratchpad.yaml"
 VECTOR_DB_FILENAME: Final = "memories.db"
 METADATA_FILENAME: Final = "metadata.json"
 BACKUP_SUFFIX: Final = ".backup"
+EVENTS_FILENAME: Final = "events.jsonl"
 
 MAX_MEMORY_CONTENT_LENGTH: Final = 10_000
 """Characters (code points) in a memory's content."""

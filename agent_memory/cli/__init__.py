@@ -67,6 +67,7 @@ _COMMANDS: Final = {
     "info": "admin",
     "configure": "admin",
     "check": "admin",
+    "events": "watching",
     "backup": "backups",
     "backups": "backups",
     "restore": "backups",

@@ -43,7 +43,9 @@ class AgentConfig(Record):
     a preset's name (``standard``: E's values) or ``None`` for none. ``backups_kept`` is how many
     of the backups are kept that are made before something destructive; 0 makes none. ``sharing``
     says what other agents may do with this one's memories: nothing (``private``), ``read`` or
-    ``write``; while it is ``None``, those of an agent named ``shared`` may be read.
+    ``write``; while it is ``None``, those of an agent named ``shared`` may be read. ``event_log``
+    says whether what happens is written into ``events.jsonl`` beside the file: ``off``, ``brief``,
+    or ``full`` with the text of queries and memories.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,6 +62,7 @@ class AgentConfig(Record):
     retention: Retention | None = None
     backups_kept: int = Field(default=5, ge=0, le=1000)
     sharing: Literal["private", "read", "write"] | None = None
+    event_log: Literal["off", "brief", "full"] = "off"
 
 
 class MigrationInfo(Record):

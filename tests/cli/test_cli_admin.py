@@ -99,6 +99,7 @@ KEYS = {
     "agents": {"agents"},
     "info": {"agent_id", "memory_count", "path", "schema_version", "stats", "config"},
     "check": {"ok", "path", "memory_count", "problems"},
+    "events": {"events"},
     "backup": {"path"},
     "configure": {"scratchpad_max_size", "categories", "similarity_threshold"},
     "forget": {"deleted"},

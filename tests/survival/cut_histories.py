@@ -20,6 +20,7 @@ import apsw
 from agent_memory import AgentMemory, AgentMemoryError, accesses
 from agent_memory.connection import Database, database, opening
 from agent_memory.files import SIDE_FILES
+from agent_memory.vocabulary import EVENTS_FILENAME
 
 from .cut_disks import Disk, Event, Mark, Names, Sync, SyncFolder, Tree, Truncate, Write
 from .cut_scenarios import Scenario
@@ -121,9 +122,12 @@ class History:
 
 
 def is_kept(place: Path) -> bool:
-    """Tell whether a file has a final name, so that it must be whole. ``-wal`` is none."""
+    """Tell whether a file has a final name, so that it must be whole. ``-wal`` is none.
+
+    Nor is the event log, which a power cut may shorten: nothing is read back from it.
+    """
     hidden = any(part.startswith(".") for part in place.parts)
-    return not hidden and not place.name.endswith(_SIDE_FILES)
+    return not (hidden or place.name.endswith(_SIDE_FILES) or place.name == EVENTS_FILENAME)
 
 
 def kept_files(tree: Tree, store: Path) -> Digests:

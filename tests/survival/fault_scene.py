@@ -19,6 +19,7 @@ from typing import Any, Final
 import apsw
 
 from agent_memory import AgentMemory
+from agent_memory.vocabulary import EVENTS_FILENAME
 
 from .fault_vfs import DISK
 from .truth import State, disagreements, state_of
@@ -239,7 +240,8 @@ def probe(memory: AgentMemory, known: Known) -> str | None:
 
 def files_of(folder: Path) -> dict[str, Path]:
     """Return the files beside the memory, by their names without times and random parts."""
-    own = {NAME, f"{NAME}-wal", f"{NAME}-shm"}
+    # The event log is a diary: of what cannot be written there no verb fails.
+    own = {NAME, f"{NAME}-wal", f"{NAME}-shm", EVENTS_FILENAME}
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

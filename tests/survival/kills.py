@@ -188,7 +188,10 @@ class _File:
             if not select.select([told], [], [], _PATIENCE_SECONDS)[0]:
                 return False
             before = len(report.ended)
-            report.take(os.read(told, 1 << 16))
+            data = os.read(told, 1 << 16)
+            if not data:
+                report.failed = "it ended by itself"
+            report.take(data)
             now = time.monotonic()
             if len(report.ended) == before + 1:
                 verb = plan[before]["verb"]
@@ -218,7 +221,8 @@ class _File:
     @contextlib.contextmanager
     def _executed(self, plan: Sequence[Step]) -> Iterator[tuple[int, int]]:
         words = [sys.executable, "-m", f"{__package__}.kill_child", str(self.folder)]
-        root = Path(__file__).parents[2]
+        # The tests know this package as another than a command does.
+        root = Path(__file__).parents[str(__package__).count(".") + 1]
         child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root)
         assert child.stdin is not None
         assert child.stdout is not None

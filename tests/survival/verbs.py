@@ -102,6 +102,7 @@ class Verb:
 def keyword_only(folder: Path) -> None:
     """Make a store as it grows in use: changed, deleted, archived, promoted, rejected, found."""
     with opened(folder / NAME) as memory:
+        memory.configure(event_log="full")  # that it cannot be written must fail nothing
         memory.store_many(sentences(12))
         memory.update("fact-1", content="The lantern was moved to the pier", tags=["pier"])
         memory.delete("fact-2")

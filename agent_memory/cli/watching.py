@@ -1,0 +1,81 @@
+"""The command that shows what happens in a memory: events."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import chain
+from typing import Final
+
+import click
+
+from agent_memory import EventName, MemoryEvent
+from agent_memory.cli.options import Moment, Session, json_option
+from agent_memory.cli.render import emit, safe
+
+_OFF: Final = (
+    "nothing is written: `agent-memory configure event_log brief` changes that (`full`: with texts)"
+)
+
+
+@click.command()
+@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=0), default=20, help="How many of those before (20)."
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="EVENT",
+    type=click.Choice([it.value for it in EventName]),
+    help="These alone, such as memory:stored.",
+)
+@click.option("--since", type=Moment(), help="Not those before: a time, or 12h, 7d, 2w.")
+@json_option
+@click.pass_obj
+def events(
+    session: Session, /, follow: bool, limit: int, names: tuple[str, ...], since: datetime | None
+) -> None:
+    """Show what happened in a memory, in any process, and with --follow what happens.
+
+    It is told where the setting event_log is brief or full, in events.jsonl beside the file.
+
+    \b
+    Examples:
+      agent-memory --agent bob configure event_log brief
+      agent-memory --agent bob events --name memory:stored --since 1d
+      agent-memory --agent bob events --follow --json
+    """
+    with session.open() as memory:
+        if memory.configure().event_log == "off" and not session.json:
+            click.echo(f"note: {_OFF}", err=True)
+        coming = memory.follow_events() if follow else iter(())
+        before = deque(_wanted(memory.events(), names, since), maxlen=limit)
+        if session.json and not follow:
+            emit({"events": list(before)}, text="", as_json=True)
+            return
+        for event in chain(before, _wanted(coming, names, since)):
+            _show(event, as_json=session.json)
+
+
+def _wanted(
+    told: Iterable[MemoryEvent], names: tuple[str, ...], since: datetime | None
+) -> Iterator[MemoryEvent]:
+    for event in told:
+        if (not names or event.name in names) and (since is None or event.timestamp >= since):
+            yield event
+
+
+def _show(event: MemoryEvent, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"event": event.name, **event.payload()}))
+        return
+    data = ", ".join(f"{name} {_short(value)}" for name, value in event.data.items())
+    click.echo(safe(f"{event.timestamp:%Y-%m-%d %H:%M:%S}  {event.name:<27} {data}"))
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,33 @@
+"""What happens in a memory, as it is told to those who listen."""
+
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from agent_memory.models.record import Record
+from agent_memory.times import UtcDatetime
+
+
+class MemoryEvent(Record):
+    """Something that happened in one agent's memory (B, D).
+
+    ``name`` is one of ``EventName``, ``data`` has the fields of that event. The text of queries and
+    memories is in it only where it was asked for.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    agent_id: str
+    timestamp: UtcDatetime
+    session_id: str | None = None
+    data: dict[str, Any] = Field(default_factory=dict)
+
+    def payload(self) -> dict[str, Any]:
+        """Return B's payload: the fields of the event with whose it is and when, as JSON data."""
+        return {
+            "agent_id": self.agent_id,
+            "timestamp": self.model_dump(mode="json", include={"timestamp"})["timestamp"],
+            "session_id": self.session_id,
+            **self.data,
+        }
