@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import MemorySearchResult
 from agent_memory.neutral import as_data
+
+CountTokens = Callable[[str], int]
+"""Counts the tokens of a text as a model does."""
 
 _RECENT: Final = "Recent Memories"
 _RECALLED: Final = "Recalled Memories"
@@ -50,13 +53,15 @@ def render_memories(
     *,
     config: MemoryContextConfig | None = None,
     agent_id: str | None = None,
+    count_tokens: CountTokens | None = None,
 ) -> str:
     """Render memories, or the hits of a search, for a model, as ``AgentMemory.context`` does.
 
     They come most important first; of those that do not fit into ``token_budget`` (else that of
-    ``config``) the next are tried. A memory of an agent other than ``agent_id`` has its agent's
-    name before its id. Without memories, the text is empty. It is for the model to read: programs
-    take the memories themselves, of which nothing is changed.
+    ``config``) the next are tried. Tokens are counted by ``count_tokens``, else estimated. A memory
+    of an agent other than ``agent_id`` has its agent's name before its id. Without memories, the
+    text is empty. It is for the model to read: programs take the memories themselves, of which
+    nothing is changed.
 
     >>> from agent_memory import Memory
     >>> memory = Memory(id="mem-1", agent_id="bob", content="Prefer tea", category="note",
@@ -67,18 +72,25 @@ def render_memories(
     found = (it.memory if isinstance(it, MemorySearchResult) else it for it in memories)
     chosen = config or MemoryContextConfig.defaults()
     budget = chosen.token_budget if token_budget is None else token_budget
-    return _rendered(found, chosen, budget, title=_RECALLED, agent_id=agent_id)[0]
+    count = count_tokens or estimate_tokens
+    return _rendered(found, chosen, budget, title=_RECALLED, agent_id=agent_id, count=count)[0]
 
 
 def render_context(
-    memories: Iterable[Memory], config: MemoryContextConfig, budget: int, *, agent_id: str
+    memories: Iterable[Memory],
+    config: MemoryContextConfig,
+    budget: int,
+    *,
+    agent_id: str,
+    count_tokens: CountTokens | None = None,
 ) -> tuple[str, list[Memory]]:
-    """Return B's list of recent memories, of at most ``budget`` estimated tokens in all.
+    """Return B's list of recent memories, of at most ``budget`` tokens in all.
 
     With the text come the memories that it shows. ``memories`` come most important first. One that
     does not fit is passed over for the next; with none that fit, or none at all, the text is empty.
     """
-    return _rendered(memories, config, budget, title=_RECENT, agent_id=agent_id)
+    count = count_tokens or estimate_tokens
+    return _rendered(memories, config, budget, title=_RECENT, agent_id=agent_id, count=count)
 
 
 def is_frame(line: str) -> bool:
@@ -93,30 +105,35 @@ def _rendered(
     *,
     title: str,
     agent_id: str | None,
+    count: CountTokens,
 ) -> tuple[str, list[Memory]]:
     chosen: list[str] = []
     shown: list[Memory] = []
     # The heading's own numbers grow by some digits while entries are added.
-    used = estimate_tokens(_framed([], title, entries=9_999, tokens=budget))
+    used = count(_framed([], title, entries=9_999, tokens=budget))
     for memory in memories:
         if memory.category in config.exclude_categories:
             continue
         line = _line(memory, config, agent_id)
-        cost = estimate_tokens(line + "\n")
+        cost = count(line + "\n")
         if used + cost <= budget and len(chosen) < config.max_scratchpad_entries:
             chosen.append(line)
             shown.append(memory)
             used += cost
-    if not chosen:
-        return "", []
-    return _counted(chosen, title), shown
+    while chosen:
+        text = _counted(chosen, title, count)
+        if count(text) <= budget:
+            return text, shown
+        # Of a tokenizer whose count of the whole is more than that of the lines.
+        del chosen[-1], shown[-1]
+    return "", []
 
 
-def _counted(lines: list[str], title: str) -> str:
+def _counted(lines: list[str], title: str, count: CountTokens) -> str:
     """Return the whole text; the number of its tokens, which is in it, may add one to them."""
     text = ""
     for _ in range(3):
-        text = _framed(lines, title, entries=len(lines), tokens=estimate_tokens(text))
+        text = _framed(lines, title, entries=len(lines), tokens=count(text))
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -320,19 +320,23 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         token_budget: int | None = None,
         *,
         config: MemoryContextConfig | Mapping[str, Any] | None = None,
+        count_tokens: Callable[[str], int] | None = None,
     ) -> str:
         """Return the scratchpad as Markdown for a model's context, at most ``token_budget`` tokens.
 
         The memories are ranked as B says, by last access and then by access count. They stand
         between marks that no memory can have in it, each on a line of its own with its source, and
-        are called recalled data, not instructions: see ``render_memories``. Tokens are estimated as
-        a quarter of the UTF-8 bytes. The text is empty when the scratchpad is, or nothing fits.
+        are called recalled data, not instructions: see ``render_memories``. ``count_tokens`` counts
+        the tokens of a text; without it they are estimated as a quarter of the UTF-8 bytes. The
+        text is empty when the scratchpad is, or nothing fits.
         """
         chosen = self._context_config if config is None else validated(MemoryContextConfig, config)
         budget = chosen.token_budget if token_budget is None else token_budget
         inputs.whole_number("token_budget", budget, lowest=0)
         memories = self._store.scratchpad()
-        text, shown = render_context(memories, chosen, budget, agent_id=self.agent_id)
+        text, shown = render_context(
+            memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
+        )
         self._store.finder.note_recalls([memory.id for memory in shown])
         return text
 

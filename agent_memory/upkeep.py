@@ -16,6 +16,7 @@ from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.backup import BackupFile
 from agent_memory.models.event import MemoryEvent
 from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.vocabulary import StorageBackend
 
 
 class Upkeep(OpenMemory):
@@ -70,6 +71,11 @@ class Upkeep(OpenMemory):
         return self._mover.suggestion()
 
     # Upkeep -----------------------------------------------------------------------------------
+
+    @property
+    def backend(self) -> StorageBackend:
+        """How memories are searched: by keyword, or by meaning too."""
+        return self._store.backend()
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata (A) with live figures, and its file's."""

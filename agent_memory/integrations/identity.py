@@ -1,0 +1,73 @@
+"""Whose memory a host means, and one open memory that all its parts share.
+
+Memory is opt-in: an agent without a name has none, and nothing is opened or made before it is
+needed. The name is taken from the first of these that has one:
+
+1. what the host's configuration of the module or tool says (``agent_id``),
+2. the capability ``agent_identity`` of the session,
+3. the agent's name in the session's metadata (``agent_name``),
+4. the environment, ``AGENT_MEMORY_AGENT``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Final
+
+from agent_memory import AgentMemory, MissingAgentIdentity
+
+AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
+CAPABILITY: Final = "agent_identity"
+
+
+def resolve_agent_id(
+    configured: str | None = None, capability: object = None, agent_name: str | None = None
+) -> str:
+    """Return the agent that is meant, as the module says.
+
+    Raises ``MissingAgentIdentity`` where nobody names one. Whether the name will do is seen when
+    its memory is opened.
+    """
+    for name in (configured, capability, agent_name, os.environ.get(AGENT_VARIABLE)):
+        if name:
+            return str(name)
+    raise MissingAgentIdentity(
+        "whose memory? No agent is named. Set agent_id in the configuration, give the session the"
+        f" capability {CAPABILITY}, or set {AGENT_VARIABLE}"
+    )
+
+
+class LazyMemory:
+    """An agent's memory that is opened when it is first asked for, once for all threads.
+
+    ``agent_id`` may be ``None``: then ``resolve_agent_id`` is asked when the memory is opened.
+    ``options`` are those of ``AgentMemory`` (``root``, ``session_id``, ``on_event``, …). A memory
+    that could not be opened is tried again at the next call.
+    """
+
+    def __init__(self, agent_id: str | None = None, **options: Any) -> None:  # noqa: ANN401
+        self.agent_id = agent_id
+        self._options = options
+        self._memory: AgentMemory | None = None
+        self._opening = threading.Lock()
+
+    def __call__(self) -> AgentMemory:
+        """Return the open memory. Raises what ``AgentMemory`` and ``resolve_agent_id`` raise."""
+        with self._opening:
+            if self._memory is None:
+                agent_id = resolve_agent_id(self.agent_id)
+                self._memory = AgentMemory(agent_id, **self._options)
+            return self._memory
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it was opened."""
+        return self._memory is not None
+
+    def close(self) -> None:
+        """Close it, if it was opened. It may be asked for again."""
+        with self._opening:
+            memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.close()

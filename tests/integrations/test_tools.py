@@ -1,0 +1,439 @@
+"""The tools that a model calls: schemas that every API takes, results, and never an exception."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Clock
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_memory import AgentMemory
+from agent_memory.integrations.identity import LazyMemory
+from agent_memory.integrations.tools import DATA_NOTICE, TOOLS, MemoryTools
+
+NAMES = [tool.name for tool in TOOLS]
+
+
+@pytest.fixture
+def tools(memory: AgentMemory) -> MemoryTools:
+    return MemoryTools(memory)
+
+
+def data(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any]:
+    result = tools.call(name, arguments).to_dict()
+    json.dumps(result, allow_nan=False)  # whatever it is, it can be sent
+    assert result["success"] is True, result
+    found = result["data"]
+    assert isinstance(found, dict)
+    return found
+
+
+def error(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any]:
+    result = tools.call(name, arguments).to_dict()
+    assert result.keys() == {"success", "error"}, result
+    assert result["success"] is False
+    found = result["error"]
+    assert found.keys() == {"code", "message"}
+    return dict(found)
+
+
+# What they are ------------------------------------------------------------------------------------
+
+
+def test_the_documented_tools_are_there_and_three_more() -> None:
+    assert set(NAMES) == {
+        *("memory_store", "memory_search", "memory_promote", "memory_list_recent"),
+        *("memory_get", "memory_update", "memory_forget"),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schemas_are_plain_and_say_what_each_field_is_for(name: str) -> None:
+    (tool,) = [it for it in MemoryTools.definitions() if it["name"] == name]
+    text = json.dumps(tool["input_schema"])
+    assert all(word not in text for word in ("$ref", "$defs", "anyOf", '"null"', '"title"'))
+    assert tool["input_schema"]["type"] == "object"
+    assert tool["input_schema"]["additionalProperties"] is False
+    for field in tool["input_schema"]["properties"].values():
+        assert field["type"] in ("string", "integer", "array", "object")
+        assert field["description"]
+
+
+def test_each_api_gets_its_own_shape() -> None:
+    plain, openai = MemoryTools.definitions(), MemoryTools.definitions("openai")
+    assert MemoryTools.definitions("anthropic") == plain
+    assert [it["function"]["name"] for it in openai] == NAMES
+    assert {it["type"] for it in openai} == {"function"}
+    assert [it["function"]["parameters"] for it in openai] == [it["input_schema"] for it in plain]
+
+
+def test_the_documented_arguments_are_there() -> None:
+    fields = {it["name"]: set(it["input_schema"]["properties"]) for it in MemoryTools.definitions()}
+    assert fields["memory_store"] == {"content", "category", "tags", "metadata"}
+    assert fields["memory_search"] == {"query", "limit", "since", "filters"}
+    assert fields["memory_promote"] == {"memory_id"}
+    assert fields["memory_list_recent"] == {"limit"}
+
+
+# What they give back ------------------------------------------------------------------------------
+
+
+def test_store_answers_with_the_documented_fields(memory: AgentMemory, tools: MemoryTools) -> None:
+    done = data(tools, "memory_store", content="Prefer tea", category="preference", tags=["drinks"])
+    stored = memory.get(done["memory_id"])
+    assert stored is not None
+    assert (stored.content, stored.category, stored.tags) == (
+        "Prefer tea",
+        "preference",
+        ["drinks"],
+    )
+    assert done == {
+        "memory_id": stored.id,
+        "stored_at": "2026-01-30T16:00:00.000000Z",
+        "in_scratchpad": True,
+        "backend": "file",
+        "embedding_cost": 0.0,
+    }
+
+
+def test_only_a_content_is_needed(memory: AgentMemory, tools: MemoryTools) -> None:
+    done = data(tools, "memory_store", content="Prefer tea")
+    stored = memory.get(done["memory_id"])
+    assert stored is not None
+    assert (stored.category, stored.tags, stored.metadata) == ("note", [], {})
+
+
+def test_what_is_known_is_not_stored_twice(memory: AgentMemory, tools: MemoryTools) -> None:
+    first = data(tools, "memory_store", content="Prefer tea in the morning")
+    again = data(tools, "memory_store", content="prefer tea, in the morning.")
+    assert again["memory_id"] == first["memory_id"]
+    assert "known already" in again["note"]
+    assert memory.count() == 1
+
+
+def test_similar_memories_are_shown_so_that_one_can_be_updated(tools: MemoryTools) -> None:
+    first = data(tools, "memory_store", content="Use PostgreSQL 15 for all new projects")
+    second = data(tools, "memory_store", content="Use PostgreSQL 17 for all new projects")
+    assert second["memory_id"] != first["memory_id"]
+    assert [it["id"] for it in second["similar"]] == [first["memory_id"]]
+    assert "update" in second["note"]
+
+
+def test_the_setting_of_the_file_decides_about_duplicates(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    memory.configure(on_duplicate="refuse")
+    first = data(tools, "memory_store", content="Prefer tea")["memory_id"]
+    assert first in error(tools, "memory_store", content="prefer tea.")["message"]
+    memory.configure(on_duplicate="keep")
+    assert data(tools, "memory_store", content="prefer tea.")["memory_id"] != first
+
+
+def test_search_answers_with_the_documented_fields(memory: AgentMemory, tools: MemoryTools) -> None:
+    memory_id = memory.store("Prefer PostgreSQL for new projects", tags=["db"])
+    found = data(tools, "memory_search", query="which PostgreSQL?")
+    (hit,) = found["results"]
+    assert hit == {
+        "id": memory_id,
+        "content": "Prefer PostgreSQL for new projects",
+        "category": "note",
+        "tags": ["db"],
+        "timestamp": "2026-01-30T16:00:00.000000Z",
+        "relevance_score": hit["relevance_score"],
+        "match_type": hit["match_type"],
+        "access_count": 0,
+    }
+    assert found["total_found"] == 1
+    assert found["query_time_ms"] == found["search_latency_ms"] > 0
+    assert found["notice"] == DATA_NOTICE
+
+
+def test_finding_nothing_is_an_answer_with_a_reason(tools: MemoryTools) -> None:
+    found = data(tools, "memory_search", query="zebra")
+    assert (found["results"], found["total_found"]) == ([], 0)
+    assert found["reason"]
+
+
+def test_search_is_narrowed_by_time_category_tags_and_accesses(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    old = memory.store("violet one", timestamp="2026-01-01", category="decision", tags=["a"])
+    new = memory.store("violet two", timestamp="2026-01-29", tags=["b", "c"])
+
+    def ids(**asked: Any) -> set[str]:
+        found = data(tools, "memory_search", query="violet", **asked)["results"]
+        return {it["id"] for it in found}
+
+    assert ids() == {old, new}
+    assert ids(since="2026-01-15") == {new}
+    assert ids(since="2026-01-15T00:00:00+01:00") == {new}
+    assert ids(filters={"category": "decision"}) == {old}
+    assert ids(filters={"tags": "c"}) == {new}
+    assert ids(filters={"date_range": {"end": "2026-01-02"}}) == {old}
+    assert ids(since="2026-01-15", filters={"date_range": {"start": "2025-01-01"}}) == {new}
+    assert ids(since="2025-01-15", filters={"date_range": {"start": "2026-01-20"}}) == {new}
+    assert ids(filters={"min_access_count": 100}) == set()
+    assert ids(limit=1) < {old, new}
+
+
+def test_how_long_ago_is_a_time_too(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("violet old", timestamp="2020-01-01")
+        new = memory.store("violet new")
+        found = data(MemoryTools(memory), "memory_search", query="violet", since="7d")
+        assert [it["id"] for it in found["results"]] == [new]
+
+
+def test_weak_hits_are_marked(memory: AgentMemory, tools: MemoryTools) -> None:
+    memory.store("The violet lantern stands by the harbour and shines at night")
+    memory.store("A violet is a flower")
+    hits = data(tools, "memory_search", query="violet lantern harbour night")["results"]
+    assert "is_weak" not in hits[0]
+    assert [it.get("is_weak") for it in hits[1:]] == [True] * (len(hits) - 1)
+
+
+def test_long_contents_are_shortened_in_lists_and_whole_in_get(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    content = "violet " + "word " * 1900
+    memory_id = memory.store(content)
+    for listed in (
+        data(tools, "memory_search", query="violet")["results"],
+        data(tools, "memory_list_recent")["memories"],
+    ):
+        assert len(listed[0]["content"]) == 2001
+        assert "memory_get" in listed[0]["note"]
+    whole = data(tools, "memory_get", memory_id=memory_id)["memory"]
+    assert whole["content"] == content
+
+
+def test_list_recent_answers_with_the_documented_fields(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    assert data(tools, "memory_list_recent") == {
+        "memories": [],
+        "scratchpad_size": 0,
+        "backend": "file",
+    }
+    ids = [memory.store(f"fact {n}", timestamp=f"2026-01-{n:02}") for n in range(1, 13)]
+    listed = data(tools, "memory_list_recent")
+    assert [it["id"] for it in listed["memories"]] == ids[:1:-1]
+    assert listed["scratchpad_size"] == 12
+    assert listed["memories"][0].keys() == {
+        *("id", "content", "category", "tags", "timestamp", "access_count", "last_accessed")
+    }
+    assert len(data(tools, "memory_list_recent", limit=3)["memories"]) == 3
+
+
+def test_update_changes_only_what_is_given(memory: AgentMemory, tools: MemoryTools) -> None:
+    memory_id = memory.store("Prefer tea", tags=["drinks"], metadata={"by": "bob"})
+    done = data(tools, "memory_update", memory_id=memory_id, content="Prefer milk", tags=None)
+    assert done["changed"] is True
+    assert done["memory"]["content"] == "Prefer milk"
+    assert (done["memory"]["tags"], done["memory"]["metadata"]) == (["drinks"], {"by": "bob"})
+    same = data(tools, "memory_update", memory_id=memory_id, content="Prefer milk")
+    assert same["changed"] is False
+    assert "name a field" in error(tools, "memory_update", memory_id=memory_id)["message"]
+
+
+def test_promote_and_forget(memory: AgentMemory, tools: MemoryTools) -> None:
+    memory_id = memory.store("Prefer tea")
+    memory.demote(memory_id)
+    done = data(tools, "memory_promote", memory_id=memory_id)
+    assert done == {
+        "memory_id": memory_id,
+        "promoted": True,
+        "evicted": None,
+        "scratchpad_size": 1,
+    }
+    assert data(tools, "memory_forget", memory_id=memory_id) == {
+        "memory_id": memory_id,
+        "forgotten": True,
+    }
+    assert memory.get(memory_id) is None
+    memory.undo()
+    assert memory.get(memory_id) is not None
+
+
+# What goes wrong ----------------------------------------------------------------------------------
+
+
+def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) -> None:
+    for name in ("memory_get", "memory_promote", "memory_forget"):
+        found = error(tools, name, memory_id="mem-unknown")
+        assert found["code"] == "MEMORY_NOT_FOUND"
+        assert "mem-unknown" in found["message"]
+        assert "memory_search" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("memory_store", {}, "content: Field required"),
+        ("memory_store", {"content": ""}, "content"),
+        ("memory_store", {"content": "x" * 10_001}, "exceeds 10000"),
+        ("memory_store", {"content": "x", "category": "mood"}, "'mood' is not a category"),
+        ("memory_store", {"content": "x", "tags": ["t"] * 3, "colour": 1}, "colour"),
+        ("memory_store", {"content": 5}, "content"),
+        ("memory_search", {"query": "x", "limit": 0}, "limit"),
+        ("memory_search", {"query": "x", "limit": "many"}, "limit"),
+        ("memory_search", {"query": "x", "since": "soon"}, "since"),
+        ("memory_search", {"query": "x", "filters": {"color": "red"}}, "color"),
+        ("memory_list_recent", {"limit": 101}, "limit"),
+        ("memory_update", {"memory_id": ""}, "memory_id"),
+        ("memory_sing", {}, "there are memory_store"),
+    ],
+    ids=range(13),
+)
+def test_wrong_arguments_are_told(
+    memory: AgentMemory, tools: MemoryTools, name: str, arguments: dict[str, Any], said: str
+) -> None:
+    found = error(tools, name, **arguments)
+    assert found["code"] in ("VALIDATION_ERROR", "UNKNOWN_TOOL")
+    assert said in found["message"]
+    assert memory.count() == 0
+
+
+def test_a_secret_in_a_refused_call_is_not_quoted(tools: MemoryTools) -> None:
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    found = error(tools, "memory_store", content=[key], tags={key: key})
+    assert key not in found["message"]
+
+
+def test_arguments_may_be_the_text_of_json(tools: MemoryTools) -> None:
+    result = tools.call("memory_store", '{"content": "Prefer tea"}')
+    assert result.success
+    assert tools.call("memory_list_recent", "").success
+    for wrong in ("nonsense", "[1]", '"text"', "[" * 100_000):
+        failed = tools.call("memory_store", wrong)
+        assert failed.error is not None
+        assert failed.error["code"] == "VALIDATION_ERROR"
+
+
+def test_a_memory_that_cannot_be_opened_is_a_result(root: Path) -> None:
+    unnamed = MemoryTools(LazyMemory(root=root))
+    found = error(unnamed, "memory_search", query="x")
+    assert found["code"] == "INVALID_SESSION"
+    assert "agent_identity" in found["message"]
+    (root / "bob").mkdir(parents=True)
+    (root / "bob" / "memories.db").write_bytes(b"not a database, and long enough to be seen" * 9)
+    lazy = LazyMemory("bob", root=root)
+    assert "memories.db" in error(MemoryTools(lazy), "memory_search", query="x")["message"]
+    (root / "bob" / "memories.db").unlink()
+    assert data(MemoryTools(lazy), "memory_store", content="Prefer tea")["memory_id"]
+    lazy.close()
+
+
+def test_a_fault_of_ours_is_a_result_too(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> AgentMemory:
+        raise RuntimeError("secret details")
+
+    found = error(MemoryTools(broken), "memory_list_recent")
+    assert found == {"code": "INTERNAL_ERROR", "message": "memory_list_recent failed: RuntimeError"}
+    assert "memory_list_recent failed" in caplog.text
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)  # fmt: skip
+FIELDS = st.sampled_from(
+    "content category tags metadata query limit since filters memory_id start end".split()
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(name=st.sampled_from(NAMES), arguments=st.dictionaries(FIELDS, ANYTHING, max_size=4))
+def test_whatever_a_model_sends_is_answered(
+    tools: MemoryTools, name: str, arguments: dict[str, Any]
+) -> None:
+    result = tools.call(name, arguments)
+    json.dumps(result.to_dict()).encode()
+    assert result.success is (result.error is None)
+    if result.error is not None:
+        assert result.error["code"] != "INTERNAL_ERROR"
+
+
+def test_threads_may_call_at_once(root: Path) -> None:
+    lazy = LazyMemory("bob", root=root)
+    tools = MemoryTools(lazy)
+    failures: list[object] = []
+
+    def work(number: int) -> None:
+        for turn in range(10):
+            result = tools.call("memory_store", {"content": f"thread {number} says {turn}"})
+            found = tools.call("memory_search", {"query": f"thread {number}"})
+            failures.extend(it.error for it in (result, found) if not it.success)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert lazy().count() == 40
+    lazy.close()
+
+
+async def _called(tools: MemoryTools) -> tuple[bool, str]:
+    result = await tools.acall("memory_store", {"content": "Prefer tea"})
+    return result.success, str((result.data or {}).get("memory_id"))
+
+
+def test_it_can_be_awaited(memory: AgentMemory, tools: MemoryTools) -> None:
+    import asyncio
+
+    success, memory_id = asyncio.run(_called(tools))
+    assert success
+    assert memory.get(memory_id) is not None
+
+
+def test_embedding_cost_is_what_was_paid(root: Path, clock: Clock) -> None:
+    class Priced:
+        model = "priced"
+        dimensions = 4
+        cost_per_1k_tokens = 1.0
+
+        def embed(self, texts: list[str]) -> list[list[float]]:
+            return [[1.0, float(len(text)), 0.5, math.pi] for text in texts]
+
+    embedder: Any = Priced()
+    with AgentMemory("bob", root=root, clock=clock, embedder=embedder) as memory:
+        memory.store("first")
+        memory.migrate(embedder=embedder)
+        done = data(MemoryTools(memory), "memory_store", content="word " * 40)
+        assert done["backend"] == "vector"
+        assert done["embedding_cost"] == pytest.approx(0.05)
+
+
+def test_nothing_is_opened_before_it_is_needed(root: Path) -> None:
+    lazy = LazyMemory("bob", root=root)
+    MemoryTools(lazy).definitions()
+    assert not lazy.is_open
+    assert not os.path.lexists(root)
+    lazy.close()
+
+
+@pytest.mark.parametrize("close", [True, False], ids=["closed", "open"])
+def test_a_lazy_memory_is_opened_once(root: Path, close: bool) -> None:
+    lazy = LazyMemory("bob", root=root, session_id="s-1")
+    first = lazy()
+    assert lazy() is first
+    if close:
+        lazy.close()
+        lazy.close()
+        assert lazy() is not first
+    assert lazy().session_id == "s-1"
+    lazy.close()
