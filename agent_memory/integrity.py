@@ -24,6 +24,9 @@ _TAGS_OF_ROWS: Final = """
 SELECT DISTINCT m.seq, lower(trim(j.value)) FROM memories AS m,
   json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) AS j
 WHERE j.type = 'text' AND trim(j.value) <> ''"""
+_SELECT_READABLE: Final = """
+SELECT type, tbl_name, name FROM sqlite_schema
+WHERE rootpage > 0 AND type IN ('table', 'index') ORDER BY type, name"""
 _COUNT_WRONG_TAGS: Final = f"""
 SELECT count(*) FROM (
   SELECT * FROM (SELECT seq, tag FROM memory_tags EXCEPT {_TAGS_OF_ROWS})
@@ -62,7 +65,7 @@ def find_problems(database: Database, schema: Sequence[Row]) -> list[Problem]:
         Problem(kind="wrong_schema", detail=f"the {kind} {name} is {fault}")
         for kind, name, _, fault in _wrong_objects(database, schema)
     ]
-    for look in (_damage, _wrong_tags, _broken_json, _orphans):
+    for look in (_damage, _unreadable, _wrong_tags, _broken_json, _orphans):
         try:
             problems += look(database)
         except StorageError as error:  # damaged, or a table is missing
@@ -157,6 +160,28 @@ def _wrong_objects(
 def _damage(database: Database) -> list[Problem]:
     reports = [text for (text,) in database.rows("PRAGMA integrity_check(100)")]
     return [Problem(kind="damaged_file", detail=text) for text in reports if text != "ok"]
+
+
+def _unreadable(database: Database) -> list[Problem]:
+    """Return the tables and indexes that cannot be begun to be read.
+
+    ``integrity_check`` passes an empty index whose page was replaced by that of an empty table.
+    """
+    problems = []
+    for kind, table, name in database.rows(_SELECT_READABLE):
+        by = f" INDEXED BY {_quoted(name)}" if kind == "index" else ""
+        try:
+            database.rows(f"SELECT rowid FROM {_quoted(table)}{by} LIMIT 1")
+        except StorageCorrupt as error:
+            detail = f"the {kind} {name} cannot be read: {error}"
+            problems.append(Problem(kind="damaged_file", detail=detail))
+        except StorageError:
+            continue  # an index of some rows alone cannot be asked for all
+    return problems
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _wrong_tags(database: Database) -> list[Problem]:

@@ -15,7 +15,12 @@ from agent_memory import forking
 from agent_memory.connection import cut_off, opened, pages, purging, settled
 from agent_memory.connection import journal as journals
 from agent_memory.connection.extension import load_sqlite_vec
-from agent_memory.connection.faults import note_errno, translated
+from agent_memory.connection.faults import (
+    OF_WRONG_VALUES,
+    note_errno,
+    refuse_damaged,
+    translated,
+)
 from agent_memory.connection.opening import (
     leave_log_on_close,
     open_connection,
@@ -160,6 +165,8 @@ class Database(Statements):
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     self._vetting.put_views_in_place(connection)
+                    if isinstance(error, OF_WRONG_VALUES):
+                        refuse_damaged(connection, self.path, error)
                     raise
                 finally:
                     self._depth = 0

@@ -11,6 +11,7 @@ from typing import Final
 import apsw
 
 from agent_memory.errors import (
+    AgentMemoryError,
     NotAMemoryFile,
     StorageCorrupt,
     StorageError,
@@ -75,6 +76,28 @@ def translated(
         if error.errno == errno.EROFS:
             raise StorageReadOnly(f"{path} cannot be written: {error}") from error
         raise StorageError(f"{path}: {error}") from error
+
+
+OF_WRONG_VALUES: Final = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
+"""What Python raises when a row holds what no sound file can: a number for a text, half a list."""
+
+
+def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException) -> None:
+    """Raise ``StorageCorrupt`` if the file is damaged: then that is the reason of the ``error``.
+
+    A page that took the place of another gives rows that break any code that reads them, at any
+    place. Rather than to test every value, SQLite is asked when something broke.
+    """
+    if isinstance(error, AgentMemoryError):
+        return
+    try:
+        told = connection.execute("PRAGMA quick_check(1)").get
+    except apsw.Error as damage:
+        told = str(damage)
+    if told != "ok":
+        raise StorageCorrupt(
+            f"{path} is damaged: restore a backup; `agent-memory check` says what is wrong ({told})"
+        ) from error
 
 
 def note_errno(error: BaseException, connection: apsw.Connection | None) -> None:

@@ -403,3 +403,75 @@ def test_one_who_may_only_read_writes_no_events(root: Path, clock: Clock) -> Non
         assert len(reader.search("tea")) == 1
     assert [it.name for it in heard] == [EventName.SEARCHED]
     assert len(lines(root)) == 1
+
+
+def test_a_follower_is_told_nothing_twice_when_something_is_erased(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "memories.db")
+    log.append([event(1), event(2)])
+    looks = iter([False, False, True])
+    told = log.follow(until=lambda: next(looks))
+    log.append([event(3)])
+    first = next(told)
+    assert first is not None
+    assert first.data["number"] == 3
+    quoting = event(4).model_copy(update={"data": {"query": "4711"}})
+    log.append([quoting])
+    log.forget([])
+    assert next(told) is not None  # it was told before it went
+    log.append([event(5)])
+    assert numbers(log.read()) == [1, 2, 3, 5]
+    assert [it for it in numbers(told) if it in (1, 2, 3)] == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the limit is POSIX's")
+def test_a_line_that_does_not_fit_spoils_no_other(tmp_path: Path) -> None:
+    code = """
+import resource, signal, sys
+from pathlib import Path
+from agent_memory import MemoryEvent
+from agent_memory.event_log import EventLog
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+log = EventLog(Path(sys.argv[1], "memories.db"))
+head = {"name": "n", "agent_id": "bob", "timestamp": "2026-01-30"}
+made = [MemoryEvent(**head, data={"number": n}) for n in (1, 2)]
+log.append(made[:1])
+size = log.path.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
+log.append(made[1:])
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.append(made[1:])
+print(log.failures, [it.data["number"] for it in log.read()])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split(" ", 1)[0] == "1"
+    assert "[1" in done.stdout
+
+
+def test_nothing_fails_when_the_settings_are_spoilt_meanwhile(root: Path, clock: Clock) -> None:
+    heard: list[MemoryEvent] = []
+    code = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as connection:
+    connection.execute("UPDATE agent SET config = '{\"event_log\": 5}'")
+connection.close()
+"""
+    with AgentMemory("bob", root=root, clock=clock, on_event=heard.append) as memory:
+        memory.store("Prefer tea")
+        subprocess.run([sys.executable, "-c", code, str(memory.path)], check=True)
+        assert len(memory.search("tea")) == 1
+        assert [it.name for it in heard] == [EventName.STORED, EventName.SEARCHED]
+        assert memory.check(repair=True).ok
+
+
+def test_the_cost_of_many_is_shared_out(root: Path, clock: Clock) -> None:
+    heard: list[MemoryEvent] = []
+    embedder = Lengths()
+    with opened(root, clock, heard, embedder=embedder) as memory:
+        memory.store("first")
+        memory.migrate(embedder=embedder)
+        heard.clear()
+        memory.store_many([{"content": "a" * 40}, {"content": "b" * 40}])
+    costs = [it.data["embedding_cost"] for it in heard]
+    assert costs == [pytest.approx(10 / 1000 * 2.0)] * 2
