@@ -23,7 +23,7 @@ _SECRET: Final = re.compile("key|token|secret|password", re.IGNORECASE)
 
 DEFAULT_CAPTURE_PATTERNS: Final = (
     r"\b(remember|important|decided to|learned that)\b",
-    r"\b(discovered|solved by|preference:)\b",
+    r"\b(discovered\b|solved by\b|preference:)",  # A has \b after ":" as well: not before a space
     r"\b(TODO|FIXME|NOTE):\s",
 )
 
@@ -129,7 +129,13 @@ class MemoryContextConfig(Record):
 
 
 class MemoryCaptureConfig(Record):
-    """What a hook captures by itself. Lengths are in characters."""
+    """What a hook captures by itself. Lengths are in characters, a sentence's.
+
+    ``capture_patterns`` are tried without regard to case, on one line at a time and on 1,000
+    characters of it at most. ``max_captures_per_output`` (ours) is how many sentences one text may
+    give, the surest of them; ``queue_size`` (ours) how much may wait for the background: what comes
+    while it is full is counted, and not kept.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -141,7 +147,9 @@ class MemoryCaptureConfig(Record):
     min_content_length: int = Field(default=10, ge=1)
     max_content_length: int = Field(default=MAX_MEMORY_CONTENT_LENGTH, ge=100)
     max_captures_per_session: int = Field(default=100, ge=1)
+    max_captures_per_output: int = Field(default=10, ge=1)
     async_capture: bool = True
+    queue_size: int = Field(default=1000, ge=1)
 
     @field_validator("capture_patterns")
     @classmethod

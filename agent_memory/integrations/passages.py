@@ -1,0 +1,368 @@
+"""Where in a text something is said: the sentence around a place, and what stands around it.
+
+Pure, and bounded: whatever the length of the text, a passage is made from 1,500 characters before
+and after the place.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+REACH: Final = 1_500
+"""Characters before and after a place that are looked at."""
+LONGEST_SENTENCE: Final = 1_000
+"""Characters. What goes on for longer without a stop is no sentence."""
+_HEAD: Final = 300
+"""Characters of a line that tell whether it is code."""
+_WRAPPED: Final = 50
+"""Characters from which on a line may have been broken because it was full."""
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\n", "b": " ", "f": " "}
+_ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_DIFF_HUNK: Final = re.compile(r"^(?:@@ -\d|diff --git |\+\+\+ )", re.MULTILINE)
+_GREP: Final = re.compile(r"(?P<path>(?:[\w.@~+-]*/)*[\w.@+-]+\.\w{1,8}):\d+[:-](?:\d+:)?")
+_LOG: Final = re.compile(
+    r"""[\[(]?
+    (?: \d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?
+      | (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+\d{1,2}\s\d\d:\d\d:\d\d
+      | \d\d:\d\d(?::\d\d)?(?:[.,]\d+)? )
+    [\])]?\s+""",
+    re.VERBOSE,
+)
+_LEVEL: Final = re.compile(
+    r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?:?\s+"
+)
+_MODULE: Final = re.compile(r"(?:\[[\w.:/-]{1,40}\]|[\w./-]{1,30}(?:\[\d+\])?:)\s+")
+_SPEAKER: Final = re.compile(r"(?:<@?[\w.-]{1,30}>|@[\w.-]{1,30}:|[a-z][\w.-]{0,20}:)\s+")
+_BLOCK: Final = re.compile(
+    r"(?:[-*+•] +|\d{1,3}[.)] +)(?:\[[ xX]\] +)?|(?:> ?)+|#{2,6} +"
+    r"|[*#=~-]{3,} *|\* [0-9a-f]{7,12} |[0-9a-f]{7,12} (?:\([^)]*\) )?"
+)
+_COMMENT: Final = re.compile(r"(?://+|/\*+|--+|<!--+|;;+|#+|%+|REM\b|\"{3}|'{3})!? *")
+_DONE: Final = re.compile(r"(?:^|\s)\[[xX]\] ")
+_BLOCK_START: Final = re.compile(
+    r"\s*(?:$|[-*+•] |\d{1,3}[.)] |#|>|\||```|~~~|\$ |<|@|\[|\w+:\s|\d{4}-\d\d|//|/\*|--)"
+)
+_COMMENT_IN_LINE: Final = re.compile(r"\s(?://|#\s|/\*|<!--)\s*")
+_CAPS_LABEL: Final = re.compile(r"\s*[A-Z]{3,10}[:(]")
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,300}>")
+_LINK: Final = re.compile(r"!?\[([^\]\[]{1,300})\]\([^()\s]{1,500}\)")
+_EMPHASIS: Final = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=[^\s*])\*(?![\w*])|`")
+_STOP: Final = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]*_]*+\s++|[。！？]++")  # noqa: RUF001 - CJK stops
+_ABBREVIATED: Final = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|al|ca|dr|mr|mrs|ms|st|z\.B|bzw|usw|[A-Za-z]"
+    r"|\d{1,3})\.$",
+    re.IGNORECASE,
+)
+_CODE_LINE: Final = re.compile(
+    r"[{};]\s*$|^\s*(?:def|class|import|from|return|const|let|var|func|fn|pub|if|for|while|elif"
+    r"|else|try|except|package|void|int|char|export|async|await|raise|assert|case)\b[^.!?]*[:;{(=)]"
+    r"|\w\(.*\)\s*[:;{]?\s*$|^\s*\w[\w.\[\]]*\s*[:+-]?=\s?\S|=>|->|::|^\s*[\"']{3}|</\w+>"
+)
+_HELP: Final = re.compile(
+    r"^(?:NAME|SYNOPSIS|DESCRIPTION|OPTIONS|EXIT STATUS)\s*$|^\s*usage:|^Usage: |^\s+-\w, --\w"
+    r"|^\s+--\w[\w-]*\s|positional arguments:",
+    re.MULTILINE,
+)
+_LEGAL: Final = re.compile(
+    r"WITHOUT WARRANTY|\bliab(?:le|ility)\b|\bcopyright holders?\b|\bterms of use\b", re.IGNORECASE
+)
+_SALES: Final = re.compile(r"\bunsubscribe\b|\bcookies\b|\bprivacy policy\b", re.IGNORECASE)
+_LISTED: Final = re.compile(r"^[-dlcbps][rwxsStT-]{9}[.+@]?\s|^\.{0,2}/\S+|^\s*\S+/\S*$")
+_SETTING: Final = re.compile(r"^\s*[\w.-]+:(?:\s|$)", re.MULTILINE)
+_FOREIGN: Final = re.compile(
+    r"(?:^|/)(?:node_modules|site-packages|dist-packages|vendor|third_party|\.venv|venv|target"
+    r"|build|dist|\.cargo|pkg/mod|usr/(?:lib|share|include))/"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One sentence as it was said, without markup, and what stands around it.
+
+    ``at`` is where in the sentence the place is. ``shapes`` are words like ``code``, ``comment``,
+    ``log``, ``help`` and ``done``; ``key`` is the name that a value of JSON has. ``before`` and
+    ``after`` are the characters next to what was found, as they stand in the text, and ``around``
+    is more of it.
+    """
+
+    sentence: str
+    at: int
+    before: str
+    after: str
+    shapes: frozenset[str] = frozenset()
+    key: str = ""
+    around: str = ""
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line of the window: its text without what stands in front, and where that begins."""
+
+    text: str
+    begin: int
+
+    def strip(self, pattern: re.Pattern[str], place: int) -> re.Match[str] | None:
+        """Take away what a pattern finds at the beginning, if it ends before the place."""
+        indent = len(self.text) - len(self.text.lstrip())
+        match = pattern.match(self.text, indent)
+        if match is None or match.end() == indent or self.begin + match.end() > place:
+            return None
+        self.cut(match.end())
+        return match
+
+    def leave_cell(self, place: int) -> None:
+        """Of a row of a table, leave the cell that a place is in."""
+        at = place - self.begin
+        last = self.text.find("|", at)
+        self.text = self.text[: last if last >= 0 else None]
+        self.cut(self.text.rfind("|", 0, at) + 1)
+
+    def cut(self, count: int) -> None:
+        """Take away some characters at the beginning."""
+        self.text, self.begin = self.text[count:], self.begin + count
+
+
+def passage(text: str, start: int, end: int, *, fenced: bool = False) -> Passage:
+    """Return the sentence that holds ``text[start:end]``, and what stands around it."""
+    low, high = max(0, start - REACH), min(len(text), end + REACH)
+    window = text[low:high]
+    begin = window.rfind("\n", 0, start - low) + 1
+    stop = window.find("\n", end - low)
+    stop = len(window) if stop < 0 else stop
+    line = _Line(window[begin:stop], begin)
+    shapes = _surroundings(window, line, fenced=fenced)
+    _strip_prefixes(line, start - low, shapes)
+    joined, offset = _joined(window, line, start - low, shapes)
+    at = start - low - line.begin + offset
+    sentence, at = _sentence(joined, at)
+    sentence, at = _plain(sentence, at, end - start)
+    return Passage(
+        sentence=sentence,
+        at=at,
+        before=text[max(0, start - 2) : start],
+        after=text[end : end + 2],
+        shapes=frozenset(shapes),
+        around=window[max(0, begin - 700) : stop + 400],
+    )
+
+
+def kind_of_text(around: str) -> set[str]:
+    """Return what kind of text a passage is from, where that is known: help, legal, sales."""
+    kinds = (("help", _HELP), ("legal", _LEGAL), ("sales", _SALES))
+    return {name for name, pattern in kinds if pattern.search(around)}
+
+
+def quoted(text: str, start: int, end: int) -> tuple[int, int, str] | None:
+    """Return the span and the key of the text in quotes, as in JSON or CSV, that a place is in."""
+    low = max(text.rfind("\n", max(0, start - REACH), start) + 1, start - REACH, 0)
+    high = min(len(text), end + REACH)
+    for mark in ('"', "'"):
+        opening = _opening(text, mark, low, start)
+        if opening is None:
+            continue
+        closing = opening + 1
+        while (closing := text.find(mark, closing, high)) >= 0 and _is_escaped(text, closing):
+            closing += 1
+        follows = text[closing + 1 : closing + 3].lstrip(" ") if closing >= 0 else ""
+        if follows[:1] in ("", *",;}])\n") and (closing < 0 or closing >= end):
+            key = re.search(r"([\w.@/-]+)[\"']?\s*:\s*$", text[max(0, opening - 60) : opening])
+            return opening + 1, high if closing < 0 else closing, key[1] if key else ""
+    return None
+
+
+def unescaped(text: str) -> str:
+    r"""Return a text with ``\n``, ``\"`` and the like as what they stand for."""
+    if "\\" not in text:
+        return text
+
+    def meant(match: re.Match[str]) -> str:
+        if match[1]:
+            letter = chr(int(match[1], 16))
+            return "\ufffd" if "\ud800" <= letter <= "\udfff" else letter
+        return _ESCAPES.get(match[2], match[2])
+
+    return _ESCAPED.sub(meant, text)
+
+
+def is_foreign(path: str) -> bool:
+    """Tell whether a path is that of a dependency, or of what was built."""
+    return _FOREIGN.search(path) is not None
+
+
+def _opening(text: str, mark: str, low: int, start: int) -> int | None:
+    """Return where the quotation begins that a place on the line is in."""
+    place = start
+    while (place := text.rfind(mark, low, place)) >= 0:
+        if not _is_escaped(text, place):
+            before = text[max(low, place - 2) : place].rstrip()
+            return place if before[-1:] and before[-1] in ":,;[{(" else None
+    return None
+
+
+def _is_escaped(text: str, place: int) -> bool:
+    count = 0
+    while place > count and text[place - count - 1] == "\\" and count < 8:
+        count += 1
+    return count % 2 == 1
+
+
+def _surroundings(window: str, line: _Line, *, fenced: bool) -> set[str]:
+    """Return what the lines around are like."""
+    shapes = {"fenced"} if fenced else set()
+    before, after = window[: line.begin], window[line.begin + len(line.text) :]
+    is_beginning = not line.text[:1].isspace()
+    near = _near(before, after, 4, stops_at_blank=is_beginning)
+    if _count(_CODE_LINE, near) >= 2:
+        shapes.add("among code")
+    if _count(_SETTING, near) >= 2:
+        shapes.add("among settings")
+    if (
+        _COMMENT.match(line.text.lstrip("+- "))
+        and _count(_CODE_LINE, _near(before, after, 12, stops_at_blank=False)) >= 3
+    ):
+        shapes.add("near code")
+    hunks = list(_DIFF_HUNK.finditer(before))
+    if hunks and "\n\n" not in before[hunks[-1].start() :]:
+        shapes.add("diff")
+    if _LISTED.search(line.text[:_HEAD]):
+        shapes.add("listed")
+    return shapes
+
+
+def _count(pattern: re.Pattern[str], lines: list[str]) -> int:
+    return sum(pattern.search(line[:_HEAD]) is not None for line in lines)
+
+
+def _near(before: str, after: str, reach: int, *, stops_at_blank: bool) -> list[str]:
+    """Return some lines on either side, those beyond a blank one perhaps left out."""
+    above, below = before.splitlines()[-reach:], after.splitlines()[1 : reach + 1]
+    if not stops_at_blank:
+        return above + below
+    last = max((n + 1 for n, one in enumerate(above) if not one.strip()), default=0)
+    first = next((n for n, one in enumerate(below) if not one.strip()), len(below))
+    return above[last:] + below[:first]
+
+
+def _strip_prefixes(line: _Line, place: int, shapes: set[str]) -> None:
+    """Take away what stands before what is said: marks of diffs, logs, lists and comments."""
+    if _DONE.search(line.text):
+        shapes.add("done")
+    if "diff" in shapes:
+        shapes.add("added" if line.text.startswith("+") else "not added")
+        if line.text[:1] in "+- ":
+            line.text, line.begin = line.text[1:], line.begin + 1
+    if (found := line.strip(_GREP, place)) is not None:
+        shapes.update(("grep", "foreign") if is_foreign(found["path"]) else ("grep",))
+    if line.strip(_LOG, place):
+        shapes.add("log")
+        line.strip(_LEVEL, place)
+        line.strip(_MODULE, place)
+    line.strip(_SPEAKER, place)
+    while line.strip(_BLOCK, place):
+        pass
+    _strip_comment(line, place, shapes)
+    if line.text.count("|") >= 2:
+        shapes.add("cell")
+        line.leave_cell(place)
+
+
+def _strip_comment(line: _Line, place: int, shapes: set[str]) -> None:
+    """Take away the mark of a comment, and the code before it; tell code."""
+    is_heading = line.text.startswith("#") and not shapes & {
+        "grep",
+        "added",
+        "near code",
+        "among code",
+    }
+    if line.strip(_COMMENT, place) and not is_heading:
+        shapes.add("comment")
+    head = line.text[: place - line.begin]
+    if "comment" not in shapes and _CODE_LINE.search(line.text[:_HEAD]) and "<" not in line.text:
+        shapes.add("code")
+    if _COMMENT_IN_LINE.search(head):
+        shapes.add("comment")
+        line.cut(len(head) - len(_COMMENT_IN_LINE.split(head)[-1]))
+
+
+def _joined(window: str, line: _Line, place: int, shapes: set[str]) -> tuple[str, int]:
+    """Return the line together with those that it was wrapped into, and where it begins there."""
+    if shapes & {"cell", "grep", "listed"}:
+        return line.text, 0
+    first = window.rfind("\n", 0, place) + 1
+    rest = window[line.begin + len(line.text) + 1 :].split("\n")[:6]
+    text = _with_following(line.text, window[first : line.begin] + line.text, rest, shapes)
+    # What begins with a mark is an entry of a list, or what somebody else says.
+    if line.begin > first or shapes & {"log", "comment", "diff"}:
+        return text, 0
+    return _with_earlier(text, window[:first].split("\n")[:-1][-4:])
+
+
+def _with_following(text: str, full: str, rest: list[str], shapes: set[str]) -> str:
+    """Append the lines that a sentence goes on in; after "Important:" alone, the next one."""
+    for following in rest:
+        ends = text.rstrip()
+        if len(ends) < 40 and ends.endswith(":"):
+            if following.strip():
+                return f"{ends} {following.strip()}"
+            continue
+        if "comment" in shapes:
+            mark = _COMMENT.match(following.lstrip("+ \t"))
+            if mark is None or _ends(ends) or _CAPS_LABEL.match(following, mark.end()):
+                break
+            following = following.lstrip("+ \t")[mark.end() :]  # noqa: PLW2901
+        elif _ends(ends) or len(full) < _WRAPPED or _BLOCK_START.match(following):
+            break
+        text, full = f"{ends} {following.strip()}", following
+    return text
+
+
+def _with_earlier(text: str, lines: list[str]) -> tuple[str, int]:
+    """Prepend the lines that a sentence began in, and say by how much longer it is."""
+    offset = 0
+    for earlier in reversed(lines):
+        is_entry = earlier[:1].isspace() and not text[:1].isspace() and not offset
+        if len(earlier) < _WRAPPED or _ends(earlier) or is_entry:
+            break
+        indent = len(text) - len(text.lstrip())
+        text = f"{earlier.strip()} {text.lstrip()}"
+        offset += len(earlier.strip()) + 1 - indent
+        if _BLOCK_START.match(earlier):
+            break
+    return text, offset
+
+
+def _ends(line: str) -> bool:
+    return line.rstrip(" \"')]*_").endswith((".", "!", "?", ":", ";", "。", "…"))
+
+
+def _sentence(text: str, at: int) -> tuple[str, int]:
+    """Cut the sentence that a place is in out of a text."""
+    begin, end = 0, len(text)
+    for stop in _STOP.finditer(text):
+        if _ABBREVIATED.search(text, max(0, stop.start() - 12), stop.start() + 1):
+            continue
+        if stop.end() <= at:
+            begin = stop.end()
+        elif stop.start() >= at:
+            end = stop.end()
+            break
+    return text[begin:end], at - begin
+
+
+def _plain(sentence: str, at: int, length: int) -> tuple[str, int]:
+    """Take away markup, and keep the place."""
+    parts = sentence[:at], sentence[at : at + length], sentence[at + length :]
+    head, found, tail = (_without_markup(part) for part in parts)
+    head = head.lstrip(" \t#*>-/|")
+    whole = f"{head}{found}{tail}"
+    ended = re.sub(r"\s*(?:\*/|-->|\"{3})?[\s*|#]*$", "", whole)
+    return " ".join(ended.split()), len(" ".join(head.split())) + (1 if head[-1:].isspace() else 0)
+
+
+def _without_markup(text: str) -> str:
+    text = _LINK.sub(r"\1", text) if "](" in text else text
+    text = _TAG.sub("", text) if "<" in text else text
+    return _EMPHASIS.sub("", text)
