@@ -1,0 +1,242 @@
+"""Files as memories: one memory a file, whose metadata tells its path.
+
+The content of the memory is the text of the file. Where it cannot be (an empty file, one of over
+10,000 characters) the exact text stands in the metadata, and the content is what searches find.
+A directory is there as long as there is a file in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from anthropic.lib.tools import ToolError
+
+from agent_memory import AgentMemory, Memory, MemoryNotFound, ValidationError
+from agent_memory.integrations.anthropic_memory.places import ROOT, parents_of
+from agent_memory.integrations.texts import searchable
+from agent_memory.times import now_utc
+from agent_memory.validation import clean_text
+
+MAX_FILE_LENGTH: Final = 1_000_000
+"""Characters of a file. Storing that many takes 0.1 s."""
+
+_PATH: Final = "anthropic_path"
+_TEXT: Final = "anthropic_text"
+_ALL: Final = 2**62
+_TRIES: Final = 100
+"""How often something is tried anew when others change the same file meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it was read: where it is, what it says, and which version of which memory."""
+
+    place: str
+    text: str
+    memory: Memory
+
+
+class Files:
+    """The files in an agent's memory. What cannot be done is ``ToolError``, and changes nothing."""
+
+    def __init__(self, memory: AgentMemory) -> None:
+        self._memory = memory
+
+    # Reading ----------------------------------------------------------------------------------
+
+    def file(self, place: str) -> File | None:
+        """Return the file at a place, or ``None``."""
+        memory = self._memory.get(_file_id(place))
+        if memory is not None and (file := _file_of(memory)) and file.place == place:
+            return file
+        return next(iter(self._at([place])), None)
+
+    def under(self, place: str) -> list[File]:
+        """Return the files in a directory and in those below it."""
+        return self._where({"gte": f"{place}/", "lt": f"{place}0"})  # 0 comes after the slash
+
+    def is_taken(self, place: str) -> bool:
+        """Tell whether there is a file or a directory."""
+        return place == ROOT or self.file(place) is not None or bool(self.under(place))
+
+    def _at(self, places: Iterable[str]) -> list[File]:
+        return self._where({"in": list(places)})
+
+    def _where(self, condition: dict[str, Any]) -> list[File]:
+        """Return the files whose path is like that, archived ones too: they are still there."""
+        filters = {"custom_filters": {_PATH: condition}, "archived": None}
+        rows = self._memory.list_recent(_ALL, filters=filters)
+        return [file for memory in rows if (file := _file_of(memory))]
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def create(self, place: str, text: str, *, called: str) -> None:
+        """Make a file; ``called`` is its path as the model wrote it, here and below."""
+        _refuse_text(text, called)
+        self._refuse_parents(place)
+        if self.is_taken(place):
+            raise ToolError(f"File {called} already exists")
+        now = now_utc()
+        made = self._stored(place, text, now)
+        twins = self._at([place])
+        if len(twins) > 1:  # another came there at the same moment
+            self._memory.delete(made)
+        if len(twins) != 1 or twins[0].memory.timestamp != now:
+            raise ToolError(f"File {called} already exists")
+
+    def edit(self, place: str, change: Callable[[str], str], *, called: str) -> tuple[str, str]:
+        """Replace the text of a file by what ``change`` makes of it; return both.
+
+        When another process changes the file meanwhile, it is done anew with what that left.
+        """
+        for _ in range(_TRIES):
+            file = self.file(place)
+            if file is None:
+                state = "is not a file." if self.is_taken(place) else _NOT_THERE
+                raise ToolError(f"The path {called} {state}")
+            text = change(file.text)
+            _refuse_text(text, called)
+            if self._replaced(file, place, text):
+                return file.text, text
+        raise ToolError(f"{called} is being changed by others all the time: try again")
+
+    def delete(self, place: str, *, called: str) -> None:
+        """Delete a file, or a directory with all that is in it."""
+        for _ in range(_TRIES):
+            files = self._at([place]) or self.under(place)
+            if not files:
+                break
+            if self._deleted(files):
+                return
+        raise ToolError(f"The path {called} does not exist")
+
+    def clear(self) -> None:
+        """Delete all files."""
+        for _ in range(_TRIES):
+            files = self.under(ROOT)
+            if not files or self._deleted(files):
+                return
+        raise ToolError("The files are being changed by others all the time: try again")
+
+    def rename(self, old: str, new: str, *, called: tuple[str, str]) -> None:
+        """Move a file, or the files of a directory one after the other."""
+        if self.is_taken(new):
+            raise ToolError(f"The destination {called[1]} already exists")
+        if f"{new}/".startswith(f"{old}/"):
+            raise ToolError(f"Cannot move {called[0]} into itself")
+        self._refuse_parents(new)
+        file = self.file(old)
+        files = [file] if file else self.under(old)
+        if not files:
+            raise ToolError(f"The path {called[0]} does not exist")
+        for one in files:
+            self._moved(one, new + one.place.removeprefix(old), called=called)
+
+    def _stored(self, place: str, text: str, now: datetime) -> str:
+        """Store a new file and return the id: that of its path, or the next that is free.
+
+        Who stores the same text under the same id is told nothing: ``now`` tells who it was.
+        """
+        for count in range(_TRIES):
+            memory_id = f"{_file_id(place)}-{count}" if count else _file_id(place)
+            if self._memory.get(memory_id) is not None:
+                continue
+            fields = _fields(place, text, {})
+            try:
+                return self._memory.store(
+                    **fields, id=memory_id, timestamp=now, on_duplicate="keep"
+                )
+            except ValidationError:
+                if self._memory.get(memory_id) is None:
+                    raise
+        raise ToolError(f"{place} is being changed by others all the time: try again")
+
+    def _moved(self, file: File, place: str, *, called: tuple[str, str]) -> None:
+        """Give a file another path, unless another file came there at the same moment."""
+        origin = file.place
+        for _ in range(_TRIES):
+            if self._replaced(file, place, file.text):
+                break
+            found = self._memory.get(file.memory.id)
+            again = None if found is None else _file_of(found)
+            if again is None or again.place != origin:
+                raise ToolError(f"The path {called[0]} does not exist")
+            file = again
+        if len(self._at([place])) > 1:
+            moved = self._memory.get(file.memory.id)
+            if moved is not None and (there := _file_of(moved)):
+                self._replaced(there, origin, there.text)
+            raise ToolError(f"The destination {called[1]} already exists")
+
+    def _replaced(self, file: File, place: str, text: str) -> bool:
+        """Write a file if it is still what was read; tell whether it is."""
+        try:
+            self._memory.update(
+                file.memory.id,
+                if_version=file.memory.version,
+                **_fields(place, text, file.memory.metadata),
+                timestamp=now_utc(),
+                archived=False,
+            )
+        except MemoryNotFound:
+            return False
+        except ValidationError as error:
+            if [fault["loc"] for fault in error.errors()] == [("if_version",)]:
+                return False
+            raise
+        return True
+
+    def _deleted(self, files: Iterable[File]) -> bool:
+        """Delete files, all or none; tell whether all were still there."""
+        try:
+            self._memory.delete_many([file.memory.id for file in files])
+        except MemoryNotFound:
+            return False
+        return True
+
+    def _refuse_parents(self, place: str) -> None:
+        """Raise ``ToolError`` where a directory on the way to a place is a file."""
+        parents = parents_of(place)
+        if parents and (files := self._at(parents)):
+            raise ToolError(f"The path {files[0].place} is a file, not a directory")
+
+
+_NOT_THERE: Final = "does not exist. Please provide a valid path."
+
+
+def _file_id(place: str) -> str:
+    """Return the id that the memory of a new file has: two that make the same one meet there."""
+    return f"anthropic-{hashlib.sha256(place.encode()).hexdigest()[:32]}"
+
+
+def _file_of(memory: Memory) -> File | None:
+    """Return the file that a memory is, or ``None`` if it is none."""
+    place, text = memory.metadata.get(_PATH), memory.metadata.get(_TEXT)
+    if not isinstance(place, str):
+        return None
+    return File(place, text if isinstance(text, str) else memory.content, memory)
+
+
+def _fields(place: str, text: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return a file as the fields of a memory; what else its metadata has stays."""
+    content = searchable(text, name=place)
+    others = {key: value for key, value in metadata.items() if key not in (_PATH, _TEXT)}
+    exact = {} if content == text else {_TEXT: text}
+    return {"content": content, "metadata": {**others, _PATH: place, **exact}}
+
+
+def _refuse_text(text: str, called: str) -> None:
+    """Raise ``ToolError`` for a text that no file can have."""
+    if len(text) > MAX_FILE_LENGTH:
+        raise ToolError(
+            f"The file {called} would have {len(text):,} characters: {MAX_FILE_LENGTH:,} are the"
+            " most. Use several files."
+        )
+    try:
+        clean_text(text)
+    except ValueError as error:
+        raise ToolError(f"The file {called} cannot be written: {error}") from error

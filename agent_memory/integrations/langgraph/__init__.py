@@ -1,0 +1,15 @@
+"""LangGraph's store over one agent's memory. It needs the extra ``langgraph``.
+
+``AgentMemoryStore`` keeps each item as a memory in the agent's file: it is found by our searches,
+exported, kept in the history and undone like any other. Its value stands, exactly, in the memory's
+metadata; the content is its text, for searches.
+"""
+
+from agent_memory.integrations.texts import missing
+
+try:
+    from agent_memory.integrations.langgraph.store import AgentMemoryStore
+except ModuleNotFoundError as error:
+    raise missing("langgraph", error, extra="langgraph") from error
+
+__all__ = ["AgentMemoryStore"]

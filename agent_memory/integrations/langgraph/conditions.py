@@ -1,0 +1,130 @@
+"""Filters of LangGraph's ``search``: what they mean, and as much of it as our own filters can say.
+
+The file's own filters narrow the rows down; ``holds`` then decides. So those may let pass more
+than they should, and never less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agent_memory import ValidationError
+
+_MOST: Final = 50
+"""Conditions that are put to the file; it takes 100."""
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "$gt": lambda one, other: one > other,
+    "$gte": lambda one, other: one >= other,
+    "$lt": lambda one, other: one < other,
+    "$lte": lambda one, other: one <= other,
+}
+_OPERATORS: Final = ("$eq", "$ne", *_COMPARE)
+_MISSING: Final = object()
+
+
+def refuse_unknown(wanted: Mapping[str, Any]) -> None:
+    """Raise ``ValidationError`` where a filter has an operator that there is not."""
+    for key, value in wanted.items():
+        if not isinstance(value, Mapping):
+            continue
+        if not _has_operators(value):
+            refuse_unknown(value)
+            continue
+        unknown = [name for name in value if name not in _OPERATORS]
+        if unknown:
+            message = f"has the unknown operator {unknown[0]!r:.80}: use {', '.join(_OPERATORS)}"
+            raise ValidationError.of(f"filter.{key}", message, None)
+
+
+def holds(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Tell whether a value has what a filter asks for; a key that it lacks counts as ``None``."""
+    return all(_meets(_at(value, key), condition) for key, condition in wanted.items())
+
+
+def conditions(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any]:
+    """Return ``custom_filters`` that all values pass for which a filter holds.
+
+    ``under`` is the path of the values in the metadata.
+    """
+    found: dict[str, Any] = {}
+    for key, condition in wanted.items():
+        operators = condition if isinstance(condition, Mapping) else {"$eq": condition}
+        if "." in key or not _is_plain(key) or not _has_operators(operators):
+            continue  # a key with stops may mean two places
+        told = {
+            name.removeprefix("$"): operand
+            for name, operand in operators.items()
+            if _is_plain(operand) and not (name in _COMPARE and _is_bool(operand))
+        }
+        if told and len(found) < _MOST // len(_OPERATORS):
+            found[f"{under}.{key}"] = told
+    return found
+
+
+def _is_plain(operand: object) -> bool:
+    """Tell whether the file can compare with it: a text, a finite number of 64 bits, a truth."""
+    if isinstance(operand, str):
+        return operand.isprintable()
+    if isinstance(operand, float):
+        return math.isfinite(operand)
+    return isinstance(operand, int) and -(2**63) <= operand < 2**63
+
+
+def _is_bool(operand: object) -> bool:
+    return isinstance(operand, bool)
+
+
+def _has_operators(condition: Mapping[Any, Any]) -> bool:
+    return any(str(key).startswith("$") for key in condition)
+
+
+def _at(value: Mapping[str, Any], key: str) -> object:
+    """Return what stands under a key, or under a path of keys with stops between them."""
+    if key in value or "." not in key:
+        return value.get(key)
+    found: Any = value
+    for part in key.split("."):
+        found = found.get(part, _MISSING) if isinstance(found, Mapping) else _MISSING
+    return None if found is _MISSING else found
+
+
+def _meets(found: object, condition: object) -> bool:
+    if isinstance(condition, Mapping) and _has_operators(condition):
+        return all(_operation(found, name, operand) for name, operand in condition.items())
+    if isinstance(condition, Mapping):
+        if not isinstance(found, Mapping):
+            return False
+        return all(_meets(found.get(key), inner) for key, inner in condition.items())
+    if isinstance(condition, list | tuple):
+        return (
+            isinstance(found, list)
+            and len(found) == len(condition)
+            and all(map(_meets, found, condition))
+        )
+    return _is_same(found, condition)
+
+
+def _operation(found: object, name: str, operand: object) -> bool:
+    if name in ("$eq", "$ne"):
+        return _is_same(found, operand) is (name == "$eq")
+    are_texts = isinstance(found, str) and isinstance(operand, str)
+    return (are_texts or (_is_number(found) and _is_number(operand))) and _COMPARE[name](
+        found, operand
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_same(found: object, wanted: object) -> bool:
+    """Tell whether two values are the same: ``True`` is not 1, and a list is as good as a tuple."""
+    if isinstance(found, list) and isinstance(wanted, list | tuple):
+        return len(found) == len(wanted) and all(map(_is_same, found, wanted))
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return found.keys() == wanted.keys() and all(
+            _is_same(inner, wanted[key]) for key, inner in found.items()
+        )
+    return isinstance(found, bool) is isinstance(wanted, bool) and found == wanted

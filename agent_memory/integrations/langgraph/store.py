@@ -1,0 +1,297 @@
+"""``AgentMemoryStore``: LangGraph's operations as verbs of a memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from types import TracebackType
+from typing import Any, Final, Self
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    validate_op_namespace,
+)
+
+from agent_memory import (
+    MAX_SEARCH_LIMIT,
+    AgentMemory,
+    Memory,
+    MemoryNotFound,
+    MemorySearchResult,
+    ValidationError,
+)
+from agent_memory.integrations.langgraph.conditions import conditions, refuse_unknown
+from agent_memory.integrations.langgraph.items import (
+    ITEM,
+    Fields,
+    Name,
+    fields_of,
+    item_id,
+    item_of,
+    match,
+    row_of,
+    within,
+)
+from agent_memory.times import now_utc
+
+_VALUE: Final = f"{ITEM}.value"
+_ALL: Final = 2**62
+_TRIES: Final = 100
+"""How often a batch is planned anew when others store and delete the same items meanwhile."""
+
+
+class AgentMemoryStore(BaseStore):
+    """A LangGraph store in the file of one agent: ``graph.compile(store=AgentMemoryStore("bob"))``.
+
+    ``memory`` is an open ``AgentMemory``, which stays open, or the id of an agent; then ``options``
+    are those of ``AgentMemory``, and ``close`` (or the end of a ``with``) closes it. Other memories
+    of the agent are no items, and are left alone.
+
+    ``fields`` are the paths of the values whose text searches with a ``query`` find, unless ``put``
+    says otherwise with ``index`` (``False``: none of it): all of the value without it. ``fill``
+    makes a search with a query return what does not answer it too, newest first and without a
+    score, until the limit is reached, as LangGraph's own stores do. ``clock`` is the memory's own.
+
+    - Values are what JSON can hold: numbers are finite, integers have 64 bits, tuples come back as
+      lists, 18 levels deep, and 1,000,000 characters of JSON at most. What cannot be kept is
+      refused with ``ValidationError``, and nothing of its batch is stored.
+    - A ``query`` is answered by ``AgentMemory.search``, best first, with 100 items at most, and
+      what does not answer it is left out. ``score`` is the ``relevance_score``. Without a query
+      items come newest first.
+    - A filter compares like with like: ``True`` is not 1, and a text is never greater than a
+      number. A key with stops reaches into nested values.
+    - ``delete`` keeps the item in the history, and ``AgentMemory.undo`` brings it back. An archived
+      item is found by its key alone, until it is put again.
+    - Items do not expire (``supports_ttl`` is false).
+
+    The reads of a batch see the state before its puts; the last put of an item counts. All new
+    items of a batch are stored in one transaction, all its deletions in another, each changed item
+    in its own: a batch that only adds, only deletes or changes one item is all or nothing. Of
+    others everything that can be wrong with a value is checked before anything is written.
+    """
+
+    supports_ttl = False
+
+    def __init__(
+        self,
+        memory: AgentMemory | str,
+        *,
+        fields: Sequence[str] | None = None,
+        fill: bool = False,
+        clock: Callable[[], datetime] = now_utc,
+        **options: Any,  # noqa: ANN401 - AgentMemory's
+    ) -> None:
+        self._is_owner = not isinstance(memory, AgentMemory)
+        self.memory = memory if isinstance(memory, AgentMemory) else AgentMemory(memory, **options)
+        self._fields = None if fields is None else list(fields)
+        self._fill = fill
+        self._clock = clock
+
+    def close(self) -> None:
+        """Close the memory, if this store opened it."""
+        if self._is_owner:
+            self.memory.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # LangGraph's verbs ------------------------------------------------------------------------
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations and return their results in order: reads first, then puts.
+
+        Raises ``InvalidNamespaceError`` and ``ValidationError`` before anything is done.
+        """
+        listed = list(ops)
+        puts: dict[Name, PutOp] = {}
+        for op in listed:
+            validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                puts[tuple(op.namespace), op.key] = op
+        fields = {name: fields_of(op, self._fields) for name, op in puts.items()}
+        results = [self._read(op) for op in listed]
+        self._write(fields)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in a thread, so that the event loop goes on."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, op: Op) -> Result:
+        if isinstance(op, GetOp):
+            return self._get(tuple(op.namespace), op.key)
+        if isinstance(op, SearchOp):
+            return self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return self._namespaces(op)
+        if isinstance(op, PutOp):
+            return None
+        raise ValidationError.of("op", "must be a GetOp, PutOp, SearchOp or ListNamespacesOp", op)
+
+    # Reading ----------------------------------------------------------------------------------
+
+    def _get(self, namespace: tuple[str, ...], key: str) -> Item | None:
+        memory = self.memory.get(item_id(namespace, key))
+        found = None if memory is None else item_of(memory)
+        if found is None:
+            return None
+        return Item(
+            value=found.value,
+            key=found.key,
+            namespace=found.namespace,
+            created_at=found.created_at,
+            updated_at=found.updated_at,
+        )
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        for name, number in (("limit", op.limit), ("offset", op.offset)):
+            if number < 0:
+                raise ValidationError.of(name, "must be 0 or more", number)
+        refuse_unknown(op.filter or {})
+        under = within(tuple(op.namespace_prefix))
+        filters = {"custom_filters": {**under, **conditions(op.filter or {}, under=_VALUE)}}
+        find = self._found if op.query else self._newest
+        return find(op, filters)[op.offset : op.offset + op.limit]
+
+    def _newest(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
+        """Return the items that a search without a query finds, as many as are wanted or more."""
+        wanted = max(op.offset + op.limit, 1)
+        rows = self.memory.list_recent(wanted, filters=filters)
+        items = [item for memory in rows if (item := match(memory, op))]
+        if len(items) < len(rows) == wanted:  # the file's filter passed more than it should
+            rows = self.memory.list_recent(_ALL, filters=filters)
+            items = [item for memory in rows if (item := match(memory, op))]
+        return items
+
+    def _found(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
+        """Return the items that answer a query, best first."""
+        wanted = min(max(op.offset + op.limit, 1), MAX_SEARCH_LIMIT)
+        query = op.query or ""
+        hits = self.memory.search(query, wanted, filters=filters, explain=True)
+        items = list(self._items_of(hits, op))
+        if len(items) < wanted == len(hits) < MAX_SEARCH_LIMIT:
+            hits = self.memory.search(
+                query, MAX_SEARCH_LIMIT, filters=filters, explain=True, count_accesses=False
+            )
+            items = list(self._items_of(hits, op))
+        return self._filled(items, op, filters) if self._fill else items
+
+    def _filled(
+        self, items: list[SearchItem], op: SearchOp, filters: Mapping[str, Any]
+    ) -> list[SearchItem]:
+        """Return what was found, and after it the newest of the rest, as many as are missing."""
+        known = {(item.namespace, item.key) for item in items}
+        wanted = op.offset + op.limit
+        asked = op._replace(limit=wanted + len(known), offset=0)
+        others = (it for it in self._newest(asked, filters) if (it.namespace, it.key) not in known)
+        return [*items, *islice(others, max(0, wanted - len(items)))]
+
+    def _items_of(self, hits: Iterable[MemorySearchResult], op: SearchOp) -> Iterator[SearchItem]:
+        """Yield the items of hits; those with the same words are a hit's repeats.
+
+        What was found for its neighbours in the session alone says nothing of the query itself.
+        """
+        for hit in hits:
+            if hit.score is not None and not hit.score.keyword and not hit.score.vector:
+                continue
+            repeats = (self.memory.get(memory_id) for memory_id in hit.repeats)
+            for memory in (hit.memory, *repeats):
+                if memory is not None and (item := match(memory, op, hit.relevance_score)):
+                    yield item
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        asked = op.match_conditions or ()
+        prefix = next((tuple(it.path) for it in asked if it.match_type == "prefix"), ())
+        known = prefix[: prefix.index("*")] if "*" in prefix else prefix
+        rows = self.memory.list_recent(_ALL, filters={"custom_filters": within(known)})
+        found = {item.namespace for memory in rows if (item := item_of(memory))}
+        fitting = [it for it in found if all(_fits(it, condition) for condition in asked)]
+        cut = sorted({namespace[: op.max_depth] for namespace in fitting})
+        return cut[op.offset : op.offset + op.limit]
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def _write(self, puts: Mapping[Name, Fields | None]) -> None:
+        """Store what the puts say, planning anew when others store the same items meanwhile."""
+        for tries_left in reversed(range(_TRIES)):
+            there = {name: self._there(name) for name in puts}
+            try:
+                self._carry_out(puts, there)
+            except (ValidationError, MemoryNotFound) as error:
+                if not tries_left or not _is_of_a_race(error):
+                    raise
+            else:
+                return
+
+    def _there(self, name: Name) -> Memory | None:
+        """Return the memory of an item. Raises ``ValidationError`` for one that is no item."""
+        memory = self.memory.get(item_id(*name))
+        if memory is not None and item_of(memory) is None:
+            message = f"{memory.id} is a memory that is no item of this store: delete it first"
+            raise ValidationError.of("id", message, memory.id)
+        return memory
+
+    def _carry_out(
+        self,
+        puts: Mapping[Name, Fields | None],
+        there: Mapping[Name, Memory | None],
+    ) -> None:
+        now = self._clock()
+        new: list[dict[str, Any]] = []
+        changed: list[dict[str, Any]] = []
+        gone: list[str] = []
+        for name, fields in puts.items():
+            memory = there[name]
+            if fields is not None:
+                row = row_of(name, fields, memory, now)
+                (new if memory is None else changed).append(row)
+            elif memory is not None:
+                gone.append(memory.id)
+        if len(changed) + bool(new) + bool(gone) > 1:
+            for row in (*changed, *new):
+                self.memory.validate({name: row[name] for name in ("content", "metadata")})
+        for row in changed:
+            self.memory.update(row.pop("id"), **row, archived=False)
+        if new:
+            self.memory.store_many(new, on_duplicate="keep")
+        if gone:
+            self.memory.delete_many(gone)
+
+
+def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+    """Tell whether a namespace begins or ends as a condition says; ``*`` is any one label."""
+    path = tuple(condition.path)
+    if len(namespace) < len(path):
+        return False
+    if condition.match_type not in ("prefix", "suffix"):
+        message = "must be prefix or suffix"
+        raise ValidationError.of("match_type", message, condition.match_type)
+    is_prefix = condition.match_type == "prefix"
+    part = namespace[: len(path)] if is_prefix else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
+
+
+def _is_of_a_race(error: ValidationError | MemoryNotFound) -> bool:
+    """Tell whether an item was deleted, or stored, between being looked for and being written."""
+    if isinstance(error, MemoryNotFound):
+        return True
+    return any("id" in fault["loc"] for fault in error.errors())
