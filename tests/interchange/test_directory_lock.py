@@ -330,3 +330,16 @@ def test_new_files_are_not_put_through_links(folder: Path, link: str) -> None:
     with pytest.raises(ValidationError, match="symbolic link"):
         list(CODEC.read(folder))
     assert list(elsewhere.iterdir()) == []
+
+
+def test_what_a_power_cut_left_of_new_files_without_their_list_keeps_nothing_out(
+    folder: Path,
+) -> None:
+    """A deletion may be on the disk while the new name of what it was deleted from is not."""
+    for left in (".exported", ".exporting"):
+        (folder / left / "archive").mkdir(parents=True)
+        (folder / left / "archive" / "rest").write_text("rest")
+    assert contents(folder) == ["old", "memory 1"]
+    write(folder, made(content="new"))
+    assert contents(folder) == ["new"]
+    assert not {".exported", ".exporting"} & {path.name for path in folder.iterdir()}

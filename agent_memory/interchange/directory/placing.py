@@ -64,12 +64,17 @@ def refuse_links(folder: Path) -> None:
 
 
 def stage(folder: Path) -> Path:
-    """Make the folder for new files, empty and private."""
+    """Make the folder for new files, empty and private. Call it after ``complete``.
+
+    What still has the name of new files then lost its list, and so was put into place: a power cut
+    came while it was deleted.
+    """
     staged = folder / STAGED
-    if staged.is_symlink():
-        staged.unlink()
-    elif staged.exists():
-        shutil.rmtree(staged)  # of an export that was cut short
+    for left in (staged, folder / READY):
+        if left.is_symlink():
+            left.unlink()
+        elif left.exists():
+            shutil.rmtree(left)
     make_private_folder(staged)
     return staged
 
@@ -112,6 +117,7 @@ def complete(folder: Path) -> None:
     if (folder / STAGED).exists():
         shutil.rmtree(folder / STAGED)
     ready.rename(folder / STAGED)  # at once: half of it must not be taken for all
+    sync_to_disk(folder)
     shutil.rmtree(folder / STAGED)
     sync_to_disk(folder)
 
