@@ -339,7 +339,7 @@ def test_what_a_power_cut_left_of_new_files_without_their_list_keeps_nothing_out
     for left in (".exported", ".exporting"):
         (folder / left / "archive").mkdir(parents=True)
         (folder / left / "archive" / "rest").write_text("rest")
-    assert contents(folder) == ["old", "memory 1"]
+    assert contents(folder) == ["memory 1", "old"]
     write(folder, made(content="new"))
     assert contents(folder) == ["new"]
     assert not {".exported", ".exporting"} & {path.name for path in folder.iterdir()}
