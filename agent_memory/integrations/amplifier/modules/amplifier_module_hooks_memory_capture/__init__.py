@@ -1,0 +1,7 @@
+"""``hooks-memory-capture`` for bundles: all of it is in ``integrations.amplifier.capturing``."""
+
+from agent_memory.integrations.amplifier.capturing import mount
+
+__all__ = ["mount"]
+
+__amplifier_module_type__ = "hook"

@@ -1,0 +1,7 @@
+"""``hooks-memory-context`` for bundles: all of it is in ``integrations.amplifier.reminding``."""
+
+from agent_memory.integrations.amplifier.reminding import mount
+
+__all__ = ["mount"]
+
+__amplifier_module_type__ = "hook"
