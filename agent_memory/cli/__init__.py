@@ -68,6 +68,7 @@ _COMMANDS: Final = {
     "configure": "admin",
     "check": "admin",
     "events": "watching",
+    "mcp": "serving",
     "backup": "backups",
     "backups": "backups",
     "restore": "backups",

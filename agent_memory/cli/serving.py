@@ -1,0 +1,56 @@
+"""The command that serves a memory to other programs: mcp."""
+
+from __future__ import annotations
+
+import click
+
+from agent_memory.cli.options import Session
+
+
+@click.command()
+@click.option("--agent", "agent_id", metavar="ID", help="Whose memory, as before the command.")
+@click.option(
+    "--http",
+    "port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Serve HTTP at http://127.0.0.1:PORT/mcp instead of stdio; 0 takes a free port.",
+)
+@click.option("--host", metavar="ADDRESS", help="Listen there (127.0.0.1); goes with --http.")
+@click.option(
+    "--allow-remote",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Answer other machines, which call this one NAME. There is no password.",
+)
+@click.option("--read-only", is_flag=True, help="Offer only what reads.")
+@click.pass_obj
+def mcp(
+    session: Session,
+    /,
+    agent_id: str | None,
+    port: int | None,
+    host: str | None,
+    names: tuple[str, ...],
+    read_only: bool,
+) -> None:
+    """Serve a memory to Claude, Cursor, VS Code and others (Model Context Protocol).
+
+    Such a program starts it by itself and talks to it over stdin and stdout. With --http it runs on
+    its own, for several clients at once; that needs the extra agent-memory[mcp].
+
+    \b
+    Examples:
+      agent-memory mcp --agent bob
+      agent-memory --agent bob mcp --http 8765
+      claude mcp add memory -- agent-memory mcp --agent bob
+    """
+    from agent_memory.integrations.mcp import ServedMemory, run  # noqa: PLC0415 - seldom needed
+
+    if port is None and (host is not None or names):
+        raise click.UsageError("--host and --allow-remote go with --http PORT")
+    session.agent = agent_id or session.agent
+    session.path()  # raises where nobody says whose memory
+    served = ServedMemory(session.agent, root=session.root, db=session.db, read_only=read_only)
+    run(served, port=port, host=host or "127.0.0.1", remote_names=names)

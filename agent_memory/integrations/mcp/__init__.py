@@ -1,0 +1,13 @@
+"""One agent's memory as an MCP server, for Claude Desktop, Claude Code, Cursor, VS Code and others.
+
+``run`` serves it over stdin and stdout, or over HTTP. Over stdio the protocol is spoken by this
+package itself, and needs nothing that is not installed anyway: the package ``mcp`` alone takes a
+second to import, and a host starts its servers anew each time. HTTP is left to that package (the
+extra ``mcp``). Both offer what ``MemoryServer`` has.
+"""
+
+from agent_memory.integrations.mcp.running import run
+from agent_memory.integrations.mcp.served import ServedMemory
+from agent_memory.integrations.mcp.server import MemoryServer
+
+__all__ = ["MemoryServer", "ServedMemory", "run"]

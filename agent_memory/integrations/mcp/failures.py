@@ -1,0 +1,43 @@
+"""What a request is answered with when it fails: JSON-RPC's errors, and those of the protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+"""Of the revisions with a handshake; later ones have ``INVALID_PARAMS`` for it."""
+UNSUPPORTED_VERSION: Final = -32022
+
+
+class RequestFailed(Exception):
+    """A request cannot be answered. ``data`` is what else a program may want to know.
+
+    Calls of tools do not fail so: what went wrong there is a result, for the model to read.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401 - JSON
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def code_in(self, *, has_handshake: bool) -> int:
+        """Return the error's code, as the revision of the protocol has it."""
+        del has_handshake  # most are the same in all of them
+        return self.code
+
+
+class ResourceNotFound(RequestFailed):
+    """There is nothing under a URI."""
+
+    def __init__(self, uri: str, why: str) -> None:
+        super().__init__(INVALID_PARAMS, f"there is no resource {uri!r:.200}: {why}", {"uri": uri})
+
+    def code_in(self, *, has_handshake: bool) -> int:
+        """Return the error's code, as the revision of the protocol has it."""
+        return RESOURCE_NOT_FOUND if has_handshake else self.code

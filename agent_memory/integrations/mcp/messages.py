@@ -1,0 +1,179 @@
+"""The messages of MCP as a server that speaks stdio answers them: JSON-RPC 2.0, in two dialects.
+
+Revisions up to 2025-11-25 begin with a handshake (``initialize``); from 2026-07-28 on each request
+says in its ``_meta`` which revision it is of. A request tells by itself which it is, so that no
+state is kept: nothing has to come first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_memory.integrations.mcp.failures import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+    RequestFailed,
+)
+from agent_memory.integrations.mcp.server import MemoryServer
+
+HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS: Final = ("2026-07-28",)
+
+_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+_CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+# What a client may keep, and for how long: it may not, for any process may store at any time.
+_NOT_KEPT: Final = {"ttlMs": 0, "cacheScope": "private"}
+_NO_CACHE: Final = ("tools/call", "prompts/get")
+"""Methods whose results say nothing of being kept."""
+# Line ends to some programs that read lines; JSON allows them in texts, and their escapes.
+_LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+RequestId = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that is to be answered."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A message that is not answered."""
+
+    method: str
+    params: Mapping[str, Any]
+
+
+class BadMessage(RequestFailed):
+    """What came is no message. ``request_id`` is its id, as far as it has one."""
+
+    def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
+        super().__init__(code, message)
+        self.request_id = request_id
+
+
+def read_message(line: bytes) -> Request | Notification | None:
+    """Return the message on a line, or ``None`` for an answer, of which none was asked.
+
+    Raises ``BadMessage``.
+    """
+    try:
+        message = json.loads(line.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(PARSE_ERROR, f"a line that is not JSON: {error}"[:200]) from error
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise BadMessage(INVALID_REQUEST, "not a message of JSON-RPC 2.0 (one object a line)")
+    if "method" not in message and ("result" in message or "error" in message):
+        return None
+    return _read(message)
+
+
+def _read(message: dict[str, Any]) -> Request | Notification:
+    has_id, given = "id" in message, message.get("id")
+    is_name = isinstance(given, str | int) and not isinstance(given, bool)
+    request_id = given if is_name else None
+    method, params = message.get("method"), message.get("params")
+    if not isinstance(method, str):
+        raise BadMessage(INVALID_REQUEST, "method must be a text", request_id)
+    if has_id and request_id is None:
+        raise BadMessage(INVALID_REQUEST, "id must be a text or a whole number")
+    if params is not None and not isinstance(params, dict):
+        raise BadMessage(INVALID_REQUEST, "params must be an object", request_id)
+    if request_id is None:
+        return Notification(method, params or {})
+    return Request(request_id, method, params or {})
+
+
+def answer(server: MemoryServer, request: Request) -> dict[str, Any]:
+    """Return the message that answers a request, with its result or its error."""
+    has_handshake = not _is_modern(request)
+    try:
+        result = _result(server, request, has_handshake=has_handshake)
+    except RequestFailed as failure:
+        return failed(request.id, failure, has_handshake=has_handshake)
+    return {"jsonrpc": "2.0", "id": request.id, "result": result}
+
+
+def failed(
+    request_id: RequestId | None, failure: RequestFailed, *, has_handshake: bool = True
+) -> dict[str, Any]:
+    """Return the message that says what went wrong."""
+    error = {"code": failure.code_in(has_handshake=has_handshake), "message": failure.message}
+    if failure.data is not None:
+        error["data"] = failure.data
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+def write_message(message: Mapping[str, Any]) -> bytes:
+    """Return a message as one line. Halves of surrogate pairs, which no line can hold, are ``?``.
+
+    Raises ``ValueError`` for what JSON does not have.
+    """
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(_LINE_ENDS).encode(errors="replace") + b"\n"
+
+
+def _is_modern(request: Request) -> bool:
+    meta = request.params.get("_meta")
+    return request.method != "initialize" and isinstance(meta, Mapping) and _VERSION in meta
+
+
+def _result(server: MemoryServer, request: Request, *, has_handshake: bool) -> dict[str, Any]:
+    if has_handshake:
+        if request.method == "initialize":
+            return _shake_hands(server, request.params)
+        return {} if request.method == "ping" else server.answer(request.method, request.params)
+    _check_envelope(request.params["_meta"])
+    result = (
+        {
+            "supportedVersions": list(MODERN_VERSIONS),
+            "capabilities": server.capabilities,
+            "instructions": server.instructions,
+        }
+        if request.method == "server/discover"
+        else server.answer(request.method, request.params)
+    )
+    return {**complete(request.method, result), "_meta": {_SERVER_INFO: server.info}}
+
+
+def complete(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with what the revisions without a handshake want said of it."""
+    kept = {} if method in _NO_CACHE else _NOT_KEPT
+    return {"resultType": "complete", **kept, **result}
+
+
+def _shake_hands(server: MemoryServer, params: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = params.get("protocolVersion")
+    if not isinstance(wanted, str):
+        raise RequestFailed(INVALID_PARAMS, "params.protocolVersion must be a text")
+    return {
+        "protocolVersion": wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+        "capabilities": server.capabilities,
+        "serverInfo": server.info,
+        "instructions": server.instructions,
+    }
+
+
+def _check_envelope(meta: Mapping[str, Any]) -> None:
+    """Refuse a request of a revision that is not spoken here."""
+    version = meta[_VERSION]
+    if not isinstance(version, str) or _CLIENT_CAPABILITIES not in meta:
+        message = f"params._meta must have {_VERSION}, a text, and {_CLIENT_CAPABILITIES}"
+        raise RequestFailed(INVALID_PARAMS, message)
+    if version not in MODERN_VERSIONS:
+        supported = {"supported": list(MODERN_VERSIONS), "requested": version}
+        raise RequestFailed(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,111 @@
+"""The memory that is served: opened when it is needed, made when something is first stored."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import ClassVar, Final
+from uuid import uuid4
+
+from agent_memory import AgentMemory, AgentMemoryError, StorageClosed, database_path
+
+_SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
+
+
+class NoMemoriesYet(AgentMemoryError):
+    """The agent has no file, so that there is nothing to be read."""
+
+    code: ClassVar[str] = "NO_MEMORIES_YET"
+
+
+class ServedMemory:
+    """One agent's memory, for all threads of a server.
+
+    The file is ``{root}/{agent_id}/memories.db``, or ``db`` wherever that is (then it says whose it
+    is). ``read_only`` writes nothing at all. What is stored belongs to the session that
+    ``AGENT_MEMORY_SESSION`` names, else to one of this server, ``mcp-…``.
+
+    Raises ``MissingAgentIdentity`` and ``ValidationError`` for an agent that cannot be; the file is
+    not looked at before it is needed. Like any memory it must be closed.
+    """
+
+    def __init__(
+        self,
+        agent_id: str | None,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        db: str | os.PathLike[str] | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.is_read_only = read_only
+        self._agent_id = agent_id
+        self._root = root
+        self._db = None if db is None else Path(db).expanduser()
+        self._path = self._db or database_path(agent_id or "", root)
+        named = os.environ.get(_SESSION_VARIABLE)
+        self._session_id = None if named else f"mcp-{uuid4().hex[:12]}"
+        self._memory: AgentMemory | None = None
+        self._is_closed = False
+        self._opening = threading.Lock()
+
+    def name(self) -> str:
+        """Return whose memory it is: of a file that is not there yet, as far as that is known."""
+        if self._db is None:
+            return self._agent_id or ""
+        try:
+            return self.to_read().agent_id
+        except AgentMemoryError:
+            return self._agent_id or "agent"
+
+    def to_read(self) -> AgentMemory:
+        """Return the open memory. Raises ``NoMemoriesYet`` where there is no file: none is made."""
+        if self._memory is None and self._is_missing():
+            raise NoMemoriesYet("this agent has no memories yet: memory_store makes the first one")
+        return self._opened(create=False)
+
+    def to_store(self) -> AgentMemory:
+        """Return the open memory; its file is made where there is none."""
+        return self._opened(create=not self.is_read_only)
+
+    def close(self) -> None:
+        """Close it for good, if it was opened."""
+        with self._opening:
+            self._is_closed = True
+            memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.close()
+
+    def _opened(self, *, create: bool) -> AgentMemory:
+        with self._opening:
+            if self._is_closed:
+                raise StorageClosed("the server is stopping")
+            if self._memory is None:
+                self._memory = self._open(create=create)
+            return self._memory
+
+    def _open(self, *, create: bool) -> AgentMemory:
+        if self._db is not None:
+            return AgentMemory.open(
+                self._db,
+                agent_id=self._agent_id,
+                session_id=self._session_id,
+                create=create,
+                read_only=self.is_read_only,
+            )
+        return AgentMemory(
+            self._agent_id or "",
+            root=self._root,
+            session_id=self._session_id,
+            create=create,
+            read_only=self.is_read_only,
+        )
+
+    def _is_missing(self) -> bool:
+        try:
+            self._path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # opening says what is wrong
+            return False
+        return False
