@@ -453,14 +453,16 @@ def test_nothing_fails_when_the_settings_are_spoilt_meanwhile(root: Path, clock:
     heard: list[MemoryEvent] = []
     code = """
 import sqlite3, sys
-with sqlite3.connect(sys.argv[1]) as connection:
-    connection.execute("UPDATE agent SET config = '{\"event_log\": 5}'")
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("UPDATE agent SET config = ?", [sys.argv[2]])
+connection.commit()
 connection.close()
 """
     with AgentMemory("bob", root=root, clock=clock, on_event=heard.append) as memory:
         memory.store("Prefer tea")
-        subprocess.run([sys.executable, "-c", code, str(memory.path)], check=True)
-        assert len(memory.search("tea")) == 1
+        wrong = json.dumps({"event_log": 5})
+        subprocess.run([sys.executable, "-c", code, str(memory.path), wrong], check=True)
+        assert len(memory.search("tea", similarity_threshold=0.0)) == 1
         assert [it.name for it in heard] == [EventName.STORED, EventName.SEARCHED]
         assert memory.check(repair=True).ok
 
