@@ -30,19 +30,8 @@ from agent_memory.models.entry import Entry, Section
 from agent_memory.models.memory import Memory
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.times import read_stored_time
-from agent_memory.vocabulary import Importance, MemoryCategory, MemoryKind, MemoryType
 
-_DEFAULTS: Final[dict[str, Any]] = {
-    "category": MemoryCategory.NOTE.value,
-    "tags": "[]",
-    "kind": MemoryKind.LEARNING.value,
-    "importance": Importance.MEDIUM.value,
-    "memory_type": MemoryType.STANDARD.value,
-    "archived": 0,
-    "metadata": "{}",
-    "access_count": 0,
-    "version": 1,
-}
+_AT_FIRST: Final = {"access_count": 0, "version": 1}
 _JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
 _ORDER: Final = (
     "id", "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
@@ -194,11 +183,11 @@ def _as_added(row: RowValues | None) -> dict[str, Any] | None:
 
 
 def fields_of(row: RowValues) -> dict[str, Any]:
-    """Return what a row tells: plain data, without what is the default."""
+    """Return what a row tells, as plain data, without the counts of a memory as it was stored."""
     fields: dict[str, Any] = {}
     for name in _ORDER:
         value = row[name]
-        if value is None or value == _DEFAULTS.get(name):
+        if value is None or value == _AT_FIRST.get(name):
             continue
         if name == "updated_at" and value == row["timestamp"]:
             continue

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from agent_memory import ValidationError
+from agent_memory import Importance, MemoryCategory, MemoryKind, MemoryType, ValidationError
 from agent_memory.files import written_atomically
 from agent_memory.interchange.codec import Codec, Sample, Source, Written
 from agent_memory.interchange.scratchpad import memory_entry
@@ -39,6 +40,21 @@ _SECTIONS: Final = {key: section for section, key in _KEYS.items()}
 _BEGINS: Final = re.compile(
     rf"(?:\s|[#%].*+|---(?=\s))*+[\"']?format[\"']?\s*:\s+[\"']?{_FORMAT}[\"']?\s*$", re.MULTILINE
 )
+
+
+_LEFT_OUT: Final[Mapping[str, Any]] = {
+    "category": MemoryCategory.NOTE.value,
+    "tags": [],
+    "kind": MemoryKind.LEARNING.value,
+    "importance": Importance.MEDIUM.value,
+    "memory_type": MemoryType.STANDARD.value,
+    "archived": False,
+    "metadata": {},
+}
+"""What a memory has where the file says nothing: left out in writing, put back in reading.
+
+If it were not put back, a memory that is replaced would stay as it is: archived, for one.
+"""
 
 
 class StoreYaml:
@@ -120,13 +136,13 @@ def _agent(told: Mapping[str, Any]) -> str:
 
 
 def _memory(told: Mapping[str, Any]) -> str:
-    if not told:
-        return "  - {}\n"
     lines = []
     for key, value in told.items():
+        if key in _LEFT_OUT and value == _LEFT_OUT[key]:
+            continue
         text = block(value, "      ") if isinstance(value, str) else flow(value)
         lines.append(f"    {name(key)}{text}\n")
-    return "  - " + "".join(lines)[4:]
+    return "  - " + "".join(lines)[4:] if lines else "  - {}\n"
 
 
 def _one_line(told: Mapping[str, Any]) -> str:
@@ -173,7 +189,12 @@ def _is_entry(path: Path, item: Item) -> bool:
 def _entry(item: Item) -> Entry:
     section = _SECTIONS[item.key]
     if section is Section.MEMORY:
-        return memory_entry(item)
+        entry = memory_entry(item)
+        return (
+            replace(entry, fields={**entry.fields, **_LEFT_OUT, **entry.fields})
+            if entry.fields
+            else entry
+        )
     place, told, error = f"line {item.line}", item.value, item.error
     is_list = section is Section.AGENT and item.number is not None
     if error is None and (is_list or not isinstance(told, dict)):

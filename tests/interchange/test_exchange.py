@@ -1249,3 +1249,21 @@ def test_threads_export_and_import_at_once(
     for number in (1, 3, 5, 7):
         with other(f"copy-{number}") as copy:
             assert copy.import_(tmp_path / f"out-{number}").new % 200 == 0
+
+
+@pytest.mark.parametrize("form", ["store", "json", "jsonl", "directory", "sqlite"])
+def test_what_a_file_leaves_out_as_the_default_is_set_back(
+    memory: AgentMemory, tmp_path: Path, form: str
+) -> None:
+    memory_id = memory.store("Prefer tea")
+    memory.export(tmp_path / "out", format=form)
+    before = memory.get(memory_id)
+    assert before is not None
+    memory.update(memory_id, tags=["t"], importance="high", metadata={"x": 1}, category="task")
+    memory.archive(memory_id)
+    assert memory.import_(tmp_path / "out").kept == 1
+    assert memory.import_(tmp_path / "out", on_conflict="replace").changed == 1
+    after = memory.get(memory_id)
+    assert after is not None
+    same = ("tags", "importance", "metadata", "category", "archived", "content")
+    assert [getattr(after, it) for it in same] == [getattr(before, it) for it in same]

@@ -39,22 +39,29 @@ def _forked(work: Callable[[], None]) -> int:
     return child
 
 
-def _locks_of(process: int) -> int:
-    """Count the locks that a process holds, as the system knows them."""
-    lines = Path("/proc/locks").read_text().splitlines()
-    return sum(line.split()[4] == str(process) for line in lines)
+def _locks_of(process: int, path: Path) -> int:
+    """Count the locks that a process holds on a file's shared memory, as the system knows them."""
+    inode = str(path.with_name(path.name + "-shm").stat().st_ino)
+    lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return sum(
+        line[4] == str(process) and line[5].rpartition(":")[2] == inode
+        for line in lines
+        if line[1] != "->"  # somebody who waits for it
+    )
 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells of locks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_holds_locks_of_its_own(tmp_path: Path) -> None:
     """SQLite thought that it had its parent's. Others deleted the log under the child's writes."""
-    with opened(tmp_path / NAME) as memory:
+    path = tmp_path / NAME
+    with opened(path) as memory:
         memory.store("before the fork")
 
         def child() -> None:
             memory.store("in the child")
-            assert _locks_of(os.getpid()) == _locks_of(os.getppid()) > 0
+            of_both = [_locks_of(process, path) for process in (os.getpid(), os.getppid())]
+            assert of_both[0] == of_both[1] > 0
 
         assert os.waitpid(_forked(child), 0)[1] == 0
         memory.store("in the parent")

@@ -274,7 +274,8 @@ class _Mending:
             raise _unfit("metadata", ours, "is no object")
         names = "created_by_session user_id run_id memory_type version".split()
         fields |= {name: rest.pop(name) for name in names if rest.get(name) is not None}
-        if metadata := {**ours, **rest, **metadata}:
+        # Where our own line says of no metadata, there was none. E's has no place for it.
+        if (metadata := {**ours, **rest, **metadata}) or further:
             fields["metadata"] = metadata
         return fields
 
