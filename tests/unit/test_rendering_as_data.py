@@ -16,7 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory import AgentMemory, Memory, MemoryContextConfig, estimate_tokens, render_memories
+from agent_memory import (
+    AgentMemory,
+    Memory,
+    MemoryContextConfig,
+    estimate_tokens,
+    neutral,
+    render_memories,
+)
 from agent_memory.neutral import as_data
 from agent_memory.wording import exact_form
 
@@ -384,3 +391,14 @@ def _texts(data: object) -> list[str]:
     if isinstance(data, list):
         return [text for value in data for text in _texts(value)]
     return [data] if isinstance(data, str) else []
+
+
+@UNTIMED
+@given(
+    st.text(
+        st.sampled_from(" \n:;,.()[]{}<>#`~!|*_-'\"/aibot系é\u00ad\u200b\u2011\u2028")
+        | st.characters()
+    )
+)
+def test_the_quick_look_lets_no_text_pass_that_the_long_one_changes(text: str) -> None:
+    assert as_data(text) == neutral._neutralised(text)
