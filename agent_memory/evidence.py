@@ -279,15 +279,13 @@ def _bm25(texts: Mapping[Key, Text], rarities: Sequence[float]) -> dict[Key, flo
     mean = _mean([length for _, length in texts.values()])
     scores: dict[Key, float] = {}
     for key, (counts, length) in texts.items():
-        if not any(counts):
-            scores[key] = 0.0
-            continue
-        slowness = BM25_SATURATION * (1 - BM25_LENGTH + BM25_LENGTH * length / mean)
-        scores[key] = sum(
-            weight * count / (count + slowness)
-            for weight, count in zip(rarities, counts, strict=True)
-            if count
-        )
+        score = 0.0
+        if any(counts):
+            slowness = BM25_SATURATION * (1 - BM25_LENGTH + BM25_LENGTH * length / mean)
+            for weight, count in zip(rarities, counts, strict=True):
+                if count:
+                    score += weight * count / (count + slowness)
+        scores[key] = score
     return scores
 
 

@@ -158,8 +158,7 @@ def _wrong_objects(
 
 
 def _damage(database: Database) -> list[Problem]:
-    reports = [text for (text,) in database.rows("PRAGMA integrity_check(100)")]
-    return [Problem(kind="damaged_file", detail=text) for text in reports if text != "ok"]
+    return [Problem(kind="damaged_file", detail=text) for text in database.damage()]
 
 
 def _unreadable(database: Database) -> list[Problem]:

@@ -10,6 +10,7 @@ from typing import Final
 
 import apsw
 
+from agent_memory.connection.sqlite import damage
 from agent_memory.errors import (
     AgentMemoryError,
     NotAMemoryFile,
@@ -91,10 +92,10 @@ def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException
     if isinstance(error, AgentMemoryError):
         return
     try:
-        told = connection.execute("PRAGMA quick_check(1)").get
-    except apsw.Error as damage:
-        told = str(damage)
-    if told != "ok":
+        told = "".join(damage(connection, "quick_check", most=1))
+    except apsw.Error as unreadable:
+        told = str(unreadable)
+    if told:
         raise StorageCorrupt(
             f"{path} is damaged: restore a backup; `agent-memory check` says what is wrong ({told})"
         ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ AND name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN
   ('memory_index_config', 'memory_index_data', 'memory_index_docsize', 'memory_index_idx')
 ORDER BY rowid"""
 """All objects of a schema but SQLite's own and the tables that FTS5 keeps for its index."""
+_HAS_INDEX: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_index' AND type = 'table'"
 
 
 def statement_is_complete(sql: str) -> bool:
@@ -33,6 +35,27 @@ def objects_made_by(sql: Iterable[str]) -> list[Row]:
         return list(connection.execute(SELECT_OBJECTS))
     finally:
         connection.close()
+
+
+def damage(connection: apsw.Connection, check: str, *, most: int) -> list[str]:
+    """Return what ``quick_check`` or ``integrity_check`` finds wrong with a file of ours.
+
+    FTS5 checks its index by the structure that it read last, unless a cursor was opened on it
+    since. After another connection's write it told that a sound file was damaged. Hence the row is
+    read first, in the same transaction; of a table, since a view of a stranger may never end.
+    """
+    begins = not connection.in_transaction
+    if begins:
+        connection.execute("BEGIN")
+    try:
+        if connection.execute(_HAS_INDEX).get:
+            with contextlib.suppress(apsw.Error):  # the check itself tells of that
+                connection.execute("SELECT rowid FROM memory_index LIMIT 1").fetchall()
+        reports = [str(text) for (text,) in connection.execute(f"PRAGMA {check}({most})")]
+    finally:
+        if begins and connection.in_transaction:
+            connection.execute("ROLLBACK")
+    return [text for text in reports if text != "ok"]
 
 
 def further(row: int, *, than: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from agent_memory.connection import words
-from agent_memory.connection.sqlite import Row
+from agent_memory.connection.sqlite import Row, damage
 
 
 class Statements(ABC):
@@ -47,6 +47,11 @@ class Statements(ABC):
         """Return the first column of the first row, or ``None``."""
         row = self.row(sql, values)
         return row[0] if row else None
+
+    def damage(self, *, most: int = 100) -> list[str]:
+        """Return what SQLite's own check of the whole file finds wrong with it."""
+        with self._statement() as connection:
+            return damage(connection, "integrity_check", most=most)
 
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text: each as the keyword index holds it, and as it is written."""

@@ -188,3 +188,14 @@ def test_embed_ends_when_the_model_changes_meanwhile(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError):
             memory.embed()
         assert embedder.texts == 1
+
+
+def test_a_check_after_another_s_writes_calls_a_sound_file_sound(tmp_path: Path) -> None:
+    """FTS5 checked its index by the structure that it had read before them: "corruption found"."""
+    with opened(tmp_path / NAME) as memory, opened(tmp_path / NAME) as other:
+        for batch in range(4):
+            texts = [f"Fact {batch} {number} of tea and kafka" for number in range(60)]
+            other.store_many({"content": text} for text in texts)
+            assert memory.search("tea")  # reads the structure
+            other.store_many({"content": f"{text} again"} for text in texts)
+            assert memory.check().problems == []
