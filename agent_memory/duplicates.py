@@ -69,6 +69,7 @@ def _duplicate(question: Question, there: Same, grade: DuplicateGrade) -> Duplic
         shared_words=1.0,
         recalled_at=read_stored_time(there.recalled_at or "") if is_echo else None,
         index=question.index,
+        left_out=[],  # given: its default_factory costs 0.2 ms
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 
 @runtime_checkable
@@ -50,4 +50,24 @@ class SecretScanner(Protocol):
         """Return where each secret begins and ends (before which character), and what it is.
 
         What it is, such as "AWS access key", is shown and stored in place of the secret.
+        """
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """Answers a prompt with JSON: it extracts facts and decides what they mean for the memories.
+
+    What it answers is never trusted: it is parsed strictly, and what is wrong with it loses no
+    fact. It may raise what it likes; that is told as a ``ProviderError``.
+    """
+
+    @property
+    def model(self) -> str:
+        """The model's name, as the provider knows it."""
+
+    def complete(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any]) -> str:
+        """Return the model's answer: the text of one JSON object that should meet ``schema``.
+
+        ``messages`` are mappings of ``role`` (``system`` or ``user``) and ``content``. ``schema``
+        is a JSON schema with a ``title``, for providers whose output can be held to one.
         """

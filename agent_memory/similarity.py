@@ -88,6 +88,7 @@ def similar(
                 shared_words=round(share, 3),
                 recalled_at=None,
                 index=question.index,
+                left_out=[],
             )
         )
     return sorted(found, key=lambda it: -it.shared_words)[:_SIMILAR]

@@ -1,32 +1,19 @@
-"""Many processes, threads and forks on one file: nothing lost, nobody told that it is locked."""
+"""Processes, threads and forks on one file. Many at once, and killed: see ``tests/survival``."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from agent_memory import AgentMemory
-
-_STORES = """
-import sys
-from agent_memory import AgentMemory
-root, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with AgentMemory("bob", root=root, session_id=name) as memory:
-    for number in range(count):
-        memory.store(f"{name} learned fact number {number}", id=f"{name}-{number}")
-        print(f"{name}-{number}", flush=True)
-"""
 
 _READS_TWICE = """
 import sqlite3, sys
@@ -36,46 +23,6 @@ print(c.execute('SELECT count(*) FROM memories').fetchone()[0], flush=True)
 sys.stdin.readline()
 print(c.execute('SELECT count(*) FROM memories').fetchone()[0], flush=True)
 """
-
-
-def _start(root: Path, name: str, count: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", _STORES, str(root), name, str(count)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_eight_processes_store_500_each_into_one_new_file(root: Path) -> None:
-    children = [_start(root, f"process-{number}", 500) for number in range(8)]
-    for child in children:
-        out, err = child.communicate(timeout=300)
-        assert child.returncode == 0, err
-        assert len(out.splitlines()) == 500
-    with AgentMemory("bob", root=root, create=False) as memory:
-        assert memory.count() == 4000
-        assert memory.check().problems == []
-        assert len(memory.history(limit=10_000)) == 4000
-
-
-def test_what_was_acknowledged_survives_kill_9(root: Path) -> None:
-    chance = random.Random(20)
-    acknowledged: set[str] = set()
-    for number in range(12):
-        child = _start(root, f"child-{number}", 10_000)
-        assert child.stdout is not None
-        for _ in range(chance.randint(1, 40)):
-            acknowledged.add(child.stdout.readline().strip())
-        time.sleep(chance.random() * 0.005)  # anywhere in a transaction
-        child.send_signal(signal.SIGKILL)
-        out, _ = child.communicate(timeout=60)
-        # The last line may be cut in the middle: then nobody was told of that memory.
-        acknowledged.update(out.splitlines()[:-1])
-    with AgentMemory("bob", root=root, create=False) as memory:
-        assert len(acknowledged) >= 100
-        assert [gone for gone in acknowledged if memory.get(gone) is None] == []
-        assert memory.check().problems == []
 
 
 def test_searches_by_several_processes_lose_no_access(root: Path) -> None:
@@ -98,19 +45,6 @@ def test_searches_by_several_processes_lose_no_access(root: Path) -> None:
         found = memory.get(memory_id)
         assert found is not None
         assert found.access_count == 100
-
-
-def test_threads_share_one_memory_and_wait_for_each_other(memory: AgentMemory) -> None:
-    def work(name: int) -> None:
-        for number in range(40):
-            memory_id = memory.store(f"thread {name} saw event {number}")
-            memory.search(f"event {number}")
-            memory.update(memory_id, importance="high")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
-    assert memory.count() == 320
-    assert memory.count(filters={"importance": "high"}) == 320
 
 
 def test_a_transaction_belongs_to_the_thread_that_began_it(memory: AgentMemory) -> None:

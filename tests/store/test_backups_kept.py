@@ -287,7 +287,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_its_own(memory: AgentMemory
 def test_whenever_it_is_killed_the_kept_ones_are_whole(memory: AgentMemory) -> None:
     memory.store_many([{"content": f"memory {n} " + "x" * 1000} for n in range(300)])
     before = 0
-    for turn in range(10):
+    for turn in range(6):
         process = started(memory, times=1000, keep=3)
         process.stdin.write("\n")  # type: ignore[union-attr]
         process.stdin.flush()  # type: ignore[union-attr]

@@ -666,7 +666,7 @@ def test_killed_at_any_moment_it_is_there_or_the_rows_are_gone(tmp_path: Path) -
                 eraser_of(memory).finish()
             assert counted("xylophonist", *files_of(memory)) == 0
             assert memory.count() == 100
-        if turn >= 12 and len(outcomes) == 2:
+        if turn >= 5 and len(outcomes) == 2:
             break
     assert outcomes == {True, False}
 
