@@ -43,6 +43,8 @@ async def data_of(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     assert result.is_error is False, content
     assert content.type == "text"
     assert json.loads(content.text) == result.structured_content
+    assert result.meta is not None
+    assert result.meta["agent-memory/envelope"]["request_id"].startswith("req_")
     assert result.structured_content is not None
     return dict(result.structured_content)
 

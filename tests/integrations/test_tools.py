@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,17 @@ def tools(memory: AgentMemory) -> MemoryTools:
     return MemoryTools(memory)
 
 
+def assert_metadata(metadata: dict[str, Any]) -> None:
+    assert metadata.keys() == {"timestamp", "processing_time_ms", "request_id"}
+    assert re.fullmatch(r"req_[0-9a-f]{12}", metadata["request_id"])
+    assert metadata["processing_time_ms"] >= 0
+
+
 def data(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any]:
     result = tools.call(name, arguments).to_dict()
     json.dumps(result, allow_nan=False)  # whatever it is, it can be sent
     assert result["success"] is True, result
+    assert_metadata(result["metadata"])
     found = result["data"]
     assert isinstance(found, dict)
     return found
@@ -37,7 +45,8 @@ def data(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any]:
 
 def error(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any]:
     result = tools.call(name, arguments).to_dict()
-    assert result.keys() == {"success", "error"}, result
+    assert result.keys() == {"success", "error", "metadata"}, result
+    assert_metadata(result["metadata"])
     assert result["success"] is False
     found = result["error"]
     assert found.keys() == {"code", "message"}

@@ -134,7 +134,7 @@ def _result(server: MemoryServer, request: Request, *, has_handshake: bool) -> d
             return _shake_hands(server, request.params)
         return {} if request.method == "ping" else server.answer(request.method, request.params)
     _check_envelope(request.params["_meta"])
-    result = (
+    result: Mapping[str, Any] = (
         {
             "supportedVersions": list(MODERN_VERSIONS),
             "capabilities": server.capabilities,
@@ -143,7 +143,8 @@ def _result(server: MemoryServer, request: Request, *, has_handshake: bool) -> d
         if request.method == "server/discover"
         else server.answer(request.method, request.params)
     )
-    return {**complete(request.method, result), "_meta": {_SERVER_INFO: server.info}}
+    meta = {**result.get("_meta", {}), _SERVER_INFO: server.info}
+    return {**complete(request.method, result), "_meta": meta}
 
 
 def complete(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
