@@ -1,5 +1,8 @@
 """Long-term memory for AI agents: one SQLite file per agent, no server, no key, no network."""
 
+import typing as _typing
+
+from agent_memory import later as _later
 from agent_memory.context import (
     estimate_tokens,
     render_memories,
@@ -20,6 +23,7 @@ from agent_memory.errors import (
     ConfigurationError,
     DuplicateMemory,
     EmbeddingError,
+    InvalidSession,
     LimitReached,
     MemoryNotFound,
     MigrationError,
@@ -132,6 +136,7 @@ from agent_memory.paths import (
 )
 from agent_memory.protocols import (
     Embedder,
+    LanguageModel,
     SecretScanner,
 )
 from agent_memory.storage import (
@@ -177,6 +182,109 @@ from agent_memory.vocabulary import (
     TaskStatus,
 )
 
+# These are imported when they are first asked for: see ``later``.
+if _typing.TYPE_CHECKING:
+    from agent_memory.graph import (
+        MemoryGraph,
+    )
+    from agent_memory.models.extraction import (
+        ExtractedFacts,
+        ExtractionMetadata,
+        MemoryOperation,
+        MemoryOperations,
+        OperationEvent,
+        ProcessingMetadata,
+    )
+    from agent_memory.models.graph import (
+        EdgeView,
+        Entity,
+        EntityMetadata,
+        EntityView,
+        GraphAction,
+        GraphChange,
+        GraphPath,
+        GraphReport,
+        GraphUpdate,
+        GraphUpdates,
+        GraphUpdatesMetadata,
+        Neighbour,
+        Neighbourhood,
+        Relationship,
+        RelationshipMetadata,
+    )
+    from agent_memory.models.memory_record import (
+        MemoryRecord,
+        MemoryRecordMetadata,
+        MemorySearchResponse,
+        RecordSearchMetadata,
+        SearchQuery,
+    )
+    from agent_memory.models.message import (
+        ContentBlock,
+        ImageURL,
+        Message,
+        MessageRole,
+    )
+    from agent_memory.models.record_rules import (
+        is_uuid4,
+        validate_embedding,
+        validate_record_metadata,
+    )
+    from agent_memory.models.response import (
+        AddedMemory,
+        AddMemoryMetadata,
+        AddMemoryRequest,
+        AddMemoryResponse,
+        ErrorCode,
+        ErrorDetail,
+        ErrorResponse,
+        ResponseMetadata,
+        SearchMemoryRequest,
+        SearchMemoryResponse,
+        SuccessResponse,
+    )
+    from agent_memory.models.review import (
+        Review,
+    )
+    from agent_memory.models.session import (
+        SessionContext,
+        SessionPermissions,
+        SessionType,
+    )
+    from agent_memory.models.system_config import (
+        AnthropicConfig,
+        EmbedderConfig,
+        GraphStoreConfig,
+        LLMConfig,
+        MonitoringConfig,
+        OpenAIConfig,
+        PerformanceConfig,
+        QdrantConfig,
+        SystemConfig,
+        VectorStoreConfig,
+    )
+    from agent_memory.session_memory import (
+        SessionGraph,
+        SessionMemory,
+    )
+    from agent_memory.system_settings import (
+        load_system_config,
+        memory_arguments,
+        refuse_remote_store,
+    )
+
+
+def __getattr__(name: str) -> object:
+    if name not in _later.NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = _later.imported(name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_later.NAMES})
+
+
 __all__ = [
     "BACKUP_SUFFIX",
     "DEFAULT_MEMORY_ROOT",
@@ -195,6 +303,10 @@ __all__ = [
     "RETENTION_PRESETS",
     "SCRATCHPAD_FILENAME",
     "VECTOR_DB_FILENAME",
+    "AddMemoryMetadata",
+    "AddMemoryRequest",
+    "AddMemoryResponse",
+    "AddedMemory",
     "AgentConfig",
     "AgentInfo",
     "AgentMemory",
@@ -202,31 +314,55 @@ __all__ = [
     "AgentMetadata",
     "AgentStats",
     "AgentSummary",
+    "AnthropicConfig",
     "BackupFile",
     "CheckReport",
     "ConfigurationError",
+    "ContentBlock",
     "DateRange",
     "Duplicate",
     "DuplicateGrade",
     "DuplicateGroup",
     "DuplicateMemory",
+    "EdgeView",
     "Embedder",
     "EmbedderChain",
+    "EmbedderConfig",
     "EmbeddingError",
     "EmbeddingGenerator",
     "EmbeddingUsage",
+    "Entity",
+    "EntityMetadata",
+    "EntityView",
     "ErasedCopy",
     "ErasureReceipt",
+    "ErrorCode",
+    "ErrorDetail",
+    "ErrorResponse",
     "EventName",
     "ExportReport",
+    "ExtractedFacts",
+    "ExtractionMetadata",
     "FastEmbedEmbedder",
     "FoundSecrets",
+    "GraphAction",
+    "GraphChange",
+    "GraphPath",
+    "GraphReport",
+    "GraphStoreConfig",
+    "GraphUpdate",
+    "GraphUpdates",
+    "GraphUpdatesMetadata",
     "HistoryEntry",
     "HistoryEvent",
+    "ImageURL",
     "ImportNote",
     "ImportReport",
     "Importance",
+    "InvalidSession",
     "KindLimit",
+    "LLMConfig",
+    "LanguageModel",
     "LimitReached",
     "MatchType",
     "Memory",
@@ -234,46 +370,75 @@ __all__ = [
     "MemoryCategory",
     "MemoryContextConfig",
     "MemoryEvent",
+    "MemoryGraph",
     "MemoryInput",
     "MemoryKind",
     "MemoryNotFound",
+    "MemoryOperation",
+    "MemoryOperations",
+    "MemoryRecord",
+    "MemoryRecordMetadata",
+    "MemorySearchResponse",
     "MemorySearchResult",
     "MemoryStorage",
     "MemoryToolConfig",
     "MemoryType",
+    "Message",
+    "MessageRole",
     "MigrationError",
     "MigrationInfo",
     "MigrationPlan",
     "MigrationProgress",
     "MissingAgentIdentity",
+    "MonitoringConfig",
     "NearMiss",
+    "Neighbour",
+    "Neighbourhood",
     "NewerSchema",
     "NotAMemoryFile",
     "Observation",
     "ObservationType",
     "OnDuplicate",
     "OnSecret",
+    "OpenAIConfig",
     "OpenAIEmbedder",
+    "OperationEvent",
+    "PerformanceConfig",
     "PermissionDenied",
     "Problem",
+    "ProcessingMetadata",
     "Promotion",
     "ProviderError",
+    "QdrantConfig",
     "RateLimitExceeded",
     "RebuildReport",
+    "RecordSearchMetadata",
     "RejectedContent",
     "Rejection",
+    "Relationship",
+    "RelationshipMetadata",
+    "ResponseMetadata",
     "RestoreReport",
     "RetentionPolicy",
+    "Review",
     "ScoreExplanation",
     "ScoredMemory",
     "Scratchpad",
     "ScratchpadMemoryEntry",
     "SearchFilters",
+    "SearchMemoryRequest",
+    "SearchMemoryResponse",
     "SearchMetadata",
+    "SearchQuery",
     "SearchResults",
     "SecretFound",
     "SecretScanner",
     "SentenceTransformerEmbedder",
+    "SessionContext",
+    "SessionGraph",
+    "SessionMemory",
+    "SessionPermissions",
+    "SessionType",
     "StorageBackend",
     "StorageClosed",
     "StorageCorrupt",
@@ -283,6 +448,8 @@ __all__ = [
     "StorageReadOnly",
     "StorageUnavailable",
     "StorageUntrusted",
+    "SuccessResponse",
+    "SystemConfig",
     "TaskMetadata",
     "TaskStatus",
     "TidyItem",
@@ -291,17 +458,24 @@ __all__ = [
     "ValidationError",
     "VectorPoint",
     "VectorSearchQuery",
+    "VectorStoreConfig",
     "WordLlamaEmbedder",
     "create_embedder",
     "database_path",
     "embedder_names",
     "estimate_tokens",
+    "is_uuid4",
     "is_valid_agent_id",
+    "load_system_config",
+    "memory_arguments",
     "memory_root",
     "normalize_tags",
+    "refuse_remote_store",
     "render_memories",
     "sanitize_agent_id",
     "validate_agent_id",
+    "validate_embedding",
     "validate_memory_content",
+    "validate_record_metadata",
     "validate_tags",
 ]

@@ -6,7 +6,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent_memory import agent, history_checks, integrity, schema, vector_checks
+from agent_memory import (
+    agent,
+    graph_upkeep,
+    history_checks,
+    integrity,
+    schema,
+    vector_checks,
+)
 from agent_memory.connection import Database
 from agent_memory.errors import (
     StorageCorrupt,
@@ -63,6 +70,7 @@ def _mend(database: Database) -> None:
         history_checks.repair(database)
         agent.repair(database)
         vector_checks.repair(database)
+        graph_upkeep.repair(database)
 
 
 def _problems(database: Database) -> list[Problem]:
@@ -75,6 +83,7 @@ def _problems(database: Database) -> list[Problem]:
             problems += agent.find_problems(database)
             problems += history_checks.find_problems(database)
             problems += vector_checks.find_problems(database)
+            problems += graph_upkeep.find_problems(database)
         with contextlib.suppress(StorageUntrusted), database.write():
             problems += integrity.compare_index(database)
     except StorageCorrupt as error:

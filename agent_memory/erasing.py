@@ -14,7 +14,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agent_memory import agent, erasure, leftovers, operations, schema, vector_index, vectors
+from agent_memory import (
+    agent,
+    erasure,
+    graph_upkeep,
+    leftovers,
+    operations,
+    schema,
+    vector_index,
+    vectors,
+)
 from agent_memory.connection import Database
 from agent_memory.erasure import Removed, Said
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
@@ -241,7 +250,11 @@ def _remove(
     """Remove the rows in one transaction, and note in ``said`` what they said."""
     with database.write():
         said.add(erasure.said(database, ids))
+        of_graph = graph_upkeep.texts_of(database, ids)
         removed = erasure.remove(database, ids)
+        graph_upkeep.erase(database, ids)
+        if of_graph:
+            said.strings.update(of_graph - graph_upkeep.texts(database))
         _leave_indexes(database)
         operations.mark(database, "erase", session_id=session_id, now=now)
     return removed

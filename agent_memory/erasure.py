@@ -40,8 +40,8 @@ SELECT 'the settings of the agent', CAST(concat(config, migration) AS BLOB) FROM
 UNION ALL SELECT 'the reason of rejection ' || rejection_id, CAST(concat(reason) AS BLOB)
 FROM rejections"""
 _OTHERS: Final = (
-    "agent", "embedding_models", "memory_words", "operations", "recalls", "schema_migrations",
-    "scratchpad", "sqlite_schema",
+    "agent", "embedding_models", "entity_sources", "memory_words", "operations", "recalls",
+    "relationship_sources", "schema_migrations", "scratchpad", "sqlite_schema",
 )  # fmt: skip
 """The tables with texts, but for those of memories and their history."""
 
@@ -204,6 +204,7 @@ def remaining(database: Database) -> Iterator[Remaining]:
 WHERE {key} > ? ORDER BY {key} LIMIT ?"""
         for _, memory_id, text in _paged(database, sql):
             yield Remaining("memory", memory_id.decode(errors="replace"), text)
+    yield from _remaining_graph(database)
     for place, text in database.rows(_SELECT_SETTINGS):
         yield Remaining("place", place, text)
     for table in _OTHERS:
@@ -211,6 +212,26 @@ WHERE {key} > ? ORDER BY {key} LIMIT ?"""
         for start in range(0, len(rows), _PAGE):
             text = b"\x00".join(text for (text,) in rows[start : start + _PAGE])
             yield Remaining("other", table, text)
+
+
+def _remaining_graph(database: Database) -> Iterator[Remaining]:
+    """Yield what the graph holds: as that of a memory which says so, or as written by hand."""
+    for table, kind in (("entities", "entity"), ("relationships", "relationship")):
+        sql = f"""SELECT g.seq, g.id, CASE WHEN g.by_hand = 0 THEN (SELECT memory_id
+  FROM {kind}_sources WHERE {kind}_id = g.id ORDER BY rowid LIMIT 1) END, {_row(database, table)}
+FROM {table} AS g WHERE g.seq > ? ORDER BY g.seq LIMIT ?"""
+        for _, its_id, memory_id, text in _paged(database, sql):
+            if memory_id is None:
+                yield Remaining("place", f"the {kind} {its_id} of the graph", text)
+            else:
+                yield Remaining("memory", memory_id, text)
+    sql = f"""SELECT alias_id, entity_id, memory_id, {_row(database, "entity_aliases")}
+FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
+    for _, its_id, memory_id, text in _paged(database, sql):
+        if memory_id is None:
+            yield Remaining("place", f"an alias of the entity {its_id} of the graph", text)
+        else:
+            yield Remaining("memory", memory_id, text)
 
 
 def _row(database: Database, table: str) -> str:

@@ -115,6 +115,12 @@ class MissingAgentIdentity(AgentMemoryError):
     code: ClassVar[str] = "INVALID_SESSION"
 
 
+class InvalidSession(ValidationError):
+    """Who is meant (user, agent, run) was not said, or said in a way that cannot be."""
+
+    code: ClassVar[str] = "INVALID_SESSION"
+
+
 class MemoryNotFound(AgentMemoryError, LookupError):
     """There is no memory with that id."""
 

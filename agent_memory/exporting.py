@@ -12,10 +12,12 @@ from typing import Any, Final
 from agent_memory import (
     agent,
     backups,
+    graph_upkeep,
     history,
     memory_rows,
     records,
     rejections,
+    reviews,
     scratchpad,
     vectors,
 )
@@ -103,7 +105,7 @@ class Dump:
         Raises ``StorageCorrupt`` for bytes where the file must have a text.
         """
         for entry in self._entries():
-            if any(isinstance(value, bytes) for value in entry.fields.values()):
+            if any(map(_has_bytes, entry.fields.values())):
                 raise StorageCorrupt(
                     f"{self._database.path} is damaged: there are bytes for a text in a"
                     f" {entry.section.value} that is to be written out. Restore a backup"
@@ -120,6 +122,12 @@ class Dump:
             yield Entry(Section.SCRATCHPAD, fields)
         for rejection in rejections.all_of(self._database):
             yield Entry(Section.REJECTION, rejections.fields_of(rejection))
+        for fields in graph_upkeep.every_entity(self._database):
+            yield Entry(Section.ENTITY, fields)
+        for fields in graph_upkeep.every_edge(self._database):
+            yield Entry(Section.RELATIONSHIP, fields)
+        for review in reviews.every(self._database):
+            yield Entry(Section.REVIEW, reviews.fields_of(review))
         if model is not None:
             yield Entry(Section.MODEL, _model_fields(model))
             yield from self._vectors(model)
@@ -193,6 +201,10 @@ def fields_of(row: RowValues) -> dict[str, Any]:
             continue
         fields[name] = _plain(name, value)
     return fields
+
+
+def _has_bytes(value: object) -> bool:
+    return isinstance(value, bytes) or (isinstance(value, list) and any(map(_has_bytes, value)))
 
 
 def _plain(name: str, value: Any) -> Any:  # noqa: ANN401 - any column

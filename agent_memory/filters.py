@@ -14,6 +14,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.search import SearchFilters
 from agent_memory.times import format_time
 from agent_memory.validation import clean_key, clean_metadata, to_json
+from agent_memory.vocabulary import ORIGINAL_CATEGORY, MemoryCategory
 
 _MAX_DEPTH: Final = 10
 _MAX_CONDITIONS: Final = 100
@@ -99,10 +100,20 @@ def _column_conditions(filters: SearchFilters) -> list[Condition]:
     ]
     if filters.category is not None:
         wanted = [filters.category] if isinstance(filters.category, str) else filters.category
-        parts.append(
-            Condition("m.category IN (SELECT value FROM json_each(?))", (to_json(wanted),))
-        )
+        parts.append(_of_category(wanted))
     return parts
+
+
+def _of_category(wanted: list[str]) -> Condition:
+    """Return the condition for categories; those of others' words are in the metadata."""
+    parts = [Condition("m.category IN (SELECT value FROM json_each(?))", (to_json(wanted),))]
+    if foreign := sorted(set(wanted) - set(MemoryCategory)):
+        sql = (
+            f"CASE WHEN json_valid(m.metadata) THEN m.metadata ->> '{ORIGINAL_CATEGORY}' END"
+            " IN (SELECT value FROM json_each(?))"
+        )
+        parts.append(Condition(sql, (to_json(foreign),)))
+    return _joined(parts, " OR ", empty=EVERYTHING)
 
 
 def _tag_conditions(filters: SearchFilters) -> list[Condition]:

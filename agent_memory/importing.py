@@ -18,6 +18,7 @@ from agent_memory import (
     operations,
     records,
     rejections,
+    reviews,
     scratchpad,
     vectors,
 )
@@ -26,6 +27,7 @@ from agent_memory.connection import Database
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.filters import EVERYTHING
 from agent_memory.fingerprints import fingerprint_of
+from agent_memory.graph_importing import GraphImporting
 from agent_memory.history import Change
 from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.models.entry import Parcel, Section
@@ -80,6 +82,7 @@ class Importing:
         self._boundary: int | None = None
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
+        self._of_graph = GraphImporting(database, self._admission, dry_run=dry_run, now=now)
 
     def take(self, parcels: Iterable[Parcel]) -> Iterator[int]:
         """Take parcels in, in order; yield now and then how many are done."""
@@ -108,10 +111,13 @@ class Importing:
             Section.AGENT: self._hear_of_agent,
             Section.MEMORY: self._memories,
             Section.REJECTION: self._rejections,
+            Section.ENTITY: self._graph,
+            Section.RELATIONSHIP: self._graph,
         }
         if not self._dry_run:
             takers |= {
                 Section.SCRATCHPAD: self._scratchpad,
+                Section.REVIEW: self._reviews,
                 Section.MODEL: self._models,
                 Section.VECTOR: self._vectors,
                 Section.CHANGE: self._changes,
@@ -144,6 +150,15 @@ class Importing:
         if not self._dry_run:
             for parcel in new:
                 rejections.put(self._database, parcel.values)
+
+    # The graph --------------------------------------------------------------------------------
+
+    def _graph(self, page: Sequence[Parcel]) -> None:
+        for parcel in page:
+            try:
+                self._of_graph.take(parcel, self._ids)
+            except RejectedContent as error:
+                self._refuse(parcel, error)
 
     # Memories ---------------------------------------------------------------------------------
 
@@ -228,6 +243,18 @@ class Importing:
                 entered_at = self._next_entry(there[parcel.values["id"]])
             reason = parcel.values.get("reason", "stored")
             scratchpad.put(self._database, seq, reason=reason, entered_at=entered_at)
+
+    def _reviews(self, page: Sequence[Parcel]) -> None:
+        """Put memories in question that are new here."""
+        for parcel in page:
+            seq = self._new.get(parcel.values["id"])
+            if seq is not None:
+                values = dict(parcel.values)
+                if "replaced_by" in values:
+                    values["replaced_by"] = self._ids.get(
+                        values["replaced_by"], values["replaced_by"]
+                    )
+                reviews.put(self._database, seq, values)
 
     def _models(self, page: Sequence[Parcel]) -> None:
         """Find the model among those here, or make it one of them where there is none."""
@@ -317,6 +344,7 @@ class Importing:
 
     def _finish(self) -> None:
         self._settings()
+        self.plan.notes += self._of_graph.finish()
         if self._dry_run:
             return
         if self._stray_vectors:

@@ -189,10 +189,10 @@ def ids(memory_ids: str | Iterable[str]) -> list[str]:
     return list(dict.fromkeys(several))
 
 
-def similarity(threshold: float) -> float:
-    """Return a similarity of 0 to 1, or raise ``ValidationError``."""
+def similarity(threshold: float, *, name: str = "similarity_threshold") -> float:
+    """Return a similarity, or another share of 0 to 1, or raise ``ValidationError``."""
     if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
-        raise ValidationError.of("similarity_threshold", "must be 0 to 1", threshold)
+        raise ValidationError.of(name, "must be 0 to 1", threshold)
     return threshold
 
 

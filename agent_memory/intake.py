@@ -33,10 +33,13 @@ from agent_memory.models.life import ImportNote
 from agent_memory.models.portable import (
     PortableAgent,
     PortableChange,
+    PortableEntity,
     PortableEntry,
     PortableMemory,
     PortableModel,
     PortableRejection,
+    PortableRelationship,
+    PortableReview,
     PortableValues,
     PortableVector,
 )
@@ -53,11 +56,23 @@ _MODELS: Final[dict[Section, type[Record]]] = {
     Section.MEMORY: PortableMemory,
     Section.SCRATCHPAD: PortableEntry,
     Section.REJECTION: PortableRejection,
+    Section.ENTITY: PortableEntity,
+    Section.RELATIONSHIP: PortableRelationship,
+    Section.REVIEW: PortableReview,
     Section.MODEL: PortableModel,
     Section.VECTOR: PortableVector,
     Section.CHANGE: PortableChange,
 }
-_ABOUT_MEMORIES: Final = frozenset({Section.SCRATCHPAD, Section.VECTOR, Section.CHANGE})
+_ABOUT_MEMORIES: Final = frozenset(
+    {
+        Section.SCRATCHPAD,
+        Section.ENTITY,
+        Section.RELATIONSHIP,
+        Section.REVIEW,
+        Section.VECTOR,
+        Section.CHANGE,
+    }
+)
 _MOST_LISTED: Final = 1_000
 _PAGE: Final = 500
 _JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")

@@ -10,6 +10,7 @@ from agent_memory import (
     agent,
     backups,
     gatekeeping,
+    graph_upkeep,
     history,
     memory_rows,
     operations,
@@ -132,7 +133,9 @@ class LifeStore:
     def undo(self, change_id: int | None, *, session_id: str) -> Undone:
         """Undo a change, or all of what was done last."""
         with self._noting.writing() as now:
-            return undoing.undo(self._database, change_id, session_id=session_id, now=now)
+            undone = undoing.undo(self._database, change_id, session_id=session_id, now=now)
+            graph_upkeep.follow_undo(self._database, undone.memory_ids, undone.change_ids)
+            return undone
 
     def get_as_of(self, memory_id: str, moment: datetime) -> Memory | None:
         """Return a memory as it was at a moment, or ``None`` if there was none."""

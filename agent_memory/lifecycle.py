@@ -6,9 +6,10 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_memory import inputs, paths
 from agent_memory.embedder_choice import settings_of
@@ -23,6 +24,9 @@ from agent_memory.mover import Mover
 from agent_memory.protocols import SecretScanner
 from agent_memory.store import Store
 from agent_memory.times import now_utc, to_utc
+
+if TYPE_CHECKING:
+    from agent_memory.graph import MemoryGraph
 
 
 class OpenMemory:
@@ -169,6 +173,13 @@ class OpenMemory:
         )
         self._store.when_promoted(self._events.promoted)
         self._mover = Mover(self._store, self._meaning, config, self._events)
+
+    @cached_property
+    def graph(self) -> MemoryGraph:
+        """Whom and what the memories speak of, and what holds between them, and when."""
+        from agent_memory.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
+
+        return MemoryGraph(self._store.graph, self.path)
 
     @property
     def embedding_usage(self) -> EmbeddingUsage:

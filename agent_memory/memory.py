@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_memory import inputs
 from agent_memory.context import render_context
+from agent_memory.conversing import Conversing
 from agent_memory.directory import list_agents
 from agent_memory.errors import ValidationError
 from agent_memory.inputs import Time, joined_filters, validated
@@ -21,17 +22,18 @@ from agent_memory.models.memory import (
     Memory,
 )
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
-from agent_memory.models.search import SearchFilters, SearchResults
+from agent_memory.models.search import MemorySearchResult, SearchFilters, SearchResults
 from agent_memory.portability import Portability
 from agent_memory.ranking import Rates
 from agent_memory.store import Question
-from agent_memory.storing import Storing
 from agent_memory.upkeep import Upkeep
-from agent_memory.vocabulary import MAX_SEARCH_LIMIT
+from agent_memory.vocabulary import MAX_SEARCH_LIMIT, MatchType
 
 if TYPE_CHECKING:
     from agent_memory.models.agent import RebuildReport
     from agent_memory.models.backup import RestoreReport
+    from agent_memory.models.session import SessionContext
+    from agent_memory.session_memory import SessionMemory
     from agent_memory.sharing import Shared
 
 
@@ -57,7 +59,7 @@ def _restore(
     return restore(path, backup, agent_id=agent_id, keep_replaced=keep_replaced)
 
 
-class AgentMemory(Storing, Upkeep, Life, Portability):
+class AgentMemory(Conversing, Upkeep, Life, Portability):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
@@ -118,6 +120,7 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         explain: bool = False,
         as_of: Time | None = None,
         shared: Sequence[str] = (),
+        graph: bool = False,
     ) -> SearchResults:
         """Find the memories that answer a question in plain words, best first.
 
@@ -131,6 +134,9 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         ``as_of`` searches the memories as they were at a time. ``shared`` names other agents whose
         memories are searched too, as their own files allow (the setting ``sharing``): each hit's
         ``memory.agent_id`` says whose it is. Nothing is written where that may only be read.
+
+        With ``graph`` the memories follow that say what holds, in the graph, at whom or what the
+        query names, and beside that; they take the places of hits below the gate.
 
         No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
         Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false or
@@ -159,7 +165,12 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
             now=None if now is None else inputs.moment("now", now),
             explain=explain,
         )
-        results = self._found(question, as_of, shared, count_accesses=count_accesses)
+        if graph and (as_of is not None or shared):
+            message = (
+                "the graph is searched as it is now, of this agent: leave as_of and shared out"
+            )
+            raise ValidationError.of("graph", message, graph)
+        results = self._found(question, as_of, shared, graph=graph, count_accesses=count_accesses)
         if self._events.are_heard():
             self._events.searched(query, results, backend=self._store.backend())
         return results
@@ -170,6 +181,7 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         as_of: Time | None,
         shared: Sequence[str],
         *,
+        graph: bool,
         count_accesses: bool,
     ) -> SearchResults:
         if as_of is not None:
@@ -177,8 +189,31 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         if shared:
             return self._found_with(question, shared, count_accesses=count_accesses)
         results = self._answer(question)
+        if graph:
+            results = self._with_graph(results, question)
         self._store.finder.note_search(results, count_accesses=count_accesses)
         return results
+
+    def _with_graph(self, results: SearchResults, question: Question) -> SearchResults:
+        """Add the memories that the graph has near the query, in place of hits below the gate."""
+        good = [hit for hit in results if hit.passed_gate]
+        found = {hit.memory.id for hit in good}
+        near = self.graph.related_memory_ids(
+            question.query, user_id=question.filters.user_id, limit=question.limit
+        )
+        wanted = [memory_id for memory_id in near if memory_id not in found]
+        more = [
+            MemorySearchResult(
+                memory=memory, relevance_score=0.0, match_type=MatchType.GRAPH, passed_gate=False
+            )
+            for memory in self._store.finder.those(wanted, question.filters)
+        ]
+        shown = {hit.memory.id for hit in more}
+        rest = [it for it in results if not it.passed_gate and it.memory.id not in shown]
+        hits = [*good, *more, *rest][: question.limit]
+        new = {hit.memory.id for hit in hits} - {hit.memory.id for hit in results}
+        total = results.total_count + len(new)
+        return results.model_copy(update={"results": hits, "total_count": total})
 
     def _answer(self, question: Question) -> SearchResults:
         """Search this memory, and take no notes of it."""
@@ -231,6 +266,16 @@ class AgentMemory(Storing, Upkeep, Life, Portability):
         """
         self._store.config()  # raises StorageClosed for a memory that is closed
         return self._others.open(agent_id)
+
+    def session(self, context: SessionContext | Mapping[str, Any]) -> SessionMemory:
+        """Return the verbs within one session: what it may do, with what is its own.
+
+        Raises ``InvalidSession`` for what is no session, or one with another agent.
+        """
+        from agent_memory.models.session import SessionContext  # noqa: PLC0415 - seldom used
+        from agent_memory.session_memory import SessionMemory  # noqa: PLC0415
+
+        return SessionMemory(self, SessionContext.of(context))
 
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agent_memory import backups, history, integrity, memory_rows, schema, undoing
+from agent_memory import backups, graph_upkeep, history, integrity, memory_rows, schema, undoing
 from agent_memory.connection import Database
 from agent_memory.errors import StorageError, StorageUntrusted
 from agent_memory.files import locked, system_told
@@ -109,6 +109,7 @@ def _go_back(database: Database, moment: datetime) -> None:
         for trigger in triggers:
             database.run(trigger)
         history.forget_after(database, moment, newest)
+        graph_upkeep.go_back(database, moment)
 
 
 def _replace(database: Database, rows: Iterable[tuple[str, RowValues | None]]) -> None:

@@ -9,12 +9,14 @@ from datetime import datetime
 
 from agent_memory import answers, records, retrieval, scratchpad
 from agent_memory.connection import Database
-from agent_memory.filters import condition_of, scope_of
+from agent_memory.filters import Condition, condition_of, scope_of
+from agent_memory.models.memory import Memory
 from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.nearest import Middles, QueryMeaning
 from agent_memory.noting import Noting
 from agent_memory.ranking import Rates
 from agent_memory.retrieval import Request
+from agent_memory.validation import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,16 @@ class SearchStore:
             rates=question.rates,
             explain=question.explain,
         )
+
+    def those(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
+        """Return the memories with these ids that the filters let pass, in the order of the ids."""
+        among = Condition("m.id IN (SELECT value FROM json_each(?))", (to_json(list(memory_ids)),))
+        condition = condition_of(filters, agent_id=self._agent_id).and_also(among)
+        with self._database.read():
+            passed = set(records.ids(self._database, condition))
+            wanted = [memory_id for memory_id in memory_ids if memory_id in passed]
+            found = [records.get(self._database, it, agent_id=self._agent_id) for it in wanted]
+        return [memory for memory in found if memory is not None]
 
     def note_search(self, results: SearchResults, *, count_accesses: bool) -> None:
         """Remember that a search was made, and what it gave to the agent."""

@@ -25,7 +25,7 @@ from agent_memory import (
 )
 from agent_memory.adding import Added as Added  # noqa: PLC0414 - the facade is given it
 from agent_memory.adding import Adding, holds, unwrapped_failure
-from agent_memory.admission import Admission
+from agent_memory.changing import change
 from agent_memory.connection import is_open_here, library_version
 from agent_memory.errors import (
     ConfigurationError,
@@ -50,8 +50,10 @@ from agent_memory.vector_store import VectorStore
 from agent_memory.vocabulary import StorageBackend
 
 if TYPE_CHECKING:
+    from agent_memory.decision_store import DecisionStore
     from agent_memory.erasing import Eraser
     from agent_memory.exchange_store import ExchangeStore
+    from agent_memory.graph_store import GraphStore
     from agent_memory.life_store import LifeStore
 
 _PAGE: Final = 1_000
@@ -108,6 +110,21 @@ class Store:
 
         parts = (self._database, self._noting, self._clock)
         return LifeStore(*parts, path=self.path, agent_id=self.agent_id)
+
+    @cached_property
+    def decisions(self) -> DecisionStore:
+        """What is decided about memories, all of a conversation at once."""
+        from agent_memory.decision_store import DecisionStore  # noqa: PLC0415
+
+        parts = (self._database, self._noting, self._complete_fingerprints)
+        return DecisionStore(*parts, agent_id=self.agent_id)
+
+    @cached_property
+    def graph(self) -> GraphStore:
+        """Whom and what the memories speak of, and what holds between them."""
+        from agent_memory.graph_store import GraphStore  # noqa: PLC0415
+
+        return GraphStore(self._database, self._noting, self._clock, agent_id=self.agent_id)
 
     @cached_property
     def eraser(self) -> Eraser:
@@ -225,19 +242,8 @@ class Store:
                     f"the memory is at version {there.version}: read it again, then update",
                     version,
                 )
-            effective = {
-                name: value
-                for name, value in changes.items()
-                if not records.is_same(getattr(there, name), value)
-            }
-            if not effective:
-                return there
-            wanted = there.model_copy(update=effective)
-            admission = Admission(self._database)
-            admission.refuse(wanted, fields=effective.keys())
-            admission.refuse_move(there, wanted)
             with self._signed(memory_id, session_id, now):
-                records.update(self._database, seq, effective, now=now)
+                change(self._database, seq, there, changes, now=now)
             return self._get(memory_id)
 
     def delete(self, memory_id: str, *, session_id: str) -> Memory:

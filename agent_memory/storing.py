@@ -102,7 +102,7 @@ class Storing(OpenMemory):
         )
         (memory_id,) = added.ids
         if found is not None:
-            _tell([found.model_copy(update={"memory_id": memory_id})], on_secret)
+            tell_secrets([found.model_copy(update={"memory_id": memory_id})], on_secret)
         self._mover.follow()
         self._tell_stored([memory], added, spent)
         return memory_id
@@ -144,7 +144,7 @@ class Storing(OpenMemory):
         ids = added.ids
         if noticed:
             stored = [it.model_copy(update={"memory_id": ids[it.index or 0]}) for it in noticed]
-            _tell(stored, said)
+            tell_secrets(stored, said)
         self._mover.follow(len(ids))
         self._tell_stored(memories, added, spent)
         return ids
@@ -197,7 +197,7 @@ class Storing(OpenMemory):
             memory_id, {**fields, **masked}, session_id=self.session_id, version=if_version
         )
         if found is not None:
-            _tell([found], said)
+            tell_secrets([found], said)
         self._mover.follow()
         return memory
 
@@ -265,7 +265,7 @@ class Storing(OpenMemory):
         )
 
 
-def _tell(noticed: Sequence[FoundSecrets], said: SecretPolicy | None) -> None:
+def tell_secrets(noticed: Sequence[FoundSecrets], said: SecretPolicy | None) -> None:
     """Log what was found, unless the caller's own function was told of it."""
     if not callable(said):
         from agent_memory.screening import log  # noqa: PLC0415 - imported when it was found

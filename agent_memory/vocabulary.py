@@ -83,12 +83,13 @@ class StorageBackend(StrEnum):
 
 
 class MatchType(StrEnum):
-    """How a search found a memory (A)."""
+    """How a search found a memory (A). By the graph alone, ours, only where that was asked for."""
 
     SCRATCHPAD = "scratchpad"
     VECTOR = "vector"
     KEYWORD = "keyword"
     PROMOTED = "promoted"
+    GRAPH = "graph"
 
 
 class HistoryEvent(StrEnum):

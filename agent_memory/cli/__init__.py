@@ -12,7 +12,7 @@ from typing import Final, cast
 import click
 
 from agent_memory.cli.options import ExitCode, Session
-from agent_memory.cli.render import fail, safe
+from agent_memory.cli.render import ErrorWrapper, fail, safe
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
@@ -23,6 +23,8 @@ from agent_memory.errors import (
     ValidationError,
 )
 
+_OF_CLICK: Final = (click.exceptions.Abort, click.ClickException)
+_INTERRUPTED: Final = "interrupted: nothing was left half done"
 _DEBUG_HINT: Final = "this is a fault of agent-memory: run it again with --debug and report it"
 
 
@@ -52,6 +54,10 @@ _COMMANDS: Final = {
     "erase": "life",
     "reject": "life",
     "secrets": "life",
+    "add": "conversations",
+    "review": "conversations",
+    "delete-all": "conversations",
+    "reset": "conversations",
     "search": "read",
     "show": "read",
     "recent": "read",
@@ -61,6 +67,7 @@ _COMMANDS: Final = {
     "migrate": "meaning",
     "rollback": "meaning",
     "embed": "meaning",
+    "graph": "graph",
     "export": "exchange",
     "import": "exchange",
     "agents": "admin",
@@ -87,7 +94,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"{__name__}.{_COMMANDS[cmd_name]}")
-        name = "import_" if cmd_name == "import" else cmd_name
+        name = "import_" if cmd_name == "import" else cmd_name.replace("-", "_")
         return cast("click.Command", getattr(module, name))
 
 
@@ -98,6 +105,11 @@ class _Commands(click.Group):
 @click.option("--agent", metavar="ID", envvar="AGENT_MEMORY_AGENT", help="Whose memory.")
 @click.option("--db", metavar="FILE", help="A memory file anywhere, instead of --root and --agent.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--envelope",
+    is_flag=True,
+    help="--json with a request_id, and errors alike on stdout. (`events --follow` has none.)",
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(package_name="agent-memory")
 @click.pass_context
@@ -107,10 +119,12 @@ def cli(
     agent: str | None,
     db: str | None,
     as_json: bool,
+    envelope: bool,
     debug: bool,
 ) -> None:
     """Long-term memory for AI agents, in one SQLite file per agent."""
-    context.obj = Session(root=root, agent=agent, db=db, json=as_json, debug=debug)
+    request_id = context.obj if envelope else None
+    context.obj = Session(root, agent, db, as_json or envelope, debug, request_id)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -121,33 +135,49 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Every error ends here."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
+    wrapper = ErrorWrapper() if "--envelope" in words else None
     _print_whatever_comes()
     try:
-        result = cli.main(args=words, prog_name="agent-memory", standalone_mode=False)
+        result = cli.main(
+            args=words,
+            prog_name="agent-memory",
+            standalone_mode=False,
+            obj=wrapper and wrapper.request_id,
+        )
         sys.stdout.flush()
-    except click.exceptions.Abort:
-        click.echo("interrupted: nothing was left half done", err=True)
-        return ExitCode.INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
     except (BrokenPipeError, SystemExit):
         # The reader has gone, as `head` does: nothing more to say. (click exits with 1 then, and
         # for nothing else in this mode.)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    except AgentMemoryError as error:
-        if debug:
-            raise
-        fail(error, as_json="--json" in words)
-        return _exit_code(error)
     except Exception as error:
-        if debug:
+        if "--debug" in words and not isinstance(error, _OF_CLICK):
             raise
-        click.echo(safe(f"Error: {type(error).__name__}: {error} ({_DEBUG_HINT})"), err=True)
-        return ExitCode.FAILED
+        if wrapper:
+            wrapper.emit(_in_our_words(error))
+        if not wrapper or not isinstance(error, (*_OF_CLICK, AgentMemoryError)):
+            _tell(error, as_json="--json" in words)
+        return _exit_code(error)
     return int(result or 0)
+
+
+def _tell(error: Exception, *, as_json: bool) -> None:
+    """Print an error on stderr."""
+    if isinstance(error, click.ClickException):
+        error.show()
+    elif isinstance(error, click.exceptions.Abort):
+        click.echo(_INTERRUPTED, err=True)
+    elif isinstance(error, AgentMemoryError):
+        fail(error, as_json=as_json)
+    else:
+        click.echo(safe(f"Error: {type(error).__name__}: {error} ({_DEBUG_HINT})"), err=True)
+
+
+def _in_our_words(error: Exception) -> Exception:
+    """Return an error of the command line's as one of the library's."""
+    if isinstance(error, click.ClickException):
+        return ValidationError(error.format_message())
+    return AgentMemoryError(_INTERRUPTED) if isinstance(error, click.exceptions.Abort) else error
 
 
 def _print_whatever_comes() -> None:
@@ -157,8 +187,11 @@ def _print_whatever_comes() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _exit_code(error: AgentMemoryError) -> ExitCode:
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, click.ClickException):
+        return error.exit_code
     for kind, code in (
+        (click.exceptions.Abort, ExitCode.INTERRUPTED),
         (MemoryNotFound, ExitCode.NOT_FOUND),
         (MissingAgentIdentity, ExitCode.USAGE),
         (DuplicateMemory, ExitCode.DUPLICATE),

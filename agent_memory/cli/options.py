@@ -58,6 +58,8 @@ class Session:
     db: str | None
     json: bool
     debug: bool
+    request_id: str | None = None
+    """What the envelope of --envelope calls this run of the command."""
 
     def open(self, *, create: bool = False, session_id: str | None = None) -> AgentMemory:
         """Open the memory that is meant. Only a command that stores makes a new one."""

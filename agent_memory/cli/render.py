@@ -29,6 +29,8 @@ from agent_memory import (
     SearchResults,
     ValidationError,
 )
+from agent_memory.cli.options import Session
+from agent_memory.models.record import SparseRecord
 from agent_memory.times import format_time, now_utc
 
 _STARTED: Final = time.perf_counter()
@@ -49,7 +51,7 @@ def emit(data: object, *, text: str, as_json: bool, secrets: Sequence[FoundSecre
         if text:
             click.echo("\n".join(map(safe, text.split("\n"))))
         return
-    envelope = {
+    envelope: dict[str, Any] = {
         "success": True,
         "data": plain(data),
         "metadata": {
@@ -58,7 +60,38 @@ def emit(data: object, *, text: str, as_json: bool, secrets: Sequence[FoundSecre
             **({"secrets": plain(list(secrets))} if secrets else {}),
         },
     }
-    click.echo(_UNSAFE.sub(_escaped, json.dumps(envelope, ensure_ascii=False, indent=2)))
+    if isinstance(data, SparseRecord) and envelope.keys() == envelope["data"].keys():
+        envelope = envelope["data"]  # it is such an answer already
+    if request_id := _request_id():
+        envelope["metadata"]["request_id"] = request_id
+    _print_json(envelope)
+
+
+def _request_id() -> str | None:
+    """Return what --envelope calls this run of the command."""
+    context = click.get_current_context(silent=True)
+    session = None if context is None else context.find_object(Session)
+    return None if session is None else session.request_id
+
+
+def _print_json(data: object) -> None:
+    click.echo(_UNSAFE.sub(_escaped, json.dumps(data, ensure_ascii=False, indent=2)))
+
+
+class ErrorWrapper:
+    """Prints an error on stdout in C's envelope, for --envelope."""
+
+    def __init__(self) -> None:
+        from agent_memory.envelopes import new_request_id  # noqa: PLC0415 - seldom asked for
+
+        self.request_id = new_request_id()
+
+    def emit(self, error: Exception) -> None:
+        """Print one error."""
+        from agent_memory.envelopes import failure  # noqa: PLC0415 - seldom asked for
+
+        wrapped = failure(error, now=now_utc(), request_id=self.request_id)
+        _print_json(wrapped.model_dump(mode="json"))
 
 
 def fail(error: AgentMemoryError, *, as_json: bool) -> None:
@@ -89,7 +122,9 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     if depth > _MAX_DEPTH:
         return "…"
     if isinstance(data, BaseModel):
-        return {name: plain(getattr(data, name), depth + 1) for name in type(data).model_fields}
+        fields = {name: plain(getattr(data, name), depth + 1) for name in type(data).model_fields}
+        is_sparse = isinstance(data, SparseRecord)
+        return {name: it for name, it in fields.items() if not (is_sparse and it is None)}
     if isinstance(data, dict):
         return {str(key): plain(value, depth + 1) for key, value in data.items()}
     if isinstance(data, list | tuple):

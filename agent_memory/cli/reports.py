@@ -13,6 +13,8 @@ from agent_memory import (
     TidyReport,
 )
 from agent_memory.cli.render import safe, table
+from agent_memory.models.response import AddMemoryResponse
+from agent_memory.models.review import Review
 
 
 def backups_text(backups: Sequence[BackupFile]) -> str:
@@ -117,4 +119,39 @@ def import_text(report: ImportReport) -> str:
     lines += [safe(note) for note in report.notes]
     if report.backup:
         lines.append(f"backup: {report.backup}")
+    return "\n".join(lines)
+
+
+def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
+    """Return what became of a conversation's facts, a line each."""
+    lines = [
+        f"{one.event:<7}{f'{one.id}  ' if one.id else ''}{one.memory}"
+        + (
+            f"  (was: {one.previous_memory})"
+            if one.previous_memory not in (None, one.memory)
+            else ""
+        )
+        for one in answer.data
+    ]
+    how = answer.metadata
+    verb = "would be done" if foreseen else "done"
+    by = f", by {how.decided_by}" if how.decided_by else ""
+    lines.append(f"{how.facts_extracted} facts, {how.operations_performed} operations {verb}{by}")
+    if how.reviews:
+        lines.append(f"{len(how.reviews)} in question: `agent-memory review` lists them")
+    return "\n".join(lines)
+
+
+def reviews_text(reviews: Sequence[Review]) -> str:
+    """Return the memories that are in question, each with why."""
+    if not reviews:
+        return "no memory is in question"
+    lines = []
+    for one in reviews:
+        sure = "" if one.confidence is None else f" ({one.confidence:.0%} sure)"
+        lines.append(f"{one.review_id}. {one.memory_id}  {one.content}{sure}")
+        if one.replaced_by:
+            lines.append(f"   said otherwise by {one.replaced_by}")
+        if one.reasoning:
+            lines.append(f"   because: {one.reasoning}")
     return "\n".join(lines)

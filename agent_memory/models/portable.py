@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.graph import Confidence, Name, Verb
 from agent_memory.models.memory import TaskMetadata
 from agent_memory.models.record import Record
 from agent_memory.times import UtcDatetime
@@ -68,6 +69,73 @@ class PortableRejection(Record):
     word_count: Annotated[int, Field(ge=1, le=1000)]
     reason: Text | None = Field(default=None, max_length=500)
     rejected_at: UtcDatetime
+
+
+class PortableReview(Record):
+    """A memory, by its ``id``, that somebody is to look at: see ``Review``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId
+    replaced_by: MemoryId | None = None
+    confidence: Confidence | None = None
+    reasoning: Text | None = None
+    proposed_at: UtcDatetime
+    session_id: Label | None = None
+
+
+class PortableEntity(Record):
+    """An entity of the graph; ``sources`` are the memories that speak of it.
+
+    Of those, ``undone`` do not at present. ``alias_sources`` has the memory of an alias that was
+    learned from one. ``by_hand`` says that it needs none.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId
+    name: Name
+    type: Text | None = None
+    confidence: Confidence = 1.0
+    user_id: Label | None = None
+    run_id: Label | None = None
+    by_hand: bool = True
+    created_at: UtcDatetime | None = None
+    updated_at: UtcDatetime | None = None
+    aliases: list[Name] = Field(default_factory=list)
+    alias_sources: dict[str, MemoryId] = Field(default_factory=dict)
+    sources: list[MemoryId] = Field(default_factory=list)
+    undone: list[MemoryId] = Field(default_factory=list)
+
+
+class PortableRelationship(Record):
+    """What holds between two entities, given by their ids, and the memories that say so."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId
+    source_id: MemoryId
+    relationship: Verb
+    target_id: MemoryId
+    confidence: Confidence = 1.0
+    temporal_context: Text | None = None
+    valid_from: UtcDatetime
+    valid_to: UtcDatetime | None = None
+    closed_by: MemoryId | None = None
+    closing_is_undone: bool = False
+    user_id: Label | None = None
+    run_id: Label | None = None
+    by_hand: bool = True
+    created_at: UtcDatetime | None = None
+    updated_at: UtcDatetime | None = None
+    sources: list[MemoryId] = Field(default_factory=list)
+    undone: list[MemoryId] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _ends_after_it_began(self) -> Self:
+        if self.valid_to is not None and self.valid_to < self.valid_from:
+            raise ValueError("valid_to is before valid_from")
+        return self
 
 
 class PortableModel(Record):

@@ -6,9 +6,9 @@ every annotation from its text, which takes 20 ms of the 200 that a command may 
 
 from __future__ import annotations
 
-from typing import Final, Self, cast
+from typing import Any, Final, Self, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 
 class Record(BaseModel):
@@ -30,6 +30,16 @@ class Record(BaseModel):
         if cls not in _defaults:
             _defaults[cls] = cls.model_construct()
         return cast("Self", _defaults[cls])
+
+
+class SparseRecord(Record):
+    """A model whose optional fields are left out of its JSON where they are not given, as in C."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value is not None}
 
 
 _defaults: Final[dict[type[Record], Record]] = {}

@@ -114,6 +114,11 @@ KEYS = {
     "erase": {"ids", "memories", "changes", "found", "backups", "clean"},
     "reject": {"rejection", "holders"},
     "secrets": {"secrets"},
+    "graph": {"entity", "relationships"},
+    "add": set(),
+    "review": {"reviews"},
+    "delete-all": {"deleted"},
+    "reset": {"deleted"},
     "export": {"path", "format", "memory_count", "notes"},
     "import": {"path", "format", "new", "changed", "same", "kept", "refused", "notes"},
     "backups": {"backups"},
@@ -130,6 +135,7 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     seen = []
+    (chat := tmp_path / "chat.txt").write_text("Alice: I live in Oslo.", encoding="utf-8")
     ids = store(root, "a walnut", "another walnut")
     with AgentMemory("bob", root=root) as memory:
         backup = memory.backup()
@@ -142,7 +148,9 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
             "archive": [one], "unarchive": [one], "erase": [one, "--yes"], "reject": ["hunter2"],
             "export": ["--output", str(tmp_path / f"{turn}.yaml")],
             "import": ["bench/notes.jsonl"],
-            "restore": [str(backup), "--yes"],
+            "restore": [str(backup), "--yes"], "graph": ["show"],
+            "add": [str(chat)], "reset": ["--yes"],
+            "delete-all": ["--user", "alice", "--yes"],
         }.get(name, [])  # fmt: skip
         before, after = (["--json"], []) if turn else ([], ["--json"])
         assert run(["--root", str(root), "--agent", "bob", *before, name, *words, *after]) == 0
@@ -152,9 +160,14 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
     for envelope in seen:
         assert envelope.keys() == {"success", "data", "metadata"}
         assert envelope["success"] is True
-        assert envelope["metadata"].keys() == {"timestamp", "processing_time_ms"}
+        times = {"timestamp", "processing_time_ms"}
+        if name == "add":  # its envelope is C's own, whose data is a list
+            assert times < envelope["metadata"].keys()
+            assert isinstance(envelope["data"], list)
+            continue
+        assert envelope["metadata"].keys() == times
         assert KEYS[name] <= envelope["data"].keys()
-    assert seen[0]["data"].keys() == seen[1]["data"].keys()
+        assert envelope["data"].keys() == seen[0]["data"].keys()
 
 
 def test_every_command_that_prints_data_is_in_the_table_above() -> None:
@@ -256,6 +269,10 @@ WORDS = {
     "forget": ["x", "--yes"],
     "erase": ["x", "--yes"],
     "restore": ["x", "--yes"],
+    "graph": ["show"],
+    "add": ["README.md"],
+    "delete-all": ["--user", "x", "--yes"],
+    "reset": ["--yes"],
     **{
         name: ["x"]
         for name in ("store", "show", "promote", "demote", "archive", "unarchive", "reject")
@@ -277,7 +294,7 @@ def test_without_an_agent_the_program_says_what_to_do(
     assert not root.exists()
 
 
-MAKES_AN_AGENT = ("store", "import", "restore", "mcp")
+MAKES_AN_AGENT = ("store", "add", "import", "restore", "mcp")
 
 
 @pytest.mark.parametrize("name", [name for name in NEEDS_AN_AGENT if name not in MAKES_AN_AGENT])

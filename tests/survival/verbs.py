@@ -154,6 +154,13 @@ def aged(folder: Path) -> None:
         memory.store_many(sentences(6))
 
 
+def questioned(folder: Path) -> None:
+    """Make the standard store, with a memory that a conversation put in question."""
+    standard(folder)
+    with opened(folder / NAME) as memory:
+        memory.add("Forget the thimble number 6.", llm=_decides, may_delete=False)
+
+
 def damaged_index(folder: Path) -> None:
     """Make a store whose keyword index and tags lag behind its memories."""
     standard(folder)
@@ -221,6 +228,27 @@ def _restore(memory: AgentMemory, folder: Path) -> None:
     AgentMemory.restore(memory.path, folder / "kept.db")
 
 
+def _decides(_messages: object, schema: dict[str, Any]) -> dict[str, Any]:
+    """Answer as a language model: one memory says something new, and another is to be forgotten."""
+    if schema["title"] == "extracted_facts":
+        return {"facts": ["The granite number 11 is the harbour's", "Forget the thimble number 6"]}
+    told = {"confidence": 1.0, "reasoning": ""}
+    return {
+        "memory": [
+            {**told, "event": "UPDATE", "id": "0", "facts": [0], "text": "The granite went away"},
+            {**told, "event": "DELETE", "id": "5", "facts": [1], "text": ""},
+        ]
+    }
+
+
+def _add(memory: AgentMemory, _folder: Path) -> None:
+    memory.add("The granite number 11 is the harbour's. Forget the thimble number 6.", llm=_decides)
+
+
+def _approve(memory: AgentMemory, _folder: Path) -> None:
+    memory.approve(memory.reviews()[0].review_id)
+
+
 _DELETED_ID: Final = "fact-0"
 _VERBS: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "store": lambda m, _: m.store("A new fact about the walnut", id="new-1", tags=["fresh"]),
@@ -245,6 +273,9 @@ _VERBS: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "backup": lambda m, f: m.backup(f / "second.db"),
     "restore": _restore,
     "rollback": lambda m, _: m.rollback(),
+    "add": _add,
+    "delete_all": lambda m, _: m.delete_all(filters={"tags": ["t1"]}),
+    "reset": lambda m, _: m.reset(confirm=AGENT),
 }
 
 
@@ -257,11 +288,13 @@ def verbs() -> list[Verb]:
         Verb("migrate", lambda m, _: _given(m).migrate(), keyword_only),
         Verb("switch of model", lambda m, _: _given(m).migrate(), dimensions=48),
         Verb("tidy", lambda m, _: _given(m).tidy(), aged),
+        Verb("approve", _approve, questioned),  # type: ignore[arg-type]
         Verb("repair", lambda m, _: _given(m).check(repair=True), damaged_index),
         Verb("new file", _open, nothing, opens=True),
         Verb("schema upgrade from 6", _open, older(6), opens=True),
         Verb("schema upgrade from 7", _open, older(7), opens=True),
         Verb("schema upgrade from 9", _open, older(9), opens=True),
+        Verb("schema upgrade from 10", _open, older(10), opens=True),
     ]
 
 

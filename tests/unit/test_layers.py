@@ -28,23 +28,27 @@ BASE = ours(
 )
 NAMED_PARTS = ours(
     *"""records keyword filters history scratchpad agent integrity backups accesses vectors
-    vector_index fingerprints recalls operations rejections memory_rows ageing erasure""".split()
+    vector_index fingerprints recalls operations rejections memory_rows ageing erasure reviews
+    graph_rows graph_upkeep""".split()
 )
 PURE = ours(
     *"""ranking evidence dates centering quantization wording neutral rejecting traces
-    screening""".split()
+    screening graph_naming""".split()
 )
 COMPOSERS = ours(
     *"""store noting vector_store retrieval candidates nearest answers checking vector_checks
     schema duplicates similarity merging refusing adding admission gatekeeping retention undoing
     past exporting importing exchange_store search_store life_store erasing proving
-    replacing""".split()
+    replacing changing decision_store graph_store graph_changing
+    graph_importing graph_following""".split()
 )
 WRITERS = ours(
     "store", "noting", "vector_store", "checking", "schema", "past", "erasing", "replacing"
 )
 EDGES = ("cli", "interchange", "integrations", "extraction")
-OPEN_TO_EDGES = ("times", "errors", "validation", "vocabulary", "files", "models")
+OPEN_TO_EDGES = tuple(
+    "times errors validation vocabulary files models protocols envelopes wording".split()
+)
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
 
 

@@ -1,0 +1,166 @@
+"""Commands about conversations and whole scopes: add, review, delete-all, reset."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from agent_memory import AgentMemory, load_system_config, refuse_remote_store
+from agent_memory.cli.options import JsonObject, Session, confirm, json_option
+from agent_memory.cli.render import emit, safe
+from agent_memory.cli.reports import added_text, reviews_text
+
+
+@click.command()
+@click.argument("source", metavar="FILE|-")
+@click.option("--user", "user_id", help="Whom it is about.")
+@click.option("--run", "run_id", help="The run that it belongs to.")
+@click.option("--llm", help="A language model: openai:gpt-4.1-mini.")
+@click.option("--base-url", help="Its server, such as http://localhost:11434/v1.")
+@click.option("--config", help="A file of settings, YAML or JSON, with a section `llm`.")
+@click.option("--metadata", type=JsonObject(), help="A JSON object kept with each memory.")
+@click.option("--graph", is_flag=True, help="Keep relationships too: see `graph`.")
+@click.option("--as-is", is_flag=True, help="Store each message as it is.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@json_option
+@click.pass_obj
+def add(session: Session, /, source: str, **options: object) -> None:
+    """Keep what a conversation says: its facts, compared with what is known.
+
+    FILE has messages as JSON (a list, or an object with `messages`), as JSONL, or plain text; - is
+    the standard input. Without --llm, a --config or AGENT_MEMORY_LLM_MODEL it is done by rules, on
+    this machine alone.
+
+    \b
+    Examples:
+      agent-memory --agent bob add chat.json --user alice --dry-run
+      echo "I moved to Lisbon" | agent-memory --agent bob add - --user alice
+    """
+    from agent_memory.extraction.reading import conversation  # noqa: PLC0415 - of this command
+
+    messages = conversation(_text_of(source))
+    llm = _model(*(options.pop(name) for name in ("llm", "base_url", "config")))
+    given = {name: value for name, value in options.items() if value is not None}
+    given["infer"] = not given.pop("as_is")
+    with _opened(session, dry_run=bool(given["dry_run"])) as memory:
+        answer = memory.add(messages, llm=llm, **given)  # type: ignore[arg-type]
+    for problem in answer.metadata.problems or ():
+        click.echo(f"note: {safe(problem)}", err=True)
+    text = added_text(answer, foreseen=bool(given["dry_run"]))
+    emit(answer, text=text, as_json=session.json)
+
+
+@click.command()
+@click.option("--approve", type=click.IntRange(min=1), multiple=True, help="Delete the memory.")
+@click.option("--dismiss", type=click.IntRange(min=1), multiple=True, help="Keep the memory.")
+@json_option
+@click.pass_obj
+def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ...]) -> None:
+    """List the memories that a conversation put in question, or decide about them.
+
+    \b
+    Examples:
+      agent-memory --agent bob review
+      agent-memory --agent bob review --approve 3 --dismiss 4
+    """
+    with session.open() as memory:
+        if not approve and not dismiss:
+            found = memory.reviews()
+            emit({"reviews": found}, text=reviews_text(found), as_json=session.json)
+            return
+        deleted = [memory.approve(number) for number in approve]
+        kept = [memory.dismiss(number) for number in dismiss]
+    said = [f"deleted {one.id}" for one in deleted] + [f"kept {one.memory_id}" for one in kept]
+    emit({"deleted": deleted, "kept": kept}, text="\n".join(said), as_json=session.json)
+
+
+@click.command("delete-all")
+@click.option("--user", "user_id", help="All about this user.")
+@click.option("--run", "run_id", help="All of this run.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes: bool) -> None:
+    """Delete all memories about a user, or of a run. They stay in the history; `undo` works.
+
+    \b
+    Example:
+      agent-memory --agent bob delete-all --user alice
+    """
+    with session.open() as memory:
+        if not user_id and not run_id:
+            raise click.UsageError("say whose: --user or --run; `reset` deletes everything")
+        count = len(memory.get_all(user_id=user_id, run_id=run_id, limit=1_000_000))
+        confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
+        gone = memory.delete_all(user_id=user_id, run_id=run_id)
+    text = f"deleted {len(gone)} memories: `undo` brings them back"
+    emit({"deleted": [it.id for it in gone]}, text=text, as_json=session.json)
+
+
+@click.command()
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def reset(session: Session, /, yes: bool) -> None:
+    """Delete every memory of the agent, after a backup. `undo` brings them back.
+
+    What must leave no trace is to be erased: `agent-memory erase --help`.
+
+    \b
+    Example:
+      agent-memory --agent bob reset
+    """
+    with session.open() as memory:
+        question = f"Delete all {_number_of(memory)} memories of agent {memory.agent_id!r}?"
+        confirm(question, yes=yes, otherwise="nothing was deleted")
+        count = memory.reset(confirm=memory.agent_id)
+    emit({"deleted": count}, text=f"deleted {count} memories", as_json=session.json)
+
+
+@contextlib.contextmanager
+def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
+    """Open the memory; where there is none yet, a dry run looks at an empty one of its own."""
+    if not dry_run or session.path().exists():
+        with session.open(create=not dry_run) as memory:
+            yield memory
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        replace(session, root=folder, db=None, agent=session.agent or "agent").open(
+            create=True
+        ) as memory,
+    ):
+        yield memory
+
+
+def _number_of(memory: AgentMemory) -> int:
+    return memory.count(filters={"archived": None})
+
+
+def _text_of(source: str) -> str:
+    if source == "-":
+        return sys.stdin.read()
+    try:
+        return Path(source).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{source} cannot be read: {error}", param_hint="FILE") from error
+
+
+def _model(llm: object, base_url: object, config: object) -> object:
+    """Return C's settings of the model that is meant, or ``None``."""
+    settings = load_system_config(None if config is None else str(config))
+    refuse_remote_store(settings)
+    told = {} if settings.llm is None else settings.llm.settings()
+    if llm:
+        provider, _, model = str(llm).partition(":")
+        is_same = told.get("provider", provider) == provider
+        told = {**(told if is_same else {}), "provider": provider, "model": model}
+    if base_url:
+        told["base_url"] = base_url
+    return told or None

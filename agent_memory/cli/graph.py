@@ -1,0 +1,253 @@
+"""Commands about the graph of what memories speak of: show, path, add, merge and others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from agent_memory.cli.options import Moment, Session, as_of_option, json_option
+from agent_memory.cli.render import emit, table
+from agent_memory.models.graph import EdgeView, EntityView, GraphPath, Neighbourhood
+
+_user_option = click.option("--user", "user_id", metavar="ID", help="Whose graph.")
+_memory_option = click.option(
+    "--memory", "memory_id", metavar="ID", help="The memory that says so."
+)
+
+
+@click.group()
+def graph() -> None:
+    """Whom and what the memories speak of, and what holds between them, and when.
+
+    \b
+    Examples:
+      agent-memory --agent bob graph add Alice works_at Acme
+      agent-memory --agent bob graph show Alice --as-of 2026-01-28
+      agent-memory --agent bob graph export --format graphml --output graph.graphml
+    """
+
+
+@graph.command()
+@click.argument("name", required=False)
+@_user_option
+@as_of_option
+@click.option("--all", "include_closed", is_flag=True, help="What holds no more, too.")
+@json_option
+@click.pass_obj
+def show(
+    session: Session,
+    /,
+    name: str | None,
+    user_id: str | None,
+    as_of: datetime | None,
+    include_closed: bool,
+) -> None:
+    """Show the relationships that hold, all of them or those of NAME.
+
+    \b
+    Example:
+      agent-memory --agent bob graph show Alice --all
+    """
+    with session.open() as memory:
+        edges = memory.graph.relationships(
+            name, user_id=user_id, as_of=as_of, include_closed=include_closed
+        )
+        entity = None if name is None else memory.graph.entity(name, user_id=user_id)
+    data = {"entity": entity, "relationships": edges}
+    emit(data, text=_entity_text(entity) + _edges_text(edges), as_json=session.json)
+
+
+@graph.command()
+@click.argument("name")
+@click.option("--depth", type=click.IntRange(1, 8), default=1, help="How many steps to go.")
+@_user_option
+@as_of_option
+@json_option
+@click.pass_obj
+def neighbours(
+    session: Session, /, name: str, depth: int, user_id: str | None, as_of: datetime | None
+) -> None:
+    """Show what is near NAME, nearest first.
+
+    \b
+    Example:
+      agent-memory --agent bob graph neighbours Alice --depth 2
+    """
+    with session.open() as memory:
+        found = memory.graph.neighbours(name, depth, user_id=user_id, as_of=as_of)
+    emit(found, text=_neighbours_text(found), as_json=session.json)
+
+
+@graph.command()
+@click.argument("source")
+@click.argument("target")
+@click.option("--max-depth", type=click.IntRange(1, 8), default=4, help="How far to look.")
+@_user_option
+@as_of_option
+@json_option
+@click.pass_obj
+def path(
+    session: Session,
+    /,
+    source: str,
+    target: str,
+    max_depth: int,
+    user_id: str | None,
+    as_of: datetime | None,
+) -> None:
+    """Show a shortest way from SOURCE to TARGET, whatever way the relationships point.
+
+    \b
+    Example:
+      agent-memory --agent bob graph path Alice Berlin
+    """
+    with session.open() as memory:
+        found = memory.graph.path(source, target, max_depth, user_id=user_id, as_of=as_of)
+    emit(found, text=_path_text(found, max_depth), as_json=session.json)
+
+
+@graph.command()
+@click.argument("source")
+@click.argument("relationship")
+@click.argument("target")
+@click.option("--confidence", type=click.FloatRange(0, 1), default=1.0, help="How sure, 0 to 1.")
+@click.option("--from", "valid_from", type=Moment(), help="Since when: 2026-01-28, 7d. Else now.")
+@click.option("--context", "temporal_context", help='When, in words: "next summer".')
+@click.option("--exclusive/--not-exclusive", default=None, help="Close it with other targets.")
+@_memory_option
+@_user_option
+@json_option
+@click.pass_obj
+def add(session: Session, /, **told: Any) -> None:
+    """Say that SOURCE has a RELATIONSHIP with TARGET; what is new is made.
+
+    lives_in, works_at, works_as, is_married_to and is_named hold with one TARGET at a time: a new
+    one closes the older one.
+
+    \b
+    Example:
+      agent-memory --agent bob graph add Alice works_at Acme --from 2025-03-01
+    """
+    with session.open(create=True) as memory:
+        edge = memory.graph.add(**told)
+    emit(edge, text=_edges_text([edge]), as_json=session.json)
+
+
+@graph.command()
+@click.argument("source")
+@click.argument("relationship")
+@click.argument("target")
+@click.option("--to", "valid_to", type=Moment(), help="Until when: 2026-01-28, 7d. Else now.")
+@_memory_option
+@_user_option
+@json_option
+@click.pass_obj
+def remove(session: Session, /, **told: Any) -> None:
+    """Say that a relationship holds no more. It stays in the past: `graph show --all`.
+
+    \b
+    Example:
+      agent-memory --agent bob graph remove Alice works_at Acme
+    """
+    with session.open() as memory:
+        change = memory.graph.remove(**told)
+    emit(change, text=f"closed {' '.join(change.closed)}", as_json=session.json)
+
+
+@graph.command()
+@click.argument("keep")
+@click.argument("other")
+@_user_option
+@json_option
+@click.pass_obj
+def merge(session: Session, /, keep: str, other: str, user_id: str | None) -> None:
+    """Make one of two entities whose names mean the same: OTHER becomes an alias of KEEP.
+
+    \b
+    Example:
+      agent-memory --agent bob graph merge "Robert Smith" Bob
+    """
+    with session.open() as memory:
+        entity = memory.graph.merge(keep, other, user_id=user_id)
+    emit(entity, text=_entity_text(entity).strip(), as_json=session.json)
+
+
+@graph.command()
+@click.option("--format", "format_", type=click.Choice(["graphml", "json"]), default="graphml")
+@click.option("--output", "-o", required=True, metavar="PATH", help="The file to write.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@_user_option
+@as_of_option
+@json_option
+@click.pass_obj
+def export(
+    session: Session,
+    /,
+    format_: str,
+    output: str,
+    overwrite: bool,
+    user_id: str | None,
+    as_of: datetime | None,
+) -> None:
+    """Write the graph into a file: GraphML (Gephi, yEd, networkx) or JSON.
+
+    \b
+    Example:
+      agent-memory --agent bob graph export --format json --output graph.json
+    """
+    with session.open() as memory:
+        place = memory.graph.export(
+            output, format=format_, user_id=user_id, as_of=as_of, overwrite=overwrite
+        )
+    emit({"path": str(place), "format": format_}, text=str(place), as_json=session.json)
+
+
+# How it is shown --------------------------------------------------------------------------------
+
+
+def _entity_text(entity: EntityView | None) -> str:
+    if entity is None:
+        return ""
+    kind = f" ({entity.type})" if entity.type else ""
+    aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
+    return f"{entity.name}{kind}{aliases}\n"
+
+
+def _edges_text(edges: Sequence[EdgeView]) -> str:
+    if not edges:
+        return "no relationships"
+    rows = [
+        (_day(it.valid_from), _day(it.valid_to), it.source, it.relationship, it.target,
+         " ".join(it.source_memory_ids) or "-")
+        for it in edges
+    ]  # fmt: skip
+    return table(("from", "to", "source", "relationship", "target", "memories"), rows)
+
+
+def _day(moment: datetime | None) -> str:
+    return "-" if moment is None else f"{moment:%Y-%m-%d}"
+
+
+def _neighbours_text(found: Neighbourhood) -> str:
+    if not found.neighbours:
+        return f"{found.name} has no neighbours"
+    rows = [(str(it.distance), it.type or "-", it.name) for it in found.neighbours]
+    shown = table(("steps", "type", "name"), rows)
+    more = "\nthere is more than was looked at" if found.truncated else ""
+    return f"{shown}\n{_edges_text(found.edges)}{more}"
+
+
+def _path_text(found: GraphPath, max_depth: int) -> str:
+    if not found:
+        more = ", but there is more than was looked at" if found.truncated else ""
+        return f"no way of up to {max_depth} steps{more}"
+    if not found.edges:
+        return found.names[0]
+    lines = []
+    for here, there, edge in zip(found.names, found.names[1:], found.edges, strict=False):
+        arrow = f"-[{edge.relationship}]->" if edge.source == here else f"<-[{edge.relationship}]-"
+        lines.append(f"{here} {arrow} {there}")
+    return "\n".join(lines)

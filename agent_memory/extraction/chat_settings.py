@@ -1,0 +1,188 @@
+"""What the clients of language models are set up with, and what their errors mean to the user."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
+
+NO_KEY: Final = "no-key"
+"""Sent to a server that reads none: the clients refuse to work without a key."""
+_MOST_TOKENS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """How a provider is asked (C, 10 and 11).
+
+    ``temperature`` is 0 to 2, ``max_tokens`` how long an answer may be, ``timeout`` the seconds of
+    each attempt, ``max_retries`` how often the client tries again, with growing waits.
+    """
+
+    service: str
+    model: str
+    api_key: str = field(repr=False)
+    base_url: str | None = field(repr=False)  # may hold a password
+    temperature: float
+    max_tokens: int
+    timeout: float
+    max_retries: int
+
+    @classmethod
+    def checked(
+        cls,
+        service: str,
+        model: str,
+        *,
+        api_key: str | None,
+        base_url: str | None,
+        temperature: float,
+        max_tokens: int,
+        timeout: float,
+        max_retries: int,
+    ) -> ChatSettings:
+        """Return the settings; a key and an address that are not given are the environment's.
+
+        Raises ``ConfigurationError`` for one that cannot be, and where there is neither a key nor
+        an address of another server.
+        """
+        prefix = service.upper()
+        address = _text(base_url, "base_url") or _environment(f"{prefix}_BASE_URL")
+        key = _text(api_key, "api_key") or _environment(f"{prefix}_API_KEY")
+        _refuse_address(address, f"{prefix}_BASE_URL")
+        _refuse_key(key, service, needed=not address)
+        return cls(
+            service=service,
+            model=_model(model, service),
+            api_key=key,
+            base_url=address or None,
+            temperature=_number(temperature, "temperature", 0, 2),
+            max_tokens=_whole(max_tokens, "max_tokens", 1, _MOST_TOKENS),
+            timeout=_number(timeout, "timeout", 0.001, 86_400),
+            max_retries=_whole(max_retries, "max_retries", 0, 20),
+        )
+
+    def error(self, error: Exception) -> ProviderError | RateLimitExceeded:
+        """Return our error for one of the client's; it says what to do, and never the key.
+
+        The clients of both services name their errors alike.
+        """
+        if self.api_key:
+            _hide(error, self.api_key)
+        tries = "1 attempt" if self.max_retries == 0 else f"{self.max_retries + 1} attempts"
+        status = getattr(error, "status_code", None)
+        name = type(error).__name__
+        if isinstance(status, int):
+            return self._of_status(status, error, tries)
+        if name == "APITimeoutError":
+            return ProviderError(
+                f"{self.service} did not answer within {self.timeout:g} seconds, in {tries}:"
+                " try again later, or raise the model's timeout"
+            )
+        if name == "APIConnectionError":
+            return ProviderError(
+                f"{self.service} cannot be reached, in {tries}: check the network and the"
+                " base_url, or try again later"
+            )
+        return ProviderError(
+            f"the answer of {self.service} for model {self.model} is none of a language model"
+            f" ({name}: {error!s:.200}): check the base_url, or try again later"
+        )
+
+    def _of_status(
+        self, status: int, error: Exception, tries: str
+    ) -> ProviderError | RateLimitExceeded:
+        variable = f"{self.service.upper()}_API_KEY"
+        said = f" ({error!s:.300})"
+        if status == 429:
+            return RateLimitExceeded(
+                f"{self.service} was asked too much, in {tries}: try again later, or check the"
+                f" account's quota{said}"
+            )
+        advice = {
+            400: "refuses the request: check the model's settings",
+            401: f"refuses the API key: check {variable}, or the model's api_key",
+            403: f"does not let this key use model {self.model}: check {variable}, and the model",
+            404: f"does not know model {self.model}, or not at this address: check its name and"
+            " base_url",
+            413: "refuses a text of this length",
+        }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
+        return ProviderError(f"{self.service} {advice}{said}")
+
+
+def _environment(variable: str) -> str:
+    return os.environ.get(variable, "").strip()
+
+
+def _text(given: object, name: str) -> str:
+    if given is None:
+        return ""
+    if not isinstance(given, str):
+        raise ConfigurationError(f"{name} is a {type(given).__name__}: give a text")
+    return given.strip()
+
+
+def _model(model: object, service: str) -> str:
+    name = _text(model, "model")
+    if not name or len(name) > 200:
+        raise ConfigurationError(
+            f"the language model of {service} has no name: give one, such as"
+            f" {'gpt-4.1-mini' if service == 'openai' else 'claude-sonnet-5'!r}"
+        )
+    return name
+
+
+def _number(value: object, name: str, lowest: float, highest: float) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not lowest <= value <= highest:  # type: ignore[operator]
+        raise ConfigurationError(
+            f"{name} is {value!r:.80}: give a number from {lowest:g} to {highest:g}"
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def _whole(value: object, name: str, lowest: int, highest: int) -> int:
+    number = _number(value, name, lowest, highest)
+    if number != int(number):
+        raise ConfigurationError(f"{name} is {number:g}: give a whole number")
+    return int(number)
+
+
+def _refuse_address(address: str, variable: str) -> None:
+    """Refuse what is no web address; where it may hold a secret, it is not shown."""
+    try:
+        parts = urlsplit(address)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    shown = "" if any(mark in address for mark in "@?#") else f" {address!r:.100}"
+    if address and (not fits or "?" in address or "#" in address):
+        raise ConfigurationError(
+            f"the base_url{shown} is not a web address without ? and #: write it like"
+            f" http://localhost:11434/v1 (base_url, or {variable})"
+        )
+
+
+def _refuse_key(key: str, service: str, *, needed: bool) -> None:
+    variable = f"{service.upper()}_API_KEY"
+    if not key and needed:
+        raise ConfigurationError(
+            f"there is no key for {service}: set {variable}, or the model's api_key,"
+            " or do without a language model"
+        )
+    # An HTTP header cannot hold others, and the client's error would print the key.
+    if not all("!" <= letter <= "~" for letter in key):
+        raise ConfigurationError(
+            f"the API key has a space or another character that no key has: check {variable}"
+            " and the model's api_key"
+        )
+
+
+def _hide(error: Exception, secret: str) -> None:
+    """Take the key out of an error that becomes the cause: some servers send it back."""
+    error.args = tuple(
+        part.replace(secret, "***") if isinstance(part, str) else part for part in error.args
+    )

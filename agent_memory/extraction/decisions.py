@@ -1,0 +1,120 @@
+"""From facts to decisions: what each means for the memories that are related to it.
+
+The model sees small numbers in place of ids, so that an id it invents can touch nothing. What its
+answers cannot be used for is added as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from agent_memory.extraction.asking import ask, name_of
+from agent_memory.extraction.prompts import DECISION_SCHEMA, decision_messages
+from agent_memory.extraction.rule_decisions import decide_by_rules, decided_by_rules
+from agent_memory.extraction.settling import DecisionAnswer, Settling
+from agent_memory.extraction.values import By, Decided, Fact, Known
+from agent_memory.models.extraction import ProcessingMetadata
+from agent_memory.protocols import LanguageModel
+from agent_memory.times import now_utc
+
+__all__ = ["decide", "decide_by_rules"]
+
+AT_A_TIME: Final = 10
+"""Facts that a model decides about in one answer: about 700 tokens of it."""
+_LONGEST_SHOWN: Final = 2_000
+"""Characters of a memory that a model may rewrite. A longer one would lose what it leaves out."""
+
+
+def decide(
+    facts: Sequence[Fact],
+    related: Sequence[Sequence[Known]],
+    model: LanguageModel | None,
+    *,
+    prompt: str | None = None,
+    attempts: int = 3,
+    now: datetime | None = None,
+) -> Decided:
+    """Return what is to be done about facts; ``related`` has the memories to compare each with.
+
+    Without a model, and where its provider fails, rules decide. ``prompt`` replaces the model's
+    instructions, not the data nor the answer's format (C: ``custom_update_memory_prompt``).
+    ``problems`` tell what was refused or put right. ``now`` is the ``decision_time``.
+
+    - An operation on a memory that was not given is refused, and one on a memory that an earlier
+      operation is about; the facts are added instead.
+    - A DELETE holds where a fact asks for it, or says something new that comes in elsewhere; else
+      the memory is updated with the fact.
+    - A fact that no operation is about is added. So are all, where no answer can be used.
+
+    Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
+    """
+    if model is None:
+        return decide_by_rules(facts, related, now=now)
+    deciding = _Deciding(model, prompt, attempts, Settling(facts, related))
+    for start in range(0, len(facts), AT_A_TIME):
+        deciding.decide(range(start, min(start + AT_A_TIME, len(facts))))
+    by: By = "model" if deciding.answered or not facts else "rules" if deciding.is_down else "raw"
+    settled = deciding.settling
+    metadata = ProcessingMetadata(
+        total_operations=len(settled.operations),
+        decision_time=now or now_utc(),
+        model_used=name_of(model) if by == "model" else by,
+        uuid_mapping_used=True,
+    )
+    return Decided(settled.operations, settled.covers, metadata, settled.problems, by)
+
+
+@dataclass
+class _Deciding:
+    """Asks a model about some facts at a time."""
+
+    model: LanguageModel
+    prompt: str | None
+    attempts: int
+    settling: Settling
+    answered: int = 0
+    is_down: bool = False
+
+    def decide(self, places: Sequence[int]) -> None:
+        """Decide about the facts at some places."""
+        settling = self.settling
+        known = _numbered(places, settling)
+        came = None
+        if not self.is_down:
+            came = ask(
+                self.model,
+                decision_messages([settling.facts[it] for it in places], known, self.prompt),
+                DECISION_SCHEMA,
+                DecisionAnswer,
+                attempts=self.attempts,
+            )
+            settling.problems += [f"decision: {problem}" for problem in came.problems]
+            self.is_down = came.has_failed
+        if self.is_down:
+            decided_by_rules(settling, places)
+            settling.problems.append(f"decision: rules decided about {len(places)} facts instead")
+        elif came is not None and came.answer is not None:
+            self.answered += 1
+            settling.settle(came.answer, places, known)
+            self._add_the_rest(places, "no decision about it can stand")
+        else:
+            self._add_the_rest(places, "the model gave no decision to use")
+
+    def _add_the_rest(self, places: Sequence[int], why: str) -> None:
+        count = self.settling.add_the_rest(places, why)
+        if count:
+            self.settling.problems.append(f"decision: {count} facts are added as they are: {why}")
+
+
+def _numbered(places: Sequence[int], settling: Settling) -> dict[str, Known]:
+    """Return the memories that a model may decide about, by small numbers."""
+    found = {
+        memory.id: memory
+        for place in places
+        for memory in settling.related[place]
+        if len(memory.text) <= _LONGEST_SHOWN and not settling.is_touched(memory)
+    }
+    return {str(number): memory for number, memory in enumerate(found.values())}

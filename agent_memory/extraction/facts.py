@@ -1,0 +1,266 @@
+"""From a conversation to facts: by a language model, else by rules.
+
+Nothing that was said is lost because of a model: what its answers cannot be used for becomes facts
+as it was said, a sentence each, and the result says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Annotated, Final
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from agent_memory.extraction.asking import ask, name_of
+from agent_memory.extraction.prompts import (
+    EXTRACTION_SCHEMA,
+    extraction_messages,
+    line_of,
+)
+from agent_memory.extraction.rules import facts_by_rules, spoken
+from agent_memory.extraction.sentences import fitting, sentences
+from agent_memory.extraction.values import By, Extraction, Fact
+from agent_memory.extraction.words import stems
+from agent_memory.models.extraction import ExtractionMetadata
+from agent_memory.models.message import Message, MessageRole
+from agent_memory.protocols import LanguageModel
+from agent_memory.times import now_utc
+from agent_memory.validation import Text
+from agent_memory.vocabulary import MAX_MEMORY_CONTENT_LENGTH
+from agent_memory.wording import exact_form
+
+PIECE: Final = 8_000
+"""Characters of a conversation that are asked about at a time: about 2,000 tokens."""
+_USUAL: Final = 0.8
+"""How sure a fact is of which the model does not say it."""
+_UNSUPPORTED: Final = 0.4
+"""How sure a fact is at most that shares no word with what was said."""
+_RAW: Final = 0.5
+_NAME_AT_MOST: Final = 250
+"""Characters of a speaker's name and what follows it."""
+
+
+def _as_fact(value: object) -> object:
+    """Take a text for a fact, as C writes facts."""
+    return {"text": value} if isinstance(value, str) else value
+
+
+class _FactAnswer(BaseModel):
+    text: Text
+    sources: list[int] = Field(default_factory=list)
+    confidence: float = Field(default=_USUAL, ge=0.0, le=1.0)
+    about: Text | None = None
+
+
+class _Answer(BaseModel):
+    facts: list[Annotated[_FactAnswer, BeforeValidator(_as_fact)]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message, or a part of a long one: its place in the conversation and what it says."""
+
+    place: int
+    message: Message
+    text: str
+
+
+def extract(
+    messages: Sequence[Message],
+    model: LanguageModel | None,
+    *,
+    prompt: str | None = None,
+    attempts: int = 3,
+    now: datetime | None = None,
+) -> Extraction:
+    """Return the facts of a conversation; system messages have none.
+
+    Without a model, rules find them. ``prompt`` replaces the model's instructions, not the data nor
+    the answer's format (C: ``custom_fact_extraction_prompt``). A long conversation is asked about
+    in pieces, each ``attempts`` times at most; a piece without a usable answer becomes facts as it
+    was said, one that the model's provider fails for is read by rules, and ``problems`` tell so.
+    ``now`` is the ``extraction_time``.
+
+    Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
+    """
+    if model is None:
+        return extract_by_rules(messages, now=now)
+    asker = _Asker(model, prompt, messages)
+    pieces = _pieces(_said(messages))
+    facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, attempts))
+    by: By = "model" if asker.answered or not pieces else "rules" if asker.is_down else "raw"
+    name = name_of(model) if by == "model" else by
+    return _extraction(facts, asker.problems, by=by, name=name, now=now, prompt=prompt)
+
+
+def extract_by_rules(messages: Sequence[Message], *, now: datetime | None = None) -> Extraction:
+    """Return the facts of a conversation that rules find: see ``rules.facts_by_rules``."""
+    return _extraction(facts_by_rules(messages), [], by="rules", name="rules", now=now, prompt=None)
+
+
+def _extraction(
+    facts: list[Fact],
+    problems: list[str],
+    *,
+    by: By,
+    name: str,
+    now: datetime | None,
+    prompt: str | None,
+) -> Extraction:
+    mean = sum(fact.confidence for fact in facts) / len(facts) if facts else 1.0
+    metadata = ExtractionMetadata(
+        model_used=name,
+        extraction_time=now or now_utc(),
+        confidence_score=round(mean, 3),
+        custom_prompt_used=prompt is not None,
+    )
+    return Extraction(facts, metadata, problems, by)
+
+
+def _said(messages: Sequence[Message]) -> list[_Said]:
+    return [
+        _Said(place, message, part)
+        for place, message in enumerate(messages)
+        if message.role is not MessageRole.SYSTEM
+        for part in fitting(message.text, PIECE // 2)
+    ]
+
+
+def _pieces(said: Iterable[_Said]) -> list[list[_Said]]:
+    """Return what was said in pieces that fit into a question."""
+    pieces: list[list[_Said]] = []
+    room = 0
+    for one in said:
+        length = len(line_of(one.place, one.message, one.text))
+        if not pieces or length > room:
+            pieces.append([])
+            room = PIECE
+        pieces[-1].append(one)
+        room -= length
+    return pieces
+
+
+@dataclass
+class _Asker:
+    """Asks a model about pieces of a conversation, and notes what goes wrong."""
+
+    model: LanguageModel
+    prompt: str | None
+    messages: Sequence[Message]
+    problems: list[str] = field(default_factory=list)
+    answered: int = 0
+    is_down: bool = False
+    _ruled: list[Fact] | None = None
+
+    def facts_of(self, piece: list[_Said], attempts: int) -> list[Fact]:
+        """Return the facts of a piece, as they were said where the model gives none to use."""
+        if self.is_down:
+            return self._by_rules(piece)
+        asked = extraction_messages(
+            [(one.place, one.message, one.text) for one in piece], self.prompt
+        )
+        can_be_halved = len(piece) > 1 and attempts > 1
+        came = ask(
+            self.model,
+            asked,
+            EXTRACTION_SCHEMA,
+            _Answer,
+            attempts=attempts,
+            may_shorten=can_be_halved,
+        )
+        self.problems += [f"extraction: {problem}" for problem in came.problems]
+        if came.answer is not None:
+            self.answered += 1
+            return self._checked(came.answer, piece, asked)
+        if came.attempts_left and can_be_halved:
+            middle = len(piece) // 2
+            halves = piece[:middle], piece[middle:]
+            return [fact for half in halves for fact in self.facts_of(half, came.attempts_left)]
+        self.is_down = came.has_failed
+        return self._by_rules(piece) if self.is_down else self._raw(piece)
+
+    def _by_rules(self, piece: list[_Said]) -> list[Fact]:
+        self.problems.append(f"extraction: rules read {len(piece)} messages instead")
+        if self._ruled is None:
+            self._ruled = facts_by_rules(self.messages)
+        places = {one.place for one in piece}
+        return [fact for fact in self._ruled if not places.isdisjoint(fact.sources)]
+
+    def _raw(self, piece: list[_Said]) -> list[Fact]:
+        users = [one for one in piece if one.message.role is MessageRole.USER]
+        is_about_users = any(message.role is MessageRole.USER for message in self.messages)
+        facts = _raw(users if is_about_users else piece)
+        self.problems.append(
+            f"extraction: the model gave no facts to use for {len(piece)} messages:"
+            f" {len(facts)} sentences were taken as they were said"
+        )
+        return facts
+
+    def _checked(
+        self, answer: _Answer, piece: list[_Said], asked: Sequence[Mapping[str, str]]
+    ) -> list[Fact]:
+        """Return the facts of an answer, without those that no conversation can have."""
+        facts: list[Fact] = []
+        echoes = {exact_form(sentence) for sentence in sentences(asked[0]["content"])}
+        echoes |= {"the fact"}
+        said = exact_form("\n".join(one.text for one in piece))
+        words = stems(said)
+        for one in answer.facts:
+            text = " ".join(one.text.split())
+            if not sentences(text):
+                self.problems.append("extraction: an empty fact was left out")
+                continue
+            form = exact_form(text)
+            if form in echoes and form not in said:
+                self.problems.append("extraction: a fact that repeats the prompt was left out")
+                continue
+            if len(text) > MAX_MEMORY_CONTENT_LENGTH:
+                self.problems.append(
+                    f"extraction: a fact of {len(text):,} characters was cut into several"
+                )
+            is_supported = not stems(text).isdisjoint(words) or not stems(text)
+            sure = one.confidence if is_supported else min(one.confidence, _UNSUPPORTED)
+            sources = _sources(one, piece)
+            about = " ".join((one.about or "").split())[:200] or None
+            facts += [Fact(part, sources, sure, about) for part in fitting(text)]
+        return facts
+
+
+def _sources(fact: _FactAnswer, piece: list[_Said]) -> tuple[int, ...]:
+    """Return the messages that a fact is from: those it names, else those it has words of."""
+    known = {one.place for one in piece}
+    named = tuple(sorted(known & set(fact.sources)))
+    if named:
+        return named
+    words = stems(fact.text)
+    shares = [(len(words & stems(one.text)), one.place) for one in piece]
+    best = max(share for share, _ in shares)
+    if best == 0:
+        users = {one.place for one in piece if one.message.role is MessageRole.USER}
+        return tuple(sorted(users or known))
+    return tuple(sorted({place for share, place in shares if share == best}))[:1]
+
+
+def _raw(said: Iterable[_Said]) -> list[Fact]:
+    """Return what was said as facts, a sentence each."""
+    return [
+        Fact(spoken(one.message, part), (one.place,), _RAW, one.message.name)
+        for one in said
+        for sentence in sentences(one.text)
+        for part in fitting(sentence, MAX_MEMORY_CONTENT_LENGTH - _NAME_AT_MOST)
+    ]
+
+
+def _merged(facts: Iterable[Fact]) -> list[Fact]:
+    """Return each fact once, with all messages that say it."""
+    found: dict[str, Fact] = {}
+    for fact in facts:
+        form = exact_form(fact.text)
+        if form in found:
+            sources = {*found[form].sources, *fact.sources}
+            found[form] = replace(found[form], sources=tuple(sorted(sources)))
+        else:
+            found[form] = fact
+    return list(found.values())

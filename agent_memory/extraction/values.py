@@ -1,0 +1,83 @@
+"""What passes between the steps: facts, the memories that they are compared with, decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from agent_memory.models.extraction import (
+    ExtractedFacts,
+    ExtractionMetadata,
+    MemoryOperation,
+    MemoryOperations,
+    ProcessingMetadata,
+)
+
+By = Literal["model", "rules", "raw"]
+"""Who said it: a language model, rules, or nobody: what was given is taken as it is."""
+LOW_CONFIDENCE: Final = 0.6
+"""A DELETE that is less sure than this should be looked at by somebody before it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a conversation says and that may be worth keeping.
+
+    ``text`` can be a memory's content. ``sources`` are the places (from 0) of the messages that say
+    it, ``confidence`` is 0 to 1, ``subject`` is whom it is about where that is known.
+    """
+
+    text: str
+    sources: tuple[int, ...] = ()
+    confidence: float = 1.0
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The facts of a conversation, in its order, and how they were had.
+
+    ``problems`` say, a sentence each, what went wrong on the way; no fact is missing for it. ``by``
+    is ``raw`` where no answer of the model could be used.
+    """
+
+    facts: list[Fact]
+    metadata: ExtractionMetadata
+    problems: list[str] = field(default_factory=list)
+    by: By = "rules"
+
+    def to_model(self) -> ExtractedFacts:
+        """Return it as C writes it."""
+        texts = [fact.text for fact in self.facts]
+        return ExtractedFacts(facts=texts, extraction_metadata=self.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A memory that may have to do with a fact: its id, what it says, when it was learned."""
+
+    id: str
+    text: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What is to be done about some facts.
+
+    ``operations`` have the memories' own ids; each id is touched once at most. An ADD has none.
+    ``covers`` tells for each operation the places (from 0) of the facts that it is about; every
+    fact is among them. ``problems`` say what was refused or put right, a sentence each. ``by`` is
+    ``raw`` where no answer of the model could be used, and all facts are added.
+    """
+
+    operations: list[MemoryOperation]
+    covers: list[tuple[int, ...]]
+    metadata: ProcessingMetadata
+    problems: list[str] = field(default_factory=list)
+    by: By = "rules"
+
+    def to_model(self) -> MemoryOperations:
+        """Return it as C writes it."""
+        return MemoryOperations(memory=self.operations, processing_metadata=self.metadata)

@@ -1,0 +1,57 @@
+"""The graph follows what is decided about memories, in the same transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agent_memory import graph_rows
+from agent_memory.connection import Database
+from agent_memory.graph_changing import GraphChanging
+from agent_memory.graph_rows import Moment
+from agent_memory.models.decision import Done, Step
+from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate, name_key
+from agent_memory.times import format_time
+
+
+def follow(
+    database: Database, step: Step, done: Done, *, agent_id: str, now: datetime
+) -> list[str]:
+    """Let the graph say what a memory says now; return what could not be done, in words.
+
+    What the memory alone said before it was changed, and says no more, is closed.
+    """
+    if step.graph is None or step.memory is None or done.memory_id is None:
+        return []
+    memory = step.memory
+    graph = GraphChanging(
+        database,
+        user_id=memory.user_id,
+        run_id=memory.run_id,
+        memory_ids=[done.memory_id],
+        now=now,
+    )
+    changes = [graph.apply(update, at=memory.timestamp) for update in step.graph]
+    if done.event == "UPDATE":
+        when = Moment(format_time(now), memory.user_id, is_past=False)
+        edges = graph_rows.edges(database, when, agent_id=agent_id)
+        unsaid = _unsaid(edges, step.graph, done.memory_id)
+        changes += [graph.apply(update, at=memory.timestamp) for update in unsaid]
+    return [f"graph: {it.note}" for it in changes if it.refused and it.note]
+
+
+def _unsaid(
+    edges: list[EdgeView], said: tuple[GraphUpdate, ...], memory_id: str
+) -> list[GraphUpdate]:
+    """Return the closing of what only this memory said, and does not say now."""
+    kept = {(name_key(it.source), it.relationship, name_key(it.target)) for it in said}
+    return [
+        GraphUpdate(
+            action=GraphAction.DELETE,
+            source=edge.source,
+            relationship=edge.relationship,
+            target=edge.target,
+        )
+        for edge in edges
+        if edge.source_memory_ids == [memory_id]
+        and (name_key(edge.source), edge.relationship, name_key(edge.target)) not in kept
+    ]

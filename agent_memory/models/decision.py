@@ -1,0 +1,42 @@
+"""Decisions about memories, ready to be carried out, and what became of each."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_memory.models.graph import GraphUpdate
+from agent_memory.models.memory import Memory
+
+Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One decision, ready to be carried out.
+
+    ``memory`` is what is stored by an ADD, and by an UPDATE whose memory is not what it was any
+    more: an UPDATE gives its content and timestamp, and adds its metadata, to ``memory_id``.
+    ``seen`` is what that memory said when it was decided. With ``in_review`` nothing is deleted:
+    the memory of a DELETE, or of an UPDATE, is put in question, beside the ``memory`` that is new.
+    ``graph`` is what the new text says of the graph; with ``None`` the graph is left alone.
+    """
+
+    event: Literal["ADD", "UPDATE", "DELETE"]
+    memory: Memory | None = None
+    memory_id: str | None = None
+    seen: str | None = None
+    confidence: float | None = None
+    reasoning: str | None = None
+    in_review: bool = False
+    graph: tuple[GraphUpdate, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a step: ``event`` is NONE where nothing was changed, ``problem`` says why."""
+
+    event: Event
+    memory_id: str | None
+    content: str | None
+    was: str | None = None
+    problem: str | None = None
+    review_id: int | None = None

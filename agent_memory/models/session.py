@@ -1,0 +1,122 @@
+"""Whose memories are meant, and what may be done with them: C's session context (C, 2)."""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import InvalidSession
+from agent_memory.models.record import SparseRecord
+from agent_memory.models.record_rules import CustomMetadata
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
+_RUN: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def _one_of(pattern: re.Pattern[str], rule: str) -> Callable[[object], str]:
+    def clean(value: object) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"a {type(value).__name__} is no text: use {rule}")  # noqa: TRY004
+        if pattern.fullmatch(value) is None:
+            raise ValueError(f"{value!r:.120} cannot be one: use {rule}")
+        return value
+
+    return clean
+
+
+_clean_name = _one_of(_NAME, "1 to 100 letters (A to Z), digits and '_'")
+_clean_run = _one_of(_RUN, "1 to 100 letters (A to Z), digits, '_' and '-'")
+
+SessionName = Annotated[str, BeforeValidator(_clean_name)]
+"""The id of a user or an agent (C, 14): ASCII letters, digits and underscores, 100 at most."""
+SessionRun = Annotated[str, BeforeValidator(_clean_run)]
+"""The id of a run (C, 14): the same, and hyphens."""
+
+
+class SessionType(StrEnum):
+    """What a session is about: all that a user has, one agent's of it, or one run's (C)."""
+
+    USER = "USER"
+    AGENT = "AGENT"
+    RUN = "RUN"
+
+
+class SessionPermissions(SparseRecord):
+    """What a session may do (C). Everything, unless it is said otherwise."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    read: StrictBool = True
+    write: StrictBool = True
+    delete: StrictBool = True
+
+
+class SessionContext(SparseRecord):
+    """Whose memories are meant: a user's, and of these an agent's or a run's (C, 2 and 14).
+
+    ``session_type`` follows from the ids where it is not given: RUN with a ``run_id``, else AGENT
+    with an ``agent_id``, else USER. RUN needs a ``run_id``, AGENT an ``agent_id``. Ids match from
+    the first character to the last. It cannot be changed once it is made.
+
+    Making one from wrong values raises Pydantic's ``ValidationError``; ``SessionContext.of`` raises
+    ``InvalidSession``.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: SessionName
+    agent_id: SessionName | None = None
+    run_id: SessionRun | None = None
+    session_type: SessionType = SessionType.USER
+    permissions: SessionPermissions = Field(default_factory=SessionPermissions)
+    metadata: CustomMetadata | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_its_type(cls, values: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
+        """Say which type it is where that was left open."""
+        if not isinstance(values, Mapping) or values.get("session_type") is not None:
+            return values
+        kinds = (("run_id", SessionType.RUN), ("agent_id", SessionType.AGENT))
+        implied = [kind for name, kind in kinds if values.get(name) is not None]
+        return {**values, "session_type": (*implied, SessionType.USER)[0]}
+
+    # Not of the whole model: an error would show all of it.
+    @field_validator("session_type")
+    @classmethod
+    def _has_what_it_needs(cls, kind: SessionType, info: ValidationInfo) -> SessionType:
+        """Refuse a type without the id that it is about; an id that is wrong is told already."""
+        needed = {SessionType.RUN: "run_id", SessionType.AGENT: "agent_id"}.get(kind)
+        if needed is not None and info.data.get(needed, "") is None:
+            raise ValueError(f"a session of the type {kind} needs {needed!r}")
+        return kind
+
+    @classmethod
+    def of(cls, given: "SessionContext | Mapping[str, Any]") -> "SessionContext":
+        """Return the session itself, or the one that a mapping describes.
+
+        Raises ``InvalidSession``, which names each value that is wrong and the rule for it.
+        """
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping):
+            kind = type(given).__name__
+            message = f"a {kind} is none: give a SessionContext or a mapping with a user_id"
+            raise InvalidSession.of("session", message, given)
+        try:
+            return cls.model_validate(dict(given))
+        except PydanticValidationError as error:
+            raise InvalidSession.from_pydantic(error) from error
+        except RecursionError as error:  # of metadata
+            raise InvalidSession.of("session", "is nested too deep", given) from error

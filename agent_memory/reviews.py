@@ -1,0 +1,76 @@
+"""The table of reviews: memories that are in question, until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from agent_memory.connection import Database, Row
+from agent_memory.models.review import Review
+from agent_memory.times import format_time, read_stored_time
+
+_INSERT: Final = """
+INSERT INTO reviews (seq, replaced_by, confidence, reasoning, proposed_at, session_id)
+VALUES (?, ?, ?, ?, ?, ?)"""
+_SELECT: Final = """
+SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
+  r.session_id, m.user_id, m.run_id
+FROM reviews AS r JOIN memories AS m ON m.seq = r.seq"""
+
+
+def add(
+    database: Database,
+    seq: int,
+    *,
+    replaced_by: str | None,
+    confidence: float | None,
+    reasoning: str | None,
+    session_id: str,
+    now: datetime,
+) -> int:
+    """Put a memory in question, and return the review's number."""
+    values = (seq, replaced_by, confidence, reasoning, format_time(now), session_id)
+    database.run(_INSERT, values)
+    return int(database.value("SELECT max(review_id) FROM reviews"))
+
+
+def put(database: Database, seq: int, values: Mapping[str, Any]) -> None:
+    """Take over a review that a file tells of."""
+    names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
+    database.run(_INSERT, (seq, *map(values.get, names)))
+
+
+def fields_of(review: Review) -> dict[str, Any]:
+    """Return what is told of a review in a file."""
+    fields = {
+        "id": review.memory_id,
+        "replaced_by": review.replaced_by,
+        "confidence": review.confidence,
+        "reasoning": review.reasoning,
+        "proposed_at": format_time(review.proposed_at),
+        "session_id": review.session_id,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def every(database: Database) -> list[Review]:
+    """Return all reviews, oldest first."""
+    return [_review(row) for row in database.rows(f"{_SELECT} ORDER BY r.review_id")]
+
+
+def get(database: Database, review_id: int) -> Review | None:
+    """Return a review, or ``None``."""
+    row = database.row(f"{_SELECT} WHERE r.review_id = ?", (review_id,))
+    return None if row is None else _review(row)
+
+
+def drop(database: Database, review_id: int) -> None:
+    """Take a review away, as it is decided."""
+    database.run("DELETE FROM reviews WHERE review_id = ?", (review_id,))
+
+
+def _review(row: Row) -> Review:
+    values = dict(zip(Review.model_fields, row, strict=True))
+    values["proposed_at"] = read_stored_time(row[6])
+    return Review.model_construct(**values)

@@ -1,0 +1,162 @@
+"""The rules that draw facts from conversations, on LoCoMo, which stays where it is: give its path.
+
+    python -m bench.extraction PATH/dev.json             what is kept of the turns, and what is not
+    python -m bench.extraction PATH/dev.json --recall    and how well searches find what was kept
+
+A turn bears evidence when a question names it. Of those turns, and of the turns that the dataset's
+own observations cite, the share with a kept fact is what counts; the share of facts from turns that
+bear none is the most that could be junk. Recall is that of ``bench.locomo``, with a memory for each
+fact in place of one for each turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agent_memory.extraction.rules import facts_by_rules
+from agent_memory.models.message import Message
+from bench.locomo import DIALOGUE_ID, Conversation, Document, measure, read
+from bench.machine import describe_machine
+
+
+@dataclass
+class Counts:
+    """What was kept, summed over conversations."""
+
+    turns: int = 0
+    facts: int = 0
+    characters: int = 0
+    kept_turns: int = 0
+    evidence: int = 0
+    kept_evidence: int = 0
+    idle_facts: int = 0
+    idle_and_uncited: int = 0
+    observations: int = 0
+    kept_observations: int = 0
+    missed: list[str] = field(default_factory=list)
+
+
+def percent(part: int, whole: int) -> str:
+    """Write a share."""
+    return f"{100 * part / max(1, whole):5.1f} %"
+
+
+def turns_of(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the turns of a conversation in order."""
+    talk = entry["conversation"]
+    keys = [key for key in talk if re.fullmatch(r"session_\d+", key)]
+    return [turn for key in sorted(keys, key=lambda it: int(it[8:])) for turn in talk[key]]
+
+
+def messages_of(turns: Sequence[dict[str, Any]]) -> list[Message]:
+    """Return turns as messages of two users with names."""
+    return [
+        Message.model_validate(
+            {
+                "role": "user",
+                "name": turn["speaker"],
+                "content": turn["text"]
+                + (f"\n[shares {turn['blip_caption']}]" if turn.get("blip_caption") else ""),
+            }
+        )
+        for turn in turns
+    ]
+
+
+def cited(entry: dict[str, Any]) -> list[set[str]]:
+    """Return the turns that each observation is drawn from."""
+    return [
+        set(DIALOGUE_ID.findall(json.dumps(evidence)))
+        for session in entry["observation"].values()
+        for facts in session.values()
+        for _, evidence in facts
+    ]
+
+
+def count(entry: dict[str, Any], counts: Counts) -> None:
+    """Run the rules over a conversation, and count."""
+    turns = turns_of(entry)
+    facts = facts_by_rules(messages_of(turns))
+    named = set(DIALOGUE_ID.findall(json.dumps([it["evidence"] for it in entry["qa"]])))
+    evidence = named & {turn["dia_id"] for turn in turns}
+    kept = {turns[place]["dia_id"] for fact in facts for place in fact.sources}
+    observations = cited(entry)
+    known = set().union(*observations)
+    counts.turns += len(turns)
+    counts.facts += len(facts)
+    counts.characters += sum(len(fact.text) for fact in facts)
+    counts.kept_turns += len(kept)
+    counts.evidence += len(evidence)
+    counts.kept_evidence += len(evidence & kept)
+    for fact in facts:
+        sources = {turns[place]["dia_id"] for place in fact.sources}
+        counts.idle_facts += not sources & evidence
+        counts.idle_and_uncited += not sources & (evidence | known)
+    counts.observations += len(observations)
+    counts.kept_observations += sum(bool(turns & kept) for turns in observations)
+    counts.missed += [turn["text"] for turn in turns if turn["dia_id"] in evidence - kept]
+
+
+def print_counts(counts: Counts) -> None:
+    """Print what was kept."""
+    print(f"turns                              {counts.turns:6,}")
+    print(f"facts                              {counts.facts:6,}")
+    print(f"characters a fact                  {counts.characters / max(1, counts.facts):6.0f}")
+    print(f"turns with a fact                  {percent(counts.kept_turns, counts.turns)}")
+    print(f"evidence-bearing turns with a fact {percent(counts.kept_evidence, counts.evidence)}")
+    cited_share = percent(counts.kept_observations, counts.observations)
+    print(f"observations whose turn has a fact {cited_share}")
+    idle_turns = percent(counts.turns - counts.evidence, counts.turns)
+    print(f"turns that are no evidence         {idle_turns}")
+    print(f"facts whose turn is no evidence    {percent(counts.idle_facts, counts.facts)}")
+    print(f"  nor cited by an observation      {percent(counts.idle_and_uncited, counts.facts)}")
+
+
+def fact_memories(entry: dict[str, Any], conversation: Conversation) -> Conversation:
+    """Return a conversation with a memory for each fact in place of one for each turn."""
+    turns = conversation.turns
+    documents = []
+    for fact in facts_by_rules(messages_of(turns_of(entry))):
+        evidence = set().union(*(turns[place].evidence for place in fact.sources))
+        item = {**turns[fact.sources[0]].item, "content": fact.text}
+        documents.append(Document(item, evidence))
+    return replace(conversation, turns=documents)
+
+
+def print_recall(entries: list[dict[str, Any]], path: Path, embedder: str) -> None:
+    """Print how well searches find the evidence, in turns and in facts."""
+    conversations = read(path)
+    by_facts = [fact_memories(*pair) for pair in zip(entries, conversations, strict=True)]
+    print(f"recall of the evidence at 5 / 10 / 25, embedder {embedder}")
+    for name, corpus in (("turns", conversations), ("facts", by_facts)):
+        print(f"  {name} {measure(corpus, 'turns', {}, count=False, embedder=embedder)}")
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", type=Path, help="a LoCoMo file")
+    parser.add_argument("--recall", action="store_true", help="search for what was kept")
+    parser.add_argument("--missed", type=int, default=0, help="show so many missed turns")
+    parser.add_argument("--embedder", default="none", help="for searches by meaning too")
+    words = parser.parse_args()
+    entries = json.loads(words.path.read_text(encoding="utf-8"))
+    counts = Counts()
+    for entry in entries:
+        count(entry, counts)
+    print(describe_machine())
+    print_counts(counts)
+    for text in counts.missed[: words.missed]:
+        print("  -", text)
+    if words.recall:
+        print_recall(entries, words.path, words.embedder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Conversations in a shell: added, looked at first, decided about; whole scopes deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import AgentMemory
+
+Cli = Callable[..., Any]
+CHAT = "Alice: Hi! I moved to Lisbon in March.\nAssistant: Nice!\nAlice: My sister is Ingrid.\n"
+
+
+@pytest.fixture(autouse=True)
+def bob(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Path:
+    path = tmp_path / "chat.txt"
+    path.write_text(CHAT, encoding="utf-8")
+    return path
+
+
+def contents(root: Path) -> list[str]:
+    with AgentMemory("bob", root=root, create=False, embedder=None) as memory:
+        return [it.content for it in reversed(memory.list_recent(100))]
+
+
+def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, chat: Path) -> None:
+    seen = cli("add", str(chat), "--user", "alice", "--dry-run")
+    assert seen.code == 0
+    assert "Lisbon" in seen.out
+    assert "would be done, by rules" in seen.out
+    assert not (root / "bob").exists()
+    done = cli("add", str(chat), "--user", "alice", "--run", "run-1", "--json")
+    assert done.code == 0
+    assert [it["event"] for it in done.data] == ["ADD", "ADD"]
+    found = contents(root)
+    assert len(found) == 2
+    assert "Lisbon" in found[0]
+    again = cli("add", str(chat), "--user", "alice", "--run", "run-1")
+    assert "0 operations done" in again.out
+    assert contents(root) == found
+
+
+def test_the_standard_input_is_read_and_messages_can_stay_as_they_are(cli: Cli, root: Path) -> None:
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    assert cli("add", "-", "--as-is", input=json.dumps({"messages": messages})).code == 0
+    assert contents(root) == ["Hi", "Hello"]
+    assert cli("undo").code == 0
+    assert contents(root) == []
+
+
+def test_what_is_wrong_is_named(cli: Cli, root: Path, chat: Path, tmp_path: Path) -> None:
+    missing = cli("add", str(tmp_path / "none.json"))
+    assert (missing.code, "none.json" in missing.err) == (2, True)
+    broken = cli("add", "-", input='{"messages": [{"role": "robot", "content": "x"}]}')
+    assert (broken.code, "role" in broken.err) == (4, True)
+    user = cli("add", str(chat), "--user", "al ice")
+    assert (user.code, "user_id" in user.err) == (4, True)
+    model = cli("add", str(chat), "--llm", "nobody:x")
+    assert (model.code, "nobody" in model.err) == (4, True)
+    assert not (root / "bob").exists() or contents(root) == []
+
+
+def test_somebody_decides_about_what_is_in_question(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        kept, gone = memory.store("I like pasta"), memory.store("I like pizza")
+
+        def unsure(_messages: object, schema: dict[str, object]) -> dict[str, object]:
+            if schema["title"] == "extracted_facts":
+                return {"facts": ["forget pasta", "forget pizza"]}
+            told = {"event": "DELETE", "text": "x", "confidence": 0.2, "reasoning": "a guess"}
+            return {"memory": [{**told, "id": str(n), "facts": [n]} for n in (0, 1)]}
+
+        memory.add("forget pasta and pizza", llm=unsure)
+        numbers = {it.memory_id: str(it.review_id) for it in memory.reviews()}
+    listed = cli("review")
+    assert "I like pasta" in listed.out
+    assert "20% sure" in listed.out
+    assert "a guess" in listed.out
+    done = cli("review", "--approve", numbers[gone], "--dismiss", numbers[kept], "--json")
+    assert [it["id"] for it in done.data["deleted"]] == [gone]
+    assert cli("review").out == "no memory is in question\n"
+    assert contents(root) == ["I like pasta"]
+    assert cli("review", "--approve", "99").code == 4
+
+
+def test_a_users_memories_are_deleted_and_then_all(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.store("of Alice", user_id="alice")
+        memory.store("of Ben", user_id="ben")
+    assert cli("delete-all", "--yes").code == 2
+    assert cli("delete-all", "--user", "alice").code == 2  # there is nobody to ask
+    assert cli("delete-all", "--user", "alice", "--yes").code == 0
+    assert contents(root) == ["of Ben"]
+    assert cli("reset").code == 2
+    assert cli("reset", "--yes").out == "deleted 1 memories\n"
+    assert contents(root) == []
+    assert cli("undo").code == 0
+    assert contents(root) == ["of Ben"]

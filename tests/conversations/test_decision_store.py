@@ -1,0 +1,189 @@
+"""Decisions are carried out together, or none is; nothing that was decided on old news is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import AgentMemory, RejectedContent, ValidationError
+from agent_memory.models.decision import Done, Step
+
+PASTA = "Alice likes pasta"
+BOTH = "Alice loves pasta and pizza"
+
+
+@pytest.fixture
+def memory(root: Path) -> Iterator[AgentMemory]:
+    with AgentMemory("bob", root=root, embedder=None, session_id="talk") as memory:
+        memory.store(PASTA, id="pasta", metadata={"by": "hand"})
+        memory.store("Alice lives in Oslo", id="home")
+        yield memory
+
+
+def add(memory: AgentMemory, content: str) -> Step:
+    return Step("ADD", memory._prepared({"content": content}))
+
+
+def update(memory: AgentMemory, memory_id: str, seen: str, content: str, **more: Any) -> Step:
+    item = {"content": content, "metadata": {"confidence": 0.9}}
+    return Step("UPDATE", memory._prepared(item), memory_id=memory_id, seen=seen, **more)
+
+
+def delete(memory_id: str, seen: str, **more: Any) -> Step:
+    return Step("DELETE", memory_id=memory_id, seen=seen, **more)
+
+
+def carry_out(memory: AgentMemory, *steps: Step) -> list[Done]:
+    return memory._carry_out(steps, keep_copies=False)[0]
+
+
+def contents(memory: AgentMemory) -> dict[str, str]:
+    return {it.id: it.content for it in memory.list_recent(100)}
+
+
+def test_all_is_done_at_once_and_undone_at_once(memory: AgentMemory) -> None:
+    before = contents(memory)
+    done = carry_out(
+        memory,
+        add(memory, "Alice has a dog"),
+        update(memory, "pasta", PASTA, BOTH),
+        delete("home", "Alice lives in Oslo"),
+    )
+    assert [it.event for it in done] == ["ADD", "UPDATE", "DELETE"]
+    assert [it.was for it in done] == [None, PASTA, "Alice lives in Oslo"]
+    after = contents(memory)
+    assert after == {"pasta": BOTH, done[0].memory_id: "Alice has a dog"}
+    changed = memory.get("pasta")
+    assert changed is not None
+    assert changed.metadata == {"by": "hand", "confidence": 0.9}
+    assert {it.session_id for it in memory.history(limit=3)} == {"talk"}
+    assert memory.check().problems == []
+    assert memory.undo().verb == "add"
+    assert contents(memory) == before
+
+
+def test_what_was_changed_meanwhile_is_left_and_the_new_text_is_kept(memory: AgentMemory) -> None:
+    old = update(memory, "pasta", PASTA, BOTH)
+    gone = update(memory, "home", "Alice lives in Oslo", "Alice lives in Rome")
+    memory.update("pasta", content="Alice hates pasta")
+    memory.delete("home")
+    done = carry_out(memory, old, gone, delete("pasta", PASTA))
+    assert [it.event for it in done] == ["ADD", "ADD", "NONE"]
+    assert all("meanwhile" in (it.problem or "") for it in done)
+    assert set(contents(memory).values()) == {"Alice hates pasta", BOTH, "Alice lives in Rome"}
+
+
+def test_what_is_there_already_is_not_stored_again(memory: AgentMemory) -> None:
+    first = add(memory, "ALICE LIKES PASTA")
+    done = carry_out(memory, first, add(memory, "New"), add(memory, "New"))
+    assert [it.event for it in done] == ["NONE", "ADD", "NONE"]
+    assert done[0].memory_id == "pasta"
+    assert done[1].memory_id == done[2].memory_id
+    assert memory.count() == 3
+
+
+def test_one_that_is_refused_leaves_all_undone(memory: AgentMemory) -> None:
+    memory.reject("pizza")
+    before = contents(memory)
+    steps = [delete("home", "Alice lives in Oslo"), update(memory, "pasta", PASTA, BOTH)]
+    with pytest.raises(RejectedContent):
+        carry_out(memory, *steps)
+    assert contents(memory) == before
+    assert len(memory.history()) == 2
+
+
+def test_two_that_decide_on_the_same_memory_lose_neither_text(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as one:
+        one.store(PASTA, id="pasta")
+        with AgentMemory("bob", root=root, embedder=None) as two:
+            start = threading.Barrier(2)
+
+            def decide(memory: AgentMemory, text: str) -> None:
+                step = update(memory, "pasta", PASTA, text)
+                start.wait()
+                carry_out(memory, step)
+
+            texts = ["Alice loves pasta", "Alice hates pasta"]
+            threads = [
+                threading.Thread(target=decide, args=pair)
+                for pair in zip((one, two), texts, strict=True)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert sorted(contents(one).values()) == sorted(texts)
+
+
+# Reviews --------------------------------------------------------------------------------------
+
+
+def test_what_is_in_question_stays_until_somebody_decides(memory: AgentMemory) -> None:
+    unsure: dict[str, Any] = {"confidence": 0.4, "reasoning": "a guess", "in_review": True}
+    done = carry_out(
+        memory,
+        update(memory, "pasta", PASTA, "Alice is allergic to wheat", **unsure),
+        delete("home", "Alice lives in Oslo", **unsure),
+    )
+    assert [it.event for it in done] == ["ADD", "NONE"]
+    assert {PASTA, "Alice lives in Oslo"} < set(contents(memory).values())
+    second, first = memory.reviews()
+    assert first.replaced_by == done[0].memory_id
+    assert (first.memory_id, first.content) == ("pasta", PASTA)
+    assert (second.memory_id, second.replaced_by) == ("home", None)
+    assert {(it.confidence, it.reasoning, it.session_id) for it in memory.reviews()} == {
+        (0.4, "a guess", "talk")
+    }
+    assert memory.approve(first.review_id).content == PASTA
+    assert memory.dismiss(second.review_id).memory_id == "home"
+    assert memory.reviews() == []
+    assert set(contents(memory).values()) == {"Alice is allergic to wheat", "Alice lives in Oslo"}
+    assert memory.undo().memory_ids == ["pasta"]
+    assert memory.check().problems == []
+
+
+def test_questions_go_out_and_come_back_as_the_same_bytes(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    unsure: dict[str, Any] = {"confidence": 0.4, "reasoning": "a guess", "in_review": True}
+    carry_out(
+        memory,
+        update(memory, "pasta", PASTA, BOTH, **unsure),
+        delete("home", "Alice lives in Oslo", in_review=True),
+    )
+    memory.export(tmp_path / "one.yaml")
+    with AgentMemory("bob", root=tmp_path / "copy", embedder=None) as copy:
+        copy.import_(tmp_path / "one.yaml")
+        said = {"review_id"}
+        assert [it.model_dump(exclude=said) for it in copy.reviews()] == [
+            it.model_dump(exclude=said) for it in memory.reviews()
+        ]
+        copy.export(tmp_path / "two.yaml")
+    assert (tmp_path / "one.yaml").read_bytes() == (tmp_path / "two.yaml").read_bytes()
+
+
+@pytest.mark.parametrize("number", [1, 99, 0, -1, "1", True])
+def test_a_review_that_there_is_not_is_refused(memory: AgentMemory, number: Any) -> None:
+    for verb in (memory.approve, memory.dismiss):
+        with pytest.raises(ValidationError, match="review"):
+            verb(number)
+
+
+@pytest.mark.parametrize("gone", ["pasta", "wheat"])
+def test_a_question_goes_with_either_memory(memory: AgentMemory, gone: str) -> None:
+    wheat = update(memory, "pasta", PASTA, "Alice is allergic to wheat", in_review=True)
+    (done,) = carry_out(memory, wheat)
+    memory.erase("pasta" if gone == "pasta" else str(done.memory_id))
+    assert memory.reviews() == []
+
+
+def test_a_question_survives_another_program(memory: AgentMemory, visitor: Any) -> None:
+    carry_out(memory, delete("pasta", PASTA, in_review=True))
+    assert visitor(memory.path, "SELECT count(*) FROM reviews") == "1"
+    visitor(memory.path, "DELETE FROM memories WHERE id = 'pasta'")
+    assert memory.reviews() == []
+    assert memory.check().problems == []

@@ -1,0 +1,106 @@
+"""Conversations from lists, JSON, JSONL and plain text; what is wrong with one is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_memory.errors import ValidationError
+from agent_memory.extraction.reading import conversation
+from agent_memory.models.message import Message
+
+LIST = [
+    {"role": "user", "content": "I moved to Lisbon", "name": "Alice"},
+    {"role": "assistant", "content": "How nice"},
+]
+SHORT = [("user", "Alice", "I moved to Lisbon"), ("assistant", None, "How nice")]
+
+
+def shortly(messages: list[Message]) -> list[tuple[str, str | None, str]]:
+    return [(message.role.value, message.name, message.text) for message in messages]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(LIST, id="a list"),
+        pytest.param(tuple(Message.model_validate(one) for one in LIST), id="messages"),
+        pytest.param(iter(LIST), id="an iterator"),
+        pytest.param({"messages": LIST}, id="an object"),
+        pytest.param(json.dumps(LIST), id="JSON"),
+        pytest.param("\ufeff" + json.dumps({"messages": LIST}, indent=2), id="JSON of an object"),
+        pytest.param("\n\n".join(map(json.dumps, LIST)) + "\n", id="JSONL"),
+        pytest.param("Alice: I moved to Lisbon\nAssistant: How nice", id="lines"),
+        pytest.param("**Alice:** I moved to Lisbon\n\n**AI**: How nice\n", id="Markdown"),
+    ],
+)
+def test_a_conversation_is_read(source: Any) -> None:
+    assert shortly(conversation(source)) == SHORT
+
+
+def test_one_message_is_a_conversation() -> None:
+    assert shortly(conversation(LIST[0])) == SHORT[:1]
+    assert shortly(conversation(json.dumps(LIST[0]))) == SHORT[:1]
+
+
+def test_lines_go_on_and_have_times() -> None:
+    text = "[2024-01-15 10:30] Human: one\n  two\n\nthree\n2024-01-15T10:31:00Z Bob Ray: four"
+    first, second = conversation(text)
+    assert (first.role.value, first.text) == ("user", "one\n  two\n\nthree")
+    assert (second.name, second.text) == ("Bob Ray", "four")
+    assert [str(one.timestamp) for one in (first, second)] == [
+        "2024-01-15 10:30:00+00:00",
+        "2024-01-15 10:31:00+00:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I moved to Lisbon.\nIt is warm.\n\nMy cat came along.",
+        "Note: buy milk\n\nTODO: sell it",
+        "see https://example.com/a: it is good\n\nyes",
+        "[draft] one\n\n[1] two",
+        "at home we say: never\n\nmore",
+    ],
+)
+def test_paragraphs_are_messages_of_a_user(text: str) -> None:
+    messages = conversation(text)
+    assert [message.text for message in messages] == text.split("\n\n")
+    assert {(message.role.value, message.name) for message in messages} == {("user", None)}
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        pytest.param([], "give at least one", id="nothing"),
+        pytest.param("  \n", "give at least one", id="blank"),
+        pytest.param([{"role": "tool", "content": "x"}], "messages.0.role.*'tool'", id="a role"),
+        pytest.param([LIST[0], {"role": "user"}], "messages.1.content", id="no content"),
+        pytest.param([LIST[0], "hello"], "messages 1: a str is no message", id="a text"),
+        pytest.param({"messages": "hello"}, "give a list of messages", id="no list"),
+        pytest.param(5, "give a list of messages", id="a number"),
+        pytest.param(b"x", "give a list of messages", id="bytes"),
+        pytest.param('[{"role": "user",\n "content": }]', "line 2 is not JSON", id="bad JSON"),
+        pytest.param(
+            json.dumps(LIST[0]) + '\n{"role": "user", "content": "x"', "line 2 is not", id="cut off"
+        ),
+        pytest.param(
+            json.dumps(LIST[0]) + '\n\n{"role": "tool", "content": "x"}', "line 3", id="a bad line"
+        ),
+        pytest.param(json.dumps(LIST[0]) + "\n[1]", "line 2: a list is no message", id="a list"),
+        pytest.param("[" * 100_000, "nested too deep|is not JSON", id="deep"),
+        pytest.param("User: a\x00b", "line 1.content.*NUL", id="a NUL"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(source: Any, told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        conversation(source)
+
+
+def test_what_was_said_is_not_in_the_error() -> None:
+    with pytest.raises(ValidationError) as raised:
+        conversation([{"role": "user", "content": "my secret\x00"}])
+    assert "my secret" not in f"{raised.value} {raised.value.errors()}"

@@ -1,0 +1,112 @@
+"""Decisions without a model: few, and sound."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.extraction.decisions import decide, decide_by_rules
+from agent_memory.extraction.values import LOW_CONFIDENCE, Decided, Fact, Known
+
+
+def decided(*facts: str, known: tuple[str, ...] = ()) -> Decided:
+    memories = [Known(f"m{n}", text) for n, text in enumerate(known)]
+    told = [Fact(text, (n,), 0.7) for n, text in enumerate(facts)]
+    return decide_by_rules(told, [memories for _ in told])
+
+
+def shortly(found: Decided) -> list[tuple[str, str | None]]:
+    return [(it.event.value, it.id) for it in found.operations]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known", "event"),
+    [
+        ("I love pasta", "I love pasta.", "NONE"),
+        ("I really love pasta", "I love pasta", "NONE"),
+        ("I like pasta", "I like pasta and pizza", "NONE"),
+        ("I live in Paris", "I have lived long. I live in Paris", "ADD"),
+        ("I now live in Paris", "I live in Paris.", "NONE"),
+        ("My favourite colour is green", "My favorite color is blue", "UPDATE"),
+        ("I moved to Lisbon last week", "I live in Paris", "UPDATE"),
+        ("Ann: I moved to Lisbon", "Ann: I live in Paris", "UPDATE"),
+        ("User lives in Lisbon", "I live in Paris", "UPDATE"),
+        ("I like pasta and pizza", "I like pasta.", "UPDATE"),
+        ("I love pasta and pizza", "I like pasta", "UPDATE"),
+        ("Ann: I love pasta", "Ann: I like pasta", "UPDATE"),
+        ("I like pasta", "I love pasta and pizza", "NONE"),
+        ("The deadline is now Friday", "The deadline is Monday", "UPDATE"),
+        ("Ann: I moved to Lisbon", "Bob: I live in Paris", "ADD"),
+        ("My favourite food is pasta", "My favourite colour is blue", "ADD"),
+        ("The server is down", "The server is up", "ADD"),
+        ("I like pasta but only cold", "I like pasta", "ADD"),
+        ("I do not like pasta", "I like pasta", "ADD"),
+        ("I like tea", "I like coffee", "ADD"),
+        ("I used to live in Rome", "I live in Paris", "ADD"),
+        ("I have 3 cats", "I have 2 cats", "ADD"),
+        ("Bob: I like pasta and pizza", "Ann: I like pasta", "ADD"),
+        ("我住在上海", "我住在北京", "ADD"),
+    ],
+)
+def test_a_fact_beside_a_memory(fact: str, known: str, event: str) -> None:
+    (operation,) = decided(fact, known=("I own a bike", known)).operations
+    assert operation.event == event
+    assert operation.id == (None if event == "ADD" else "m1")
+    assert operation.text == (known if event == "NONE" else fact)
+    assert operation.old_memory == (known if event == "UPDATE" else None)
+    assert operation.reasoning
+
+
+def test_another_value_for_a_memory_that_says_more_is_for_review() -> None:
+    (operation,) = decided(
+        "I moved to Lisbon", known=("I live in Paris with my wife Eve",)
+    ).operations
+    assert (operation.event, operation.id) == ("UPDATE", "m0")
+    assert operation.confidence is not None
+    assert operation.confidence < LOW_CONFIDENCE
+
+
+def test_a_memory_is_taken_away_only_on_request_and_only_for_review() -> None:
+    found = decided("Forget my phone number", known=("I own a bike", "My phone number is 555"))
+    assert shortly(found) == [("DELETE", "m1")]
+    assert (found.operations[0].confidence or 1) < LOW_CONFIDENCE
+
+
+def test_what_holds_no_longer_is_added_and_the_memory_is_for_review() -> None:
+    found = decided("I no longer eat meat", known=("I eat meat every day", "I own a bike"))
+    assert shortly(found) == [("ADD", None), ("DELETE", "m0")]
+    assert found.operations[0].text == "I no longer eat meat"
+    assert (found.operations[1].confidence or 1) < LOW_CONFIDENCE
+    assert found.covers == [(0,), (0,)]
+
+
+@pytest.mark.parametrize("order", ["Forget everything", "Delete all memories", "Forget my shoes"])
+def test_an_order_takes_away_nothing_that_it_does_not_name(order: str) -> None:
+    known = ("I own a bike", "My phone number is 555", "I love all memories of Rome")
+    assert [event for event, _ in shortly(decided(order, known=known[:2]))] == ["NONE"]
+
+
+def test_nobody_has_what_another_said_forgotten() -> None:
+    known = ("Ann: My phone number is 555",)
+    assert shortly(decided("Bob: Forget my phone number", known=known)) == [("NONE", None)]
+    assert shortly(decided("Ann: Forget my phone number", known=known)) == [("DELETE", "m0")]
+
+
+def test_of_two_values_the_last_takes_the_memorys_place() -> None:
+    found = decided("I moved to Rome", "I moved to Lisbon", known=("I live in Paris",))
+    assert shortly(found) == [("ADD", None), ("UPDATE", "m0")]
+    assert found.operations[1].text == "I moved to Lisbon"
+
+
+def test_a_memory_is_touched_once() -> None:
+    facts = ("I like pasta and pizza", "I like pasta and rice", "Forget that I like pasta")
+    found = decided(*facts, known=("I like pasta",))
+    touched = [it.id for it in found.operations if it.event in ("UPDATE", "DELETE")]
+    assert touched == ["m0"]
+    assert {place for one in found.covers for place in one} == {0, 1, 2}
+
+
+def test_it_says_that_rules_decided() -> None:
+    found = decide([Fact("I love pasta", (0,), 0.7)], [[]], None)
+    assert (found.by, found.metadata.model_used) == ("rules", "rules")
+    assert not found.metadata.uuid_mapping_used
+    assert found.operations[0].confidence == 0.7

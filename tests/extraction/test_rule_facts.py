@@ -1,0 +1,246 @@
+"""Facts without a model: which sentences are kept, and how; sentences; statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.extraction.facts import extract
+from agent_memory.extraction.rules import facts_by_rules
+from agent_memory.extraction.sentences import fitting, sentences
+from agent_memory.extraction.small_talk import is_request_to_forget
+from agent_memory.extraction.statements import Statement, statement
+from agent_memory.models.message import Message, MessageRole
+
+
+def user(text: str, name: str | None = None) -> Message:
+    return Message(role=MessageRole.USER, content=text, name=name)
+
+
+def assistant(text: str) -> Message:
+    return Message(role=MessageRole.ASSISTANT, content=text)
+
+
+def kept(*messages: Message) -> list[str]:
+    return [fact.text for fact in facts_by_rules(messages)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I love Italian food.",
+        "I hate coriander.",
+        "I'm allergic to peanuts.",
+        "My sister Ann is a nurse in Leeds.",
+        "We decided to use PostgreSQL.",
+        "The launch is on 5 May.",
+        "My flight leaves next Tuesday.",
+        "Our dog Rex died last week.",
+        "I\u2019m vegetarian now.",
+        "The staging server is called heron.",
+        "Did I tell you I got the job?",
+        "I never drink coffee after noon",
+        "i moved to lisbon",
+        "私は寿司が好きです。",
+        "我喜欢猫。",
+        "Ich wohne in Berlin.",
+        "J'habite à Lyon avec mes deux filles.",
+    ],
+)
+def test_what_says_something_is_kept(text: str) -> None:
+    assert kept(user(text), assistant("OK")) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hi!",
+        "Hello there, good morning!",
+        "Thanks a lot!",
+        "Thank you so much for your help.",
+        "ok",
+        "Yes.",
+        "Great, thanks",
+        "haha",
+        "👍",
+        "How are you?",
+        "What is the capital of France?",
+        "could you help me with this",
+        "Can you suggest a recipe?",
+        "Please summarise this text for me.",
+        "Write me a poem about the sea",
+        "That's awesome!",
+        "Wow, that sounds really great!",
+        "I'm so happy to hear that.",
+        "You're welcome.",
+        "See you tomorrow!",
+        "Good luck with it!",
+        "I see.",
+        "谢谢",
+        "你喜欢猫吗\uff1f",
+        "ありがとうございます",
+        "[image: https://example.com/a.png]",
+    ],
+)
+def test_what_says_nothing_is_not(text: str) -> None:
+    assert kept(user(text), assistant("OK")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Remember that the key rotates on 1 March.", "The key rotates on 1 March."),
+        ("Please remember: Bob is on leave.", "Bob is on leave."),
+        ("Don't forget that I hate olives", "I hate olives"),
+        ("Forget my phone number.", "Forget my phone number."),
+        ("- I have two cats\n- what now?", "I have two cats"),
+    ],
+)
+def test_what_is_said_of_remembering_is_not_kept(text: str, told: str) -> None:
+    assert kept(user(text), assistant("OK")) == [told]
+
+
+def test_of_an_assistant_only_what_lasts_is_kept() -> None:
+    said = assistant(
+        "Sure! Carbonara is made with eggs and cheese. I've booked a table for 8 pm."
+        " Your order number is 4711. Shall I remind you?"
+    )
+    assert kept(said) == ["I've booked a table for 8 pm. Your order number is 4711."]
+    assert kept(Message(role=MessageRole.SYSTEM, content="The user is Bob, 40.")) == []
+
+
+def test_a_message_is_one_fact_with_its_speaker_and_place() -> None:
+    chat = [
+        user("Hello!", "Ann"),
+        user("I got a job at last. It is far away.", "Ann"),
+        assistant("x"),
+    ]
+    (fact,) = facts_by_rules(chat)
+    assert (fact.text, fact.sources, fact.subject) == (
+        "Ann: I got a job at last. It is far away.",
+        (1,),
+        "Ann",
+    )
+    assert 0 < fact.confidence < 1
+
+
+def test_what_can_change_is_a_fact_of_its_own() -> None:
+    text = "I have news. I live in Lisbon. It is sunny there in May."
+    assert kept(user(text), assistant("x")) == [
+        "I live in Lisbon.",
+        "I have news. It is sunny there in May.",
+    ]
+
+
+def test_questions_stay_among_people_and_go_where_there_is_an_assistant() -> None:
+    text = "I adopted a cat on Friday! How is your dog? Wow."
+    assert kept(user(text, "Ann"), user("Fine.", "Bob")) == [
+        "Ann: I adopted a cat on Friday! How is your dog?"
+    ]
+    assert kept(user(text), assistant("Nice!")) == ["I adopted a cat on Friday!"]
+
+
+def test_a_fact_is_there_once_and_short() -> None:
+    assert kept(user("I love pasta."), user("i love PASTA.")) == ["I love pasta."]
+    long = " ".join(f"I own book number {n}." for n in range(100))
+    assert max(map(len, kept(user(long)))) <= 500
+    assert " ".join(kept(user(long))) == long
+
+
+def test_without_a_model_rules_extract() -> None:
+    extraction = extract([user("I love pasta."), user("Thanks!")], None)
+    assert [fact.text for fact in extraction.facts] == ["I love pasta."]
+    assert (extraction.by, extraction.metadata.model_used) == ("rules", "rules")
+    assert not extraction.metadata.custom_prompt_used
+
+
+# Sentences ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("Dr. Smith paid $3.50 at 5 p.m. today.", ["Dr. Smith paid $3.50 at 5 p.m. today."]),
+        ("It is May 5. We go.", ["It is May 5.", "We go."]),
+        ('He said "Go." Then left...  Fine', ['He said "Go."', "Then left...", "Fine"]),
+        ("a\n\n- b\n2) c\n---\n...", ["a", "b", "c"]),
+        ("我喜欢猫。我住在北京\uff01好", ["我喜欢猫。", "我住在北京\uff01", "好"]),
+        ("see example.com/a.b for v1.2", ["see example.com/a.b for v1.2"]),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, parts: list[str]) -> None:
+    assert sentences(text) == parts
+
+
+@pytest.mark.parametrize("text", ["x" * 95, "word " * 30, "One is here. " * 12, "猫。" * 40, " a "])
+def test_a_text_is_cut_to_fit_and_nothing_is_lost(text: str) -> None:
+    pieces = fitting(text, 40)
+    assert all(0 < len(piece) <= 40 for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+# Statements -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "attribute", "value"),
+    [
+        ("My favourite colour is blue.", "", "favourite colour", "blue"),
+        ("my favorite color is now green", "", "favourite colour", "green"),
+        ("I live in Paris", "", "home", "paris"),
+        ("I've just moved to Lisbon!", "", "home", "lisbon"),
+        ("I'm based in the Netherlands at the moment", "", "home", "netherlands"),
+        ("Ann: I moved to Oslo last month.", "ann", "home", "oslo"),
+        ("Ann lives in Oslo", "ann", "home", "oslo"),
+        ("User works at Google", "", "employer", "google"),
+        ("I joined Meta as an engineer", "", "employer", "meta"),
+        ("I work as a nurse", "", "job", "nurse"),
+        ("I'm 31 years old", "", "age", "31 years old"),
+        ("My dog's name is Rex", "", "dog's name", "rex"),
+        ("My phone number is 555-1234", "", "phone number", "555-1234"),
+        ("The deadline is now Friday", "", "the deadline", "friday"),
+    ],
+)
+def test_a_statement(text: str, subject: str, attribute: str, value: str) -> None:
+    found = statement(text)
+    assert isinstance(found, Statement)
+    assert (found.subject, found.attribute, found.value) == (subject, attribute, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I don't live in Paris",
+        "I used to live in Paris",
+        "I want to live in Rome",
+        "If I lived in Rome, I would sing",
+        "He lives in Paris",
+        "My name is not Bob",
+        "My budget is maybe 500",
+        "I might move to Rome",
+        "My boss is angry",
+        "I love pasta",
+        "I live in Paris? " * 30,
+        "I moved to the left so that everybody who was behind me could see the stage",
+    ],
+)
+def test_no_statement(text: str) -> None:
+    assert statement(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Forget my phone number", True),
+        ("Please delete what I said about Ann", True),
+        ("Ann: forget that I like pasta", True),
+        ("User asks to forget the address", True),
+        ("Don't forget to call Ann", False),
+        ("Forget it", False),
+        ("I forgot my keys", False),
+        ("I never forget a face", False),
+    ],
+)
+def test_requests_to_forget(text: str, asks: bool) -> None:
+    assert is_request_to_forget(text) is asks
