@@ -184,6 +184,10 @@ from agent_memory.vocabulary import (
 
 # These are imported when they are first asked for: see ``later``.
 if _typing.TYPE_CHECKING:
+    from agent_memory.extraction.anthropic_model import AnthropicChat
+    from agent_memory.extraction.choosing import as_language_model
+    from agent_memory.extraction.openai_model import OpenAIChat
+    from agent_memory.extraction.reading import conversation
     from agent_memory.graph import (
         MemoryGraph,
     )
@@ -314,6 +318,7 @@ __all__ = [
     "AgentMetadata",
     "AgentStats",
     "AgentSummary",
+    "AnthropicChat",
     "AnthropicConfig",
     "BackupFile",
     "CheckReport",
@@ -400,6 +405,7 @@ __all__ = [
     "ObservationType",
     "OnDuplicate",
     "OnSecret",
+    "OpenAIChat",
     "OpenAIConfig",
     "OpenAIEmbedder",
     "OperationEvent",
@@ -460,6 +466,8 @@ __all__ = [
     "VectorSearchQuery",
     "VectorStoreConfig",
     "WordLlamaEmbedder",
+    "as_language_model",
+    "conversation",
     "create_embedder",
     "database_path",
     "embedder_names",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory import inputs, paths
 from agent_memory.errors import ValidationError
+from agent_memory.graph_changing import Fact
 from agent_memory.graph_naming import keys_of, query_words, worth_of
 from agent_memory.inputs import Time, validated
 from agent_memory.models.graph import (
@@ -27,7 +28,6 @@ from agent_memory.models.graph import (
 from agent_memory.validation import clean_label, clean_text
 
 if TYPE_CHECKING:
-    from agent_memory.graph_changing import Fact
     from agent_memory.graph_store import GraphStore
 
 MAX_DEPTH: Final = 8
@@ -113,11 +113,11 @@ class MemoryGraph:
         this one held up to there. ``temporal_context`` says in words when it holds. Raises
         ``ValidationError`` and ``MemoryNotFound``.
         """
-        fact = _fact(
+        fact = Fact(
             source=_cleaned("source", source, clean_name),
             relationship=_cleaned("relationship", relationship, clean_relationship),
             target=_cleaned("target", target, clean_name),
-            confidence=_confidence(confidence) if confidence is not None else 1.0,
+            confidence=1.0 if confidence is None else _confidence(confidence) or 0.0,
             temporal_context=None
             if temporal_context is None
             else _cleaned("temporal_context", temporal_context, clean_text),
@@ -363,12 +363,6 @@ class MemoryGraph:
         entities, edges = self._store.everything(_label("user_id", user_id), _as_of(as_of))
         WRITERS[format](place, entities, edges)
         return place
-
-
-def _fact(**told: Any) -> Fact:  # noqa: ANN401 - those of a Fact
-    from agent_memory.graph_changing import Fact  # noqa: PLC0415 - as the store is, when first used
-
-    return Fact(**told)
 
 
 def _cleaned(field: str, value: str, clean: Callable[[str], str]) -> str:

@@ -10,6 +10,10 @@ from importlib import import_module
 from typing import Final
 
 _NAMES: Final = {
+    "extraction.anthropic_model": "AnthropicChat",
+    "extraction.choosing": "as_language_model",
+    "extraction.openai_model": "OpenAIChat",
+    "extraction.reading": "conversation",
     "graph": """
         MemoryGraph
         """,

@@ -6,7 +6,7 @@
 A turn bears evidence when a question names it. Of those turns, and of the turns that the dataset's
 own observations cite, the share with a kept fact is what counts; the share of facts from turns that
 bear none is the most that could be junk. Recall is that of ``bench.locomo``, with a memory for each
-fact in place of one for each turn.
+fact in place of one for each turn, and with those that ``add`` leaves, which compares and decides.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent_memory import AgentMemory
 from agent_memory.extraction.rules import facts_by_rules
 from agent_memory.models.message import Message
 from bench.locomo import DIALOGUE_ID, Conversation, Document, measure, read
@@ -129,12 +131,49 @@ def fact_memories(entry: dict[str, Any], conversation: Conversation) -> Conversa
     return replace(conversation, turns=documents)
 
 
+def added_memories(entry: dict[str, Any], conversation: Conversation) -> Conversation:
+    """Return a conversation with the memories that ``add`` leaves, given one session after another.
+
+    A memory bears the evidence of every fact whose text it ever had.
+    """
+    turns = conversation.turns
+    of_text: dict[str, set[str]] = {}
+    item_of: dict[str, dict[str, Any]] = {}
+    evidence: dict[str, set[str]] = {}
+    with (
+        tempfile.TemporaryDirectory() as root,
+        AgentMemory("bench", root=root, embedder=None, synchronous="NORMAL") as memory,
+    ):
+        messages = messages_of(turns_of(entry))
+        by_session: dict[str, list[int]] = {}
+        for place, turn in enumerate(turns):
+            by_session.setdefault(str(turn.item["session_id"]), []).append(place)
+        for places in by_session.values():
+            said = [messages[place] for place in places]
+            for fact in facts_by_rules(said):
+                sources = [places[it] for it in fact.sources]
+                of_text[fact.text] = set().union(*(turns[it].evidence for it in sources))
+                item_of[fact.text] = turns[sources[0]].item
+            for done in memory.add(said).data:
+                if done.id is not None:
+                    evidence.setdefault(done.id, set()).update(of_text.get(done.memory, ()))
+        documents = [
+            Document({**item_of[it.content], "content": it.content}, evidence.get(it.id, set()))
+            for it in reversed(memory.list_recent(100_000))
+            if it.content in item_of
+        ]
+    return replace(conversation, turns=documents)
+
+
 def print_recall(entries: list[dict[str, Any]], path: Path, embedder: str) -> None:
     """Print how well searches find the evidence, in turns and in facts."""
     conversations = read(path)
     by_facts = [fact_memories(*pair) for pair in zip(entries, conversations, strict=True)]
+    added = [added_memories(*pair) for pair in zip(entries, conversations, strict=True)]
+    left = sum(len(one.turns) for one in added)
+    print(f"memories that add leaves           {left:6,}")
     print(f"recall of the evidence at 5 / 10 / 25, embedder {embedder}")
-    for name, corpus in (("turns", conversations), ("facts", by_facts)):
+    for name, corpus in (("turns", conversations), ("facts", by_facts), ("added", added)):
         print(f"  {name} {measure(corpus, 'turns', {}, count=False, embedder=embedder)}")
 
 

@@ -23,6 +23,12 @@ _USUAL: Final = 0.8
 _DOUBTFUL: Final = 0.5
 """How sure a decision is at most that replaces a memory by something with no word in common."""
 
+_MOST: Final = 0.5
+"""Share of a fact's words that an operation has that is taken to be about it, unless it says so."""
+_GENERIC: Final = stems(
+    "like love enjoy adore prefer hate want need use live work go went move plan own keep is name"
+)
+
 ADD, UPDATE, DELETE, NONE = OperationEvent
 
 
@@ -52,10 +58,14 @@ class DecisionAnswer(BaseModel):
     memory: list[OperationAnswer]
 
 
-def says(text: str, fact: str) -> bool:
-    """Tell whether a text may say a fact: they have a word in common, or the fact has none."""
-    words = stems(fact)
-    return not words or not words.isdisjoint(stems(text))
+def says(text: str, fact: str, *, share: float = 0.0) -> bool:
+    """Tell whether a text may say a fact: whether it has any of its words, or that share of them.
+
+    What one likes counts, not that one does; a fact without such words is in any text.
+    """
+    words = stems(fact) - _GENERIC or stems(fact)
+    common = len(words & stems(text))
+    return not words or (common > 0 and common >= share * len(words))
 
 
 @dataclass
@@ -116,7 +126,7 @@ class Settling:
         memory = known.get(one.id or "")
         if one.event is DELETE and memory is not None:
             return [place for place in places if memory in self.related[place]]
-        return [place for place in places if says(one.text, self.facts[place].text)]
+        return [place for place in places if says(one.text, self.facts[place].text, share=_MOST)]
 
     def _memory(self, one: OperationAnswer, known: dict[str, Known]) -> Known | None:
         memory = known.get(one.id or "")

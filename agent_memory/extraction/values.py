@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal
+from typing import Literal
 
 from agent_memory.models.extraction import (
     ExtractedFacts,
@@ -16,8 +16,6 @@ from agent_memory.models.extraction import (
 
 By = Literal["model", "rules", "raw"]
 """Who said it: a language model, rules, or nobody: what was given is taken as it is."""
-LOW_CONFIDENCE: Final = 0.6
-"""A DELETE that is less sure than this should be looked at by somebody before it is done."""
 
 
 @dataclass(frozen=True, slots=True)

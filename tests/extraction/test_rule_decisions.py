@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from agent_memory.conversing import MIN_CONFIDENCE
 from agent_memory.extraction.decisions import decide, decide_by_rules
-from agent_memory.extraction.values import LOW_CONFIDENCE, Decided, Fact, Known
+from agent_memory.extraction.values import Decided, Fact, Known
 
 
 def decided(*facts: str, known: tuple[str, ...] = ()) -> Decided:
@@ -62,20 +63,20 @@ def test_another_value_for_a_memory_that_says_more_is_for_review() -> None:
     ).operations
     assert (operation.event, operation.id) == ("UPDATE", "m0")
     assert operation.confidence is not None
-    assert operation.confidence < LOW_CONFIDENCE
+    assert operation.confidence < MIN_CONFIDENCE
 
 
 def test_a_memory_is_taken_away_only_on_request_and_only_for_review() -> None:
     found = decided("Forget my phone number", known=("I own a bike", "My phone number is 555"))
     assert shortly(found) == [("DELETE", "m1")]
-    assert (found.operations[0].confidence or 1) < LOW_CONFIDENCE
+    assert (found.operations[0].confidence or 1) < MIN_CONFIDENCE
 
 
 def test_what_holds_no_longer_is_added_and_the_memory_is_for_review() -> None:
     found = decided("I no longer eat meat", known=("I eat meat every day", "I own a bike"))
     assert shortly(found) == [("ADD", None), ("DELETE", "m0")]
     assert found.operations[0].text == "I no longer eat meat"
-    assert (found.operations[1].confidence or 1) < LOW_CONFIDENCE
+    assert (found.operations[1].confidence or 1) < MIN_CONFIDENCE
     assert found.covers == [(0,), (0,)]
 
 
