@@ -195,7 +195,9 @@ def _ways(base: Base, bases: list[Base], rng: random.Random) -> Iterator[Iterato
     yield _logs(base, bases, rng)
 
 
-def _patched(name: str, offset: int, data: bytes) -> Callable[[Path], None]:
+def patched(name: str, offset: int, data: bytes) -> Callable[[Path], None]:
+    """Return what writes bytes over those of a file in a folder."""
+
     def do(folder: Path) -> None:
         with (folder / name).open("r+b") as file:
             file.seek(offset)
@@ -219,21 +221,21 @@ def _pages(base: Base, bases: list[Base], rng: random.Random) -> Iterator[Damage
             "itself, torn": page[: PAGE // 2] + bytes(PAGE // 2),
         }.items():
             detail = f"page {start // PAGE + 1} is {fill}"
-            yield Damage(base, "page", detail, _patched(NAME, start, data))
+            yield Damage(base, "page", detail, patched(NAME, start, data))
 
 
 def _bit(base: Base, rng: random.Random) -> Damage:
     whole = (base.folder / NAME).read_bytes()
     offset, bit = rng.randrange(len(whole)), rng.randrange(8)
     data = bytes([whole[offset] ^ 1 << bit])
-    return Damage(base, "bit", f"bit {bit} of byte {offset}", _patched(NAME, offset, data))
+    return Damage(base, "bit", f"bit {bit} of byte {offset}", patched(NAME, offset, data))
 
 
 def _headers(base: Base, rng: random.Random) -> Iterator[Damage]:
     for offset in _HEADER_FIELDS:
         for value in (0, 1, 0x7F, 0xFF, rng.randrange(256)):
             detail = f"byte {offset} is {value}"
-            yield Damage(base, "header", detail, _patched(NAME, offset, bytes([value])))
+            yield Damage(base, "header", detail, patched(NAME, offset, bytes([value])))
 
 
 def _lengths(base: Base, rng: random.Random) -> Iterator[Damage]:
@@ -255,7 +257,7 @@ def _lengths(base: Base, rng: random.Random) -> Iterator[Damage]:
         yield Damage(base, "cut", f"to {length} bytes", _cut(NAME, length))
     for more in (1, 511, PAGE, PAGE * 3 + 5):
         data = rng.choice((bytes(more), rng.randbytes(more)))
-        yield Damage(base, "longer", f"by {more} bytes", _patched(NAME, size, data))
+        yield Damage(base, "longer", f"by {more} bytes", patched(NAME, size, data))
 
 
 def _cut(name: str, length: int) -> Callable[[Path], None]:
@@ -269,25 +271,25 @@ def _pointers(base: Base, rng: random.Random) -> Iterator[Damage]:
     for page in (1, 2, pages, pages + 9, rng.randrange(1, pages + 1)):
         data = struct.pack(">II", page, rng.choice((1, 9, pages, 2**31)))
         detail = f"the free pages begin at {page}"
-        yield Damage(base, "pointer", detail, _patched(NAME, 32, data))
+        yield Damage(base, "pointer", detail, patched(NAME, 32, data))
     for page in range(1, pages + 1):
         start = (page - 1) * PAGE + (100 if page == 1 else 0)
         kind, target = whole[start], rng.choice((page, 1, 2, rng.randrange(pages) + 1, pages + 7))
         to = struct.pack(">I", target)
         if kind in (2, 5):
             detail = f"page {page} leads to {target} at its end"
-            yield Damage(base, "pointer", detail, _patched(NAME, start + 8, to))
+            yield Damage(base, "pointer", detail, patched(NAME, start + 8, to))
             cell = struct.unpack_from(">H", whole, start + 12)[0]
             detail = f"page {page} leads to {target} at its begin"
-            yield Damage(base, "pointer", detail, _patched(NAME, (page - 1) * PAGE + cell, to))
+            yield Damage(base, "pointer", detail, patched(NAME, (page - 1) * PAGE + cell, to))
         elif kind not in (10, _LEAF_OF_TABLE):
             detail = f"page {page}, of a long text, leads to {target}"
-            yield Damage(base, "pointer", detail, _patched(NAME, start, to))
+            yield Damage(base, "pointer", detail, patched(NAME, start, to))
         else:
             for field in (1, 3, 5, 8):
                 data = struct.pack(">H", rng.choice((0, 1, PAGE - 1, 65_535)))
                 detail = f"page {page}, field {field}"
-                yield Damage(base, "pointer", detail, _patched(NAME, start + field, data))
+                yield Damage(base, "pointer", detail, patched(NAME, start + field, data))
 
 
 def _logs(base: Base, bases: list[Base], rng: random.Random) -> Iterator[Damage]:
@@ -311,13 +313,13 @@ def _logs(base: Base, bases: list[Base], rng: random.Random) -> Iterator[Damage]
     for number in range(60):
         offset = rng.randrange(len(own)) if number % 3 else rng.randrange(_LOG_HEADER)
         data = bytes([own[offset] ^ 1 << rng.randrange(8)])
-        yield Damage(base, "log", f"a bit of byte {offset}", _patched(log, offset, data))
+        yield Damage(base, "log", f"a bit of byte {offset}", patched(log, offset, data))
     for _ in range(30):
         length = rng.choice((rng.randrange(len(own)), rng.randrange(len(own)) // _FRAME * _FRAME))
         yield Damage(base, "log", f"cut to {length} bytes", _cut(log, length))
         frame = _LOG_HEADER + rng.randrange(len(own) // _FRAME) * _FRAME
         data = rng.choice((bytes(_FRAME), rng.randbytes(_FRAME), own[_LOG_HEADER:][:_FRAME]))
-        yield Damage(base, "log", f"the frame at {frame}", _patched(log, frame, data))
+        yield Damage(base, "log", f"the frame at {frame}", patched(log, frame, data))
     yield Damage(base, "log", "gone", lambda folder: (folder / log).unlink())
     yield Damage(base, "log", "without its file", _cut(NAME, 0))
 
