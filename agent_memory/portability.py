@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from agent_memory.interchange.codec import Source
 
 _MOST_LISTED: Final = 1_000
+_WHOLE: Final = ("store", "sqlite")
+_SETTINGS: Final = ("metadata", "settings")
 
 
 class Portability(OpenMemory):
@@ -86,8 +88,14 @@ class Portability(OpenMemory):
             path=str(place),
             format=chosen.name,
             memory_count=written.memories,
-            notes=written.notes,
+            notes=[*written.notes, *self._left_out(chosen.name)],
         )
+
+    def _left_out(self, format: str) -> list[str]:  # noqa: A002 - the option's name
+        """Say what a format has no place for."""
+        if format in _WHOLE or format in _SETTINGS or not self.graph.entities(limit=1):
+            return []
+        return ["the graph has no place in this format: `graph export` writes it, `store` has it"]
 
     def _refuse_own(self, place: Path) -> None:
         own = {self.path.with_name(self.path.name + suffix) for suffix in ("", *SIDE_FILES)}

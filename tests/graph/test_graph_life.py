@@ -381,3 +381,18 @@ def test_check_finds_and_mends_what_went_past_the_triggers(memory: AgentMemory) 
     assert all(problem.repaired for problem in report.problems)
     assert memory.check().problems == []
     assert told(memory.graph, include_closed=True) == ["Bob likes tea"]
+
+
+def test_a_format_without_room_for_the_graph_says_so(
+    graph: MemoryGraph, memory: AgentMemory, tmp_path: Path
+) -> None:
+    memory.store("Alice plays chess")
+    before = memory.export(tmp_path / "before.jsonl", format="jsonl").notes
+    assert not any("graph" in note for note in before)
+    graph.add("Alice", "plays", "chess")
+    for form in ("jsonl", "json", "scratchpad", "directory"):
+        notes = memory.export(tmp_path / form, format=form).notes
+        assert any("graph export" in note for note in notes)
+    for form in ("store", "sqlite", "settings"):
+        notes = memory.export(tmp_path / form, format=form).notes
+        assert not any("graph" in note for note in notes)
