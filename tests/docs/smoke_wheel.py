@@ -12,11 +12,14 @@ from agent_memory import AgentMemory
 package = Path(agent_memory.__file__).parent
 assert "site-packages" in package.parts, f"not the installed package: {package}"
 assert (package / "py.typed").is_file()
+assert (package / "integrations" / "amplifier" / "bundle.md").is_file()
 assert {path.suffix for path in (package / "migrations").iterdir()} == {".sql"}
 
 with tempfile.TemporaryDirectory() as root:
     with AgentMemory("bob", root=root) as memory:
         memory.store("Prefer PostgreSQL for new projects", category="preference", tags=["database"])
+        memory.add("I live in Oslo.", user_id="alice", graph=True)
+        assert [it.target for it in memory.graph.relationships()] == ["Oslo"]
     program = Path(sys.executable).with_name("agent-memory")
     words = ["--root", root, "--agent", "bob", "search", "which database do we use?", "--json"]
     found = subprocess.run([str(program), *words], check=True, capture_output=True)
