@@ -17,6 +17,7 @@ from agent_memory.storing import Storing, tell_secrets
 
 if TYPE_CHECKING:
     from agent_memory.models.decision import Done, Step
+    from agent_memory.models.graph import EdgeView
     from agent_memory.models.message import Message
     from agent_memory.models.response import AddMemoryResponse
     from agent_memory.models.review import Review
@@ -76,6 +77,14 @@ class Conversing(Storing):
         """
         from agent_memory.extraction import conversations, learning  # noqa: PLC0415 - an edge
 
+        for name, prompt in (
+            ("extraction_prompt", extraction_prompt),
+            ("update_prompt", update_prompt),
+        ):
+            if prompt is not None and not isinstance(prompt, str):
+                raise ValidationError.of(name, "must be a text", prompt)
+        if not dry_run:
+            self._store.refuse_read_only()  # before a model is paid
         call = conversations.Call(
             messages=messages,
             user_id=user_id,
@@ -96,7 +105,7 @@ class Conversing(Storing):
             recent=partial(self._store.recent, offset=0),
             prepare=self._prepared,
             carry_out=self._carry_out,
-            edges=lambda user: self.graph.relationships(user_id=user),
+            edges=self._edges,
         )
         return conversations.add(hands, call, infer=infer, dry_run=dry_run, now=self._now)
 
@@ -157,7 +166,13 @@ class Conversing(Storing):
             raise ValidationError.of("user_id", message, user_id)
         if "archived" not in asked.model_fields_set:
             asked = asked.model_copy(update={"archived": None})
-        return self._store.life.delete(self._store.ids(asked), session_id=self.session_id)
+        ids = self._store.ids(asked)
+        everything = self._store.count(SearchFilters(archived=None))
+        if asked.user_id is None and asked.run_id is None and 1 < len(ids) == everything:
+            # Filters such as {"AND": []} leave nothing out.
+            message = "these filters are of every memory: `reset` deletes everything"
+            raise ValidationError.of("filters", message, filters)
+        return self._store.life.delete(ids, session_id=self.session_id)
 
     def reset(self, *, confirm: str) -> int:
         """Delete every memory, and return how many there were; the file is backed up before.
@@ -189,6 +204,10 @@ class Conversing(Storing):
         meaning = self._meaning.of_query(question.query)
         found = self._store.finder.search(question, meaning, now=self._now())
         return [hit.memory for hit in found]
+
+    def _edges(self, user_id: str | None) -> list[EdgeView]:
+        """Return what holds in one user's graph; for ``None``, in that of nobody in particular."""
+        return [it for it in self.graph.relationships(user_id=user_id) if it.user_id == user_id]
 
     def _prepared(self, item: Mapping[str, Any]) -> Memory:
         """Return the memory of an item as it may be stored: checked, and its secrets settled.

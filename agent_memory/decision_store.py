@@ -11,7 +11,7 @@ from agent_memory import history, memory_rows, operations, records, reviews
 from agent_memory.adding import Added, Adding
 from agent_memory.changing import change
 from agent_memory.connection import Database
-from agent_memory.errors import MemoryNotFound, ValidationError
+from agent_memory.errors import LimitReached, MemoryNotFound, RejectedContent, ValidationError
 from agent_memory.fingerprints import fingerprint_of
 from agent_memory.models.decision import Done, Event, Step
 from agent_memory.models.memory import Memory
@@ -66,6 +66,10 @@ class DecisionStore:
             carried = run.all(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
             history.sign_all(self._database, since=before, session_id=session_id, now=now)
             operations.record(self._database, "add", since=before, session_id=session_id, now=now)
+            has_reviews = any(it.review_id is not None for it in carried.done)
+            if has_reviews and operations.last_number(self._database) == before:
+                # `undo` must not take for this what was done before it.
+                operations.mark(self._database, "add", session_id=session_id, now=now)
         return carried
 
     def reviews(self) -> list[Review]:
@@ -79,6 +83,9 @@ class DecisionStore:
             there = records.get(self._database, review.memory_id, agent_id=self._agent_id)
             if there is None:
                 raise MemoryNotFound(review.memory_id)
+            if reviews.is_stale(self._database, review_id):
+                message = f"memory {there.id} was changed since: dismiss it, or delete the memory"
+                raise ValidationError.of("review_id", message, review_id)
             before = operations.last_number(self._database)
             memory_rows.delete(self._database, review.memory_id)
             history.sign_all(self._database, since=before, session_id=session_id, now=now)
@@ -130,8 +137,14 @@ class _Run:
                 stored.append(place)
             else:
                 done[place] = Done("NONE", step.memory_id, step.seen, problem=_gone(step))
-        for place, (memory_id, is_new) in zip(stored, self._add(stored, on_duplicate), strict=True):
-            done[place] = self._stored(self._steps[place], memory_id, is_new=is_new)
+        for place, came in zip(stored, self._add(stored, on_duplicate), strict=True):
+            memory_id, is_new, refusal = came
+            step = self._steps[place]
+            done[place] = (
+                self._stored(step, memory_id, is_new=is_new)
+                if refusal is None
+                else Done("NONE", None, None, problem=f"a fact was not stored: {refusal}")
+            )
         for place, step in enumerate(self._steps):
             if step.graph is not None:
                 self._carried.problems += self._followed(step, done[place])
@@ -163,7 +176,11 @@ class _Run:
             "timestamp": new.timestamp,
             "metadata": {**there.metadata, **new.metadata},
         }
-        change(self._database, seq, there, changes, now=self._now)
+        try:
+            change(self._database, seq, there, changes, now=self._now)
+        except (RejectedContent, LimitReached) as error:
+            problem = f"memory {there.id} was not changed: {error}"
+            return Done("NONE", there.id, there.content, problem=problem)
         return Done("UPDATE", there.id, new.content, was=there.content)
 
     def _there(self, step: Step) -> Memory | None:
@@ -188,8 +205,13 @@ class _Run:
         )
         return Done("NONE", there.id, there.content, review_id=review_id)
 
-    def _add(self, places: Sequence[int], on_duplicate: OnDuplicate) -> list[tuple[str, bool]]:
-        """Store what is new; return the id of each, and whether it was not there already."""
+    def _add(
+        self, places: Sequence[int], on_duplicate: OnDuplicate
+    ) -> list[tuple[str, bool, str | None]]:
+        """Store what is new; return the id of each, whether it is new, or why it was refused.
+
+        What is refused keeps no other out.
+        """
         memories = [memory for it in places if (memory := self._steps[it].memory) is not None]
         adding = Adding(
             self._database,
@@ -201,14 +223,24 @@ class _Run:
             is_list=True,
             on_duplicate=on_duplicate,
         )
-        for memory in memories:
-            adding.take(memory)
+        refused: dict[int, str] = {}
+        for place, memory in enumerate(memories):
+            try:
+                adding.take(memory)
+            except (RejectedContent, LimitReached) as error:
+                if on_duplicate is OnDuplicate.KEEP:  # messages as they are: all, or none
+                    raise
+                refused[place] = str(error)
+                adding.ids.append("")
         adding.finish()
         entered = enter_scratchpad(self._database, adding.seqs, "stored", self._now)
         added = adding.added(in_scratchpad=len(entered.seqs))
         self._carried.memories, self._carried.added = memories, added
         new = {place for place, _ in added.new}
-        return [(memory_id, place in new) for place, memory_id in enumerate(added.ids)]
+        return [
+            (memory_id, place in new, refused.get(place))
+            for place, memory_id in enumerate(added.ids)
+        ]
 
     def _stored(self, step: Step, memory_id: str, *, is_new: bool) -> Done:
         content = step.memory.content if step.memory is not None else None

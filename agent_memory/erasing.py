@@ -20,6 +20,7 @@ from agent_memory import (
     graph_upkeep,
     leftovers,
     operations,
+    reviews,
     schema,
     vector_index,
     vectors,
@@ -253,6 +254,7 @@ def _remove(
         of_graph = graph_upkeep.texts_of(database, ids)
         removed = erasure.remove(database, ids)
         graph_upkeep.erase(database, ids)
+        reviews.forget_reasoning(database)  # of other memories: it may quote what is erased
         if of_graph:
             said.strings.update(of_graph - graph_upkeep.texts(database))
         _leave_indexes(database)

@@ -11,8 +11,11 @@ from agent_memory.models.review import Review
 from agent_memory.times import format_time, read_stored_time
 
 _INSERT: Final = """
-INSERT INTO reviews (seq, replaced_by, confidence, reasoning, proposed_at, session_id)
-VALUES (?, ?, ?, ?, ?, ?)"""
+INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
+SELECT seq, version, ?2, ?3, ?4, ?5, ?6 FROM memories WHERE seq = ?1"""
+_SELECT_OPEN: Final = """
+SELECT review_id FROM reviews WHERE seq = ? AND replaced_by IS ? AND version =
+  (SELECT version FROM memories AS m WHERE m.seq = reviews.seq)"""
 _SELECT: Final = """
 SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
   r.session_id, m.user_id, m.run_id
@@ -29,7 +32,10 @@ def add(
     session_id: str,
     now: datetime,
 ) -> int:
-    """Put a memory in question, and return the review's number."""
+    """Put a memory in question, if it is not, and return the number of the review."""
+    there = database.value(_SELECT_OPEN, (seq, replaced_by))
+    if there is not None:
+        return int(there)
     values = (seq, replaced_by, confidence, reasoning, format_time(now), session_id)
     database.run(_INSERT, values)
     return int(database.value("SELECT max(review_id) FROM reviews"))
@@ -63,6 +69,18 @@ def get(database: Database, review_id: int) -> Review | None:
     """Return a review, or ``None``."""
     row = database.row(f"{_SELECT} WHERE r.review_id = ?", (review_id,))
     return None if row is None else _review(row)
+
+
+def is_stale(database: Database, review_id: int) -> bool:
+    """Tell whether the memory was changed since it was put in question."""
+    sql = """SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+WHERE r.review_id = ?"""
+    return bool(database.value(sql, (review_id,)))
+
+
+def forget_reasoning(database: Database) -> None:
+    """Leave out why the memories are in question."""
+    database.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
 
 
 def drop(database: Database, review_id: int) -> None:

@@ -7,9 +7,8 @@ memory about nobody in particular belongs to no session.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agent_memory import inputs
 from agent_memory.errors import (
@@ -17,6 +16,8 @@ from agent_memory.errors import (
     LimitReached,
     MemoryNotFound,
     PermissionDenied,
+    RejectedContent,
+    ValidationError,
 )
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.search import SearchFilters, SearchResults
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     )
     from agent_memory.models.message import Message
     from agent_memory.models.response import AddMemoryResponse
+    from agent_memory.models.review import Review
+
+Result = TypeVar("Result")
 
 _OWNERS: Final = ("agent_id", "run_id", "user_id")
 _FIXED: Final = ("agent_id", "id", "run_id", "session_id", "user_id")
@@ -123,7 +127,9 @@ class SessionMemory:
     @property
     def graph(self) -> SessionGraph:
         """The graph of this session's user."""
-        return SessionGraph(self._memory.graph, self.context.user_id, self._refuse_unless)
+        return SessionGraph(
+            self._memory.graph, self.context.user_id, self._refuse_unless, self._require
+        )
 
     # Writing ----------------------------------------------------------------------------------
 
@@ -138,15 +144,24 @@ class SessionMemory:
         """
         self._refuse_unless("write")
         self._refuse_fixed(arguments)
+        if arguments.pop("may_delete", True) is not True:
+            raise PermissionDenied("may_delete: the session's permissions say that: leave it out")
+        if arguments.get("dry_run") or arguments.get("llm") is not None:
+            self._refuse_unless("read")  # both show what is known
         may_delete = self.context.permissions.delete
-        with _discreet():
-            return self._memory.add(
+        answer = _discreetly(
+            lambda: self._memory.add(
                 messages,
                 user_id=self.context.user_id,
                 run_id=self._run_id,
                 may_delete=may_delete,
                 **arguments,
             )
+        )
+        if self.context.permissions.read:
+            return answer
+        told = [it.model_copy(update={"previous_memory": None}) for it in answer.data]
+        return answer.model_copy(update={"data": told})
 
     def store(self, content: str, **arguments: Any) -> str:  # noqa: ANN401 - AgentMemory.store's
         """Store a memory of this session, and return its id; ``AgentMemory.store`` says how.
@@ -155,22 +170,26 @@ class SessionMemory:
         """
         self._refuse_unless("write")
         self._refuse_fixed(arguments)
-        with _discreet():
-            return self._memory.store(
+        if callable(arguments.get("on_duplicate")):
+            self._refuse_unless("read")  # it is told what is known
+        return _discreetly(
+            lambda: self._memory.store(
                 content,
                 user_id=self.context.user_id,
                 run_id=self._run_id,
                 session_id=self.context.run_id,
                 **arguments,
             )
+        )
 
     def update(self, memory_id: str, **changes: Any) -> Memory:  # noqa: ANN401 - AgentMemory's
         """Change a memory of this session, and return it as it is now."""
         self._refuse_unless("write")
         self._refuse_fixed(changes)
+        if changes.get("archived"):
+            self._refuse_unless("delete")  # it leaves all searches
         self._require(memory_id)
-        with _discreet():
-            return self._memory.update(memory_id, **changes)
+        return self._shown(_discreetly(lambda: self._memory.update(memory_id, **changes)))
 
     # Deleting ---------------------------------------------------------------------------------
 
@@ -178,16 +197,52 @@ class SessionMemory:
         """Delete a memory of this session, and return it as it was; it stays in the history."""
         self._refuse_unless("delete")
         self._require(memory_id)
-        return self._memory.delete(memory_id)
+        return self._shown(self._memory.delete(memory_id))
 
     def delete_all(
         self, *, filters: SearchFilters | Mapping[str, Any] | None = None
     ) -> list[Memory]:
         """Delete all memories of this session, archived ones too, or those like ``filters``."""
         self._refuse_unless("delete")
-        return self._memory.delete_all(filters=self._narrowed(filters, {}))
+        gone = self._memory.delete_all(filters=self._narrowed(filters, {}))
+        return [self._shown(memory) for memory in gone]
+
+    # Questions --------------------------------------------------------------------------------
+
+    def reviews(self) -> list[Review]:
+        """Return the memories of this session that are in question, oldest first."""
+        self._refuse_unless("read")
+        return self._own_reviews()
+
+    def approve(self, review_id: int) -> Memory:
+        """Delete the memory in question, and return it as it was."""
+        self._refuse_unless("delete")
+        self._require_review(review_id)
+        return self._shown(self._memory.approve(review_id))
+
+    def dismiss(self, review_id: int) -> None:
+        """Keep the memory in question."""
+        self._refuse_unless("write")
+        self._require_review(review_id)
+        self._memory.dismiss(review_id)
 
     # Inside -----------------------------------------------------------------------------------
+
+    def _own_reviews(self) -> list[Review]:
+        found = self._memory.reviews()
+        return [it for it in found if self._is_own({"user_id": it.user_id, "run_id": it.run_id})]
+
+    def _require_review(self, review_id: int) -> None:
+        inputs.whole_number("review_id", review_id, lowest=1)
+        if review_id not in {it.review_id for it in self._own_reviews()}:
+            message = "there is no such review: `reviews` lists them"
+            raise ValidationError.of("review_id", message, review_id)
+
+    def _shown(self, memory: Memory) -> Memory:
+        """Return a memory, without what it says where the session may not read."""
+        if self.context.permissions.read:
+            return memory
+        return memory.model_copy(update={"content": "", "tags": [], "metadata": {}})
 
     def _refuse_unless(self, permission: str) -> None:
         if not getattr(self.context.permissions, permission):
@@ -198,7 +253,7 @@ class SessionMemory:
 
     def _refuse_fixed(self, arguments: Mapping[str, Any]) -> None:
         for name in _FIXED:
-            if arguments.get(name) is not None:
+            if name in arguments:
                 raise PermissionDenied(
                     f"{name}: the session says whose its memories are, and a new one gets its id:"
                     f" leave {name} out"
@@ -270,11 +325,16 @@ class SessionGraph:
     """
 
     def __init__(
-        self, graph: MemoryGraph, user_id: str, refuse_unless: Callable[[str], None]
+        self,
+        graph: MemoryGraph,
+        user_id: str,
+        refuse_unless: Callable[[str], None],
+        require: Callable[[str], None],
     ) -> None:
         self._graph = graph
         self._user_id = user_id
         self._refuse_unless = refuse_unless
+        self._require = require
 
     def entities(self, *, limit: int | None = None) -> list[EntityView]:
         """Return the entities, oldest first."""
@@ -319,11 +379,16 @@ class SessionGraph:
     def add(self, source: str, relationship: str, target: str, **more: Any) -> EdgeView:  # noqa: ANN401 - MemoryGraph.add's
         """Say that something holds. A memory of another user cannot say so."""
         self._refuse_unless("write")
+        for name in ("user_id", "run_id"):
+            if name in more:
+                raise PermissionDenied(f"the session says whose the graph is: leave {name} out")
+        if more.get("memory_id") is not None:
+            self._require(more["memory_id"])
         return self._graph.add(source, relationship, target, **more, user_id=self._user_id)
 
     def remove(self, source: str, relationship: str, target: str) -> GraphChange:
         """Say that something holds no more. It stays in the past."""
-        self._refuse_unless("write")
+        self._refuse_unless("delete")
         return self._graph.remove(source, relationship, target, user_id=self._user_id)
 
 
@@ -331,11 +396,13 @@ def _owners(memory: Memory) -> dict[str, Any]:
     return {"user_id": memory.user_id, "run_id": memory.run_id}
 
 
-@contextlib.contextmanager
-def _discreet() -> Iterator[None]:
-    """Say of a limit that it is reached, and not how many memories others have."""
+def _discreetly(call: Callable[[], Result]) -> Result:
+    """Return what a call returns, or say that it was refused, and nothing of what others have."""
     try:
-        yield
+        return call()
     except LimitReached:
         message = "the agent's retention policy has no room for more memories: nothing was stored"
-        raise LimitReached(message) from None
+        refusal: ValidationError = LimitReached(message)
+    except RejectedContent:
+        refusal = RejectedContent("it holds a value that may not be stored: nothing was stored")
+    raise refusal  # here, it carries nothing of the first

@@ -273,6 +273,11 @@ class Store:
         with self._noting.writing():
             return scratchpad.leave(self._database, self._seq(memory_id))
 
+    def refuse_read_only(self) -> None:
+        """Raise ``StorageReadOnly`` where nothing can be written."""
+        if self._database.read_only:
+            raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
+
     def backend(self) -> StorageBackend:
         """Return how memories are searched: by keyword, or by meaning too."""
         return StorageBackend.FILE if self.vectors.state().active is None else StorageBackend.VECTOR

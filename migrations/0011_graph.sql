@@ -187,6 +187,16 @@ WHEN NEW.alias IS NOT OLD.alias AND NEW.alias_key IS OLD.alias_key BEGIN
   UPDATE entity_aliases SET alias_key = NULL WHERE alias_id = NEW.alias_id;
 END;
 
+CREATE TRIGGER graph_of_memories_of_another_user AFTER UPDATE OF user_id ON memories
+WHEN NEW.user_id IS NOT OLD.user_id BEGIN
+  -- What was read from a memory stays in the graph of the user whom it was about, and says no more
+  -- of it: else that user could see what becomes of it.
+  DELETE FROM relationship_sources WHERE memory_id = NEW.id;
+  DELETE FROM entity_sources WHERE memory_id = NEW.id;
+  DELETE FROM entity_aliases WHERE memory_id = NEW.id;
+  UPDATE relationships SET closed_by = NULL WHERE closed_by = NEW.id;
+END;
+
 CREATE VIEW graph_edges AS
   -- The relationships that can be seen, with the names of their entities: those that stand by
   -- themselves, and those that a memory which is there says. What holds now has no valid_to:

@@ -3,6 +3,7 @@ CREATE TABLE reviews (
   -- is to look. What is decided leaves this table; what was done stands in history.
   review_id INTEGER PRIMARY KEY AUTOINCREMENT,
   seq INTEGER NOT NULL REFERENCES memories (seq) ON DELETE CASCADE,  -- which memory is in question
+  version INTEGER NOT NULL,  -- which version of it: another one was not asked about
   replaced_by TEXT,          -- id of the memory that says otherwise, if there is one
   confidence REAL            -- how sure it was, 0 to 1; NULL for unknown
     CONSTRAINT confidence_is_0_to_1 CHECK (confidence IS NULL OR confidence BETWEEN 0 AND 1),

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import click
 
-from agent_memory import AgentMemory, load_system_config, refuse_remote_store
+from agent_memory import (
+    AgentMemory,
+    ValidationError,
+    load_system_config,
+    refuse_remote_store,
+)
 from agent_memory.cli.options import JsonObject, Session, confirm, json_option
 from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import added_text, reviews_text
@@ -74,6 +79,7 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
             found = memory.reviews()
             emit({"reviews": found}, text=reviews_text(found), as_json=session.json)
             return
+        _refuse_unknown(memory, approve, dismiss)
         deleted = [memory.approve(number) for number in approve]
         kept = [memory.dismiss(number) for number in dismiss]
     said = [f"deleted {one.id}" for one in deleted] + [f"kept {one.memory_id}" for one in kept]
@@ -96,7 +102,7 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
     with session.open() as memory:
         if not user_id and not run_id:
             raise click.UsageError("say whose: --user or --run; `reset` deletes everything")
-        count = len(memory.get_all(user_id=user_id, run_id=run_id, limit=1_000_000))
+        count = memory.count(filters={"user_id": user_id, "run_id": run_id, "archived": None})
         confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
         gone = memory.delete_all(user_id=user_id, run_id=run_id)
     text = f"deleted {len(gone)} memories: `undo` brings them back"
@@ -123,6 +129,19 @@ def reset(session: Session, /, yes: bool) -> None:
     emit({"deleted": count}, text=f"deleted {count} memories", as_json=session.json)
 
 
+def _refuse_unknown(
+    memory: AgentMemory, approve: tuple[int, ...], dismiss: tuple[int, ...]
+) -> None:
+    """Refuse all decisions if one of them cannot be carried out."""
+    known = {it.review_id for it in memory.reviews()}
+    for number in (*approve, *dismiss):
+        if number not in known:
+            message = f"there is no review {number}: nothing was decided; `review` lists them"
+            raise ValidationError.of("review_id", message, number)
+        if number in approve and number in dismiss:
+            raise click.UsageError(f"review {number} is to be approved and dismissed: choose")
+
+
 @contextlib.contextmanager
 def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
     """Open the memory; where there is none yet, a dry run looks at an empty one of its own."""
@@ -144,10 +163,9 @@ def _number_of(memory: AgentMemory) -> int:
 
 
 def _text_of(source: str) -> str:
-    if source == "-":
-        return sys.stdin.read()
     try:
-        return Path(source).read_text(encoding="utf-8-sig")
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{source} cannot be read: {error}", param_hint="FILE") from error
 

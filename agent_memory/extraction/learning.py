@@ -171,6 +171,10 @@ class Learning:
             memory = self._made(operation, about)
             if memory is None:
                 return None
+        moment = self._moment(about)
+        if known is not None and moment is not None and moment < known.timestamp:
+            # What was said before the memory does not correct it: it is told beside it.
+            return Step("ADD", memory, confidence=operation.confidence) if memory else None
         if operation.event is OperationEvent.ADD or known is None:
             return Step("ADD", memory, confidence=operation.confidence) if memory else None
         return Step(

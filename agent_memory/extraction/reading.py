@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,7 +98,10 @@ def _not_messages(value: object) -> ValidationError:
 
 
 def _of_text(text: str) -> list[Message]:
-    start = text.lstrip()
+    start = text.strip()
+    if start[:1] in ("[", '"') or start in ("null", "true", "false") or start.isdigit():
+        with contextlib.suppress(json.JSONDecodeError, RecursionError):
+            return _of_values(json.loads(start))  # which refuses what holds no messages
     is_object = start.startswith("{")
     if not is_object and not re.match(r"\[\s*[\[{\]\"]", start):
         return _of_plain_text(text)

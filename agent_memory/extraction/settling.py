@@ -165,7 +165,8 @@ class Settling:
         elif exact_form(text) == exact_form(memory.text):
             self.note(NONE, said, memory.text, memory=memory, confidence=one.confidence)
         else:
-            sure = one.confidence if says(text, memory.text) else min(one.confidence, _DOUBTFUL)
+            has_common = not stems(text).isdisjoint(stems(memory.text))  # "I live in" too
+            sure = one.confidence if has_common else min(one.confidence, _DOUBTFUL)
             self.note(UPDATE, said, text, memory=memory, confidence=sure, reasoning=one.reasoning)
 
     def _delete(

@@ -17,6 +17,7 @@ from agent_memory import (
     InvalidSession,
     SearchMemoryRequest,
     SearchMemoryResponse,
+    StorageReadOnly,
     ValidationError,
 )
 
@@ -461,6 +462,44 @@ def test_a_reset_asks_for_the_name_and_can_be_undone(memory: AgentMemory) -> Non
     memory.undo()
     assert memory.count(filters={"archived": None}) == 2
     assert memory.check().problems == []
+
+
+def test_filters_that_leave_nothing_out_are_no_scope(memory: AgentMemory) -> None:
+    memory.store("one", user_id="alice")
+    memory.store("two", user_id="ben")
+    wide: dict[str, Any]
+    for wide in ({"custom_filters": {"AND": []}}, {"agent_id": "bob"}, {"min_access_count": 0}):
+        with pytest.raises(ValidationError, match="reset"):
+            memory.delete_all(filters=wide)
+    assert memory.count() == 2
+
+
+def test_what_was_said_before_does_not_correct_what_was_said_later(memory: AgentMemory) -> None:
+    for text, year in (("I live in Lisbon.", 2025), ("I live in Berlin.", 2019)):
+        said = user(text, timestamp=datetime(year, 6, 1, tzinfo=UTC))
+        memory.add([said], user_id="alice", graph=True)
+    assert {it.content: it.timestamp.year for it in memory.list_recent()} == {
+        "I live in Lisbon.": 2025,
+        "I live in Berlin.": 2019,
+    }
+    assert edges(memory) == {("lives_in", "Lisbon")}
+
+
+def test_nobodys_conversation_shows_nobodys_graph(memory: AgentMemory) -> None:
+    memory.add("I work at Walnutcorp.", user_id="ben", graph=True)
+    model = Scripted(facts("The office is in Oslo"), {"updates": []})
+    memory.add("The office is in Oslo.", llm=model, graph=True)
+    assert "Walnutcorp" not in "".join(model.asked)
+
+
+def test_a_read_only_memory_asks_no_model(memory: AgentMemory) -> None:
+    model = Scripted(facts("x"))
+    with (
+        AgentMemory.open(memory.path, read_only=True, embedder=None) as reader,
+        pytest.raises(StorageReadOnly),
+    ):
+        reader.add("The office is in Oslo.", llm=model)
+    assert model.asked == []
 
 
 # Document C, 15 -------------------------------------------------------------------------------

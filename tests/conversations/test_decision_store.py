@@ -86,14 +86,35 @@ def test_what_is_there_already_is_not_stored_again(memory: AgentMemory) -> None:
     assert memory.count() == 3
 
 
-def test_one_that_is_refused_leaves_all_undone(memory: AgentMemory) -> None:
+def test_one_that_is_refused_keeps_no_other_out(memory: AgentMemory) -> None:
+    memory.reject("pizza")
+    steps = [
+        add(memory, "Alice has a cat"),
+        add(memory, "Alice bakes pizza"),
+        delete("home", "Alice lives in Oslo"),
+        update(memory, "pasta", PASTA, BOTH),
+        add(memory, "Alice has a dog"),
+    ]
+    done = carry_out(memory, *steps)
+    assert [it.event for it in done] == ["ADD", "NONE", "DELETE", "NONE", "ADD"]
+    assert [bool(it.problem) for it in done] == [False, True, False, True, False]
+    assert set(contents(memory).values()) == {PASTA, "Alice has a cat", "Alice has a dog"}
+    assert memory.check().problems == []
+
+
+def test_messages_as_they_are_are_stored_all_or_none(memory: AgentMemory) -> None:
     memory.reject("pizza")
     before = contents(memory)
-    steps = [delete("home", "Alice lives in Oslo"), update(memory, "pasta", PASTA, BOTH)]
     with pytest.raises(RejectedContent):
-        carry_out(memory, *steps)
+        memory._carry_out([add(memory, "one"), add(memory, "a pizza")], keep_copies=True)
     assert contents(memory) == before
-    assert len(memory.history()) == 2
+
+
+def test_what_is_over_a_limit_is_told_and_the_rest_is_kept(memory: AgentMemory) -> None:
+    memory.configure(retention={"limits": {"learning": {"max_memories": 3, "enforcement": "hard"}}})
+    done = carry_out(memory, add(memory, "one more"), add(memory, "one too many"))
+    assert [it.event for it in done] == ["ADD", "NONE"]
+    assert memory.count() == 3
 
 
 def test_two_that_decide_on_the_same_memory_lose_neither_text(root: Path) -> None:
@@ -164,6 +185,33 @@ def test_questions_go_out_and_come_back_as_the_same_bytes(
         ]
         copy.export(tmp_path / "two.yaml")
     assert (tmp_path / "one.yaml").read_bytes() == (tmp_path / "two.yaml").read_bytes()
+
+
+def test_a_question_about_another_version_is_not_approved(memory: AgentMemory) -> None:
+    carry_out(memory, delete("pasta", PASTA, in_review=True))
+    carry_out(memory, delete("pasta", PASTA, in_review=True))
+    (review,) = memory.reviews()  # asked twice, it is one question
+    memory.update("pasta", content="Alice is allergic to nuts")
+    with pytest.raises(ValidationError, match="changed since"):
+        memory.approve(review.review_id)
+    assert memory.get("pasta") is not None
+    memory.dismiss(review.review_id)
+    assert memory.reviews() == []
+
+
+def test_what_only_asks_is_not_undone_in_place_of_what_was_before(memory: AgentMemory) -> None:
+    carry_out(memory, delete("pasta", PASTA, in_review=True))
+    with pytest.raises(ValidationError, match="nothing is left to undo"):
+        memory.undo()
+    assert memory.count() == 2
+
+
+def test_what_is_erased_is_not_quoted_in_a_question(memory: AgentMemory) -> None:
+    carry_out(
+        memory, delete("pasta", PASTA, in_review=True, reasoning="unlike Alice lives in Oslo")
+    )
+    assert memory.erase("home").clean
+    assert [it.reasoning for it in memory.reviews()] == [None]
 
 
 @pytest.mark.parametrize("number", [1, 99, 0, -1, "1", True])

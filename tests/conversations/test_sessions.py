@@ -15,7 +15,10 @@ from agent_memory import (
     LimitReached,
     MemoryNotFound,
     PermissionDenied,
+    RejectedContent,
+    ValidationError,
 )
+from agent_memory.models.decision import Step
 from agent_memory.session_memory import SessionGraph, SessionMemory
 
 SECRET = "walnut"
@@ -93,7 +96,8 @@ def outcome(call: Call, session: SessionMemory, memory_id: str) -> str:
 
 def test_every_verb_of_a_session_is_tried_here() -> None:
     verbs = {name for name in vars(SessionMemory) if not name.startswith("_")}
-    assert verbs == BY_ID.keys() | BY_FILTER.keys() | {"add", "graph"}
+    of_reviews = {"reviews", "approve", "dismiss"}
+    assert verbs == BY_ID.keys() | BY_FILTER.keys() | of_reviews | {"add", "graph"}
     of_graph = {name for name in vars(SessionGraph) if not name.startswith("_")}
     assert of_graph == OF_GRAPH.keys()
 
@@ -145,6 +149,70 @@ def test_to_ask_for_another_is_refused_whether_it_is_there_or_not(
         seen.append(str(told.value).replace(value, "<value>"))
     assert seen[0] == seen[1]
     assert memory.get(bens) is not None
+
+
+def test_questions_about_another_users_memories_are_like_none(
+    memory: AgentMemory, bens: str, alice: SessionMemory
+) -> None:
+    step = Step("DELETE", memory_id=bens, seen=f"Ben keeps the {SECRET} plan", in_review=True)
+    memory._carry_out([step], keep_copies=False)
+    (review,) = memory.reviews()
+    assert alice.reviews() == []
+    for verb in (alice.approve, alice.dismiss):
+        for number in (review.review_id, 99):
+            with pytest.raises(ValidationError, match="no such review"):
+                verb(number)
+    ben = memory.session({"user_id": "ben"})
+    assert [it.memory_id for it in ben.reviews()] == [bens]
+    ben.dismiss(review.review_id)
+    assert memory.reviews() == []
+
+
+def test_a_session_gives_nothing_away_and_takes_no_more_than_it_may(memory: AgentMemory) -> None:
+    permissions = {"read": False, "write": True, "delete": False}
+    session = memory.session({"user_id": "alice", "permissions": permissions})
+    memory_id = session.store(f"Alice keeps the {SECRET} plan")
+    assert SECRET not in repr(session.update(memory_id, tags=["plan"]))
+    for wrong in ({"user_id": None}, {"run_id": None}, {"archived": True}):
+        with pytest.raises(PermissionDenied):
+            session.update(memory_id, **wrong)
+    refused: list[Callable[[], object]] = [
+        lambda: session.add("The plan is new.", dry_run=True),
+        lambda: session.add("The plan is new.", llm=lambda *_: "{}"),
+        lambda: session.add("The plan is new.", may_delete=True, llm="none"),
+        lambda: session.store("The plan", on_duplicate=lambda _: "keep"),
+    ]
+    for call in refused:
+        with pytest.raises(PermissionDenied):
+            call()
+    found = memory.get(memory_id)
+    assert found is not None
+    assert (found.user_id, found.archived) == ("alice", False)
+
+
+def test_errors_carry_nothing_of_what_they_stand_for(
+    memory: AgentMemory, bens: str, alice: SessionMemory
+) -> None:
+    memory.reject("xylophone", reason="Ben said so")
+    with pytest.raises(RejectedContent) as told:
+        alice.store("a xylophone")
+    assert told.value.__context__ is None
+    assert "Ben" not in str(told.value)
+    assert not any(letter.isdigit() for letter in str(told.value))
+    assert memory.get(bens) is not None
+
+
+def test_what_was_read_from_a_memory_does_not_follow_it_to_another_user(
+    memory: AgentMemory, alice: SessionMemory
+) -> None:
+    memory.add("I work at Walnutcorp.", user_id="ben", graph=True)
+    ben = memory.session({"user_id": "ben"})
+    (edge,) = ben.graph.relationships()
+    (memory_id,) = edge.source_memory_ids
+    memory.update(memory_id, user_id="alice")
+    assert ben.graph.relationships() == []
+    assert alice.graph.relationships() == []
+    assert memory.check().problems == []
 
 
 @pytest.mark.parametrize("verb", OF_GRAPH)

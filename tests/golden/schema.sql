@@ -338,6 +338,7 @@ CREATE TABLE reviews (
   -- is to look. What is decided leaves this table; what was done stands in history.
   review_id INTEGER PRIMARY KEY AUTOINCREMENT,
   seq INTEGER NOT NULL REFERENCES memories (seq) ON DELETE CASCADE,  -- which memory is in question
+  version INTEGER NOT NULL,  -- which version of it: another one was not asked about
   replaced_by TEXT,          -- id of the memory that says otherwise, if there is one
   confidence REAL            -- how sure it was, 0 to 1; NULL for unknown
     CONSTRAINT confidence_is_0_to_1 CHECK (confidence IS NULL OR confidence BETWEEN 0 AND 1),
@@ -409,6 +410,15 @@ CREATE TRIGGER fingerprints_of_new AFTER INSERT ON memories BEGIN
   -- upsert, its own way with conflicts counts.)
   DELETE FROM fingerprints WHERE seq = NEW.seq;
   INSERT INTO fingerprints (seq) VALUES (NEW.seq);
+END;
+CREATE TRIGGER graph_of_memories_of_another_user AFTER UPDATE OF user_id ON memories
+WHEN NEW.user_id IS NOT OLD.user_id BEGIN
+  -- What was read from a memory stays in the graph of the user whom it was about, and says no more
+  -- of it: else that user could see what becomes of it.
+  DELETE FROM relationship_sources WHERE memory_id = NEW.id;
+  DELETE FROM entity_sources WHERE memory_id = NEW.id;
+  DELETE FROM entity_aliases WHERE memory_id = NEW.id;
+  UPDATE relationships SET closed_by = NULL WHERE closed_by = NEW.id;
 END;
 CREATE TRIGGER history_of_changed AFTER UPDATE OF content, category, tags, kind, importance, memory_type,
   timestamp, created_by_session, user_id, run_id, archived, task_metadata, metadata ON memories

@@ -130,3 +130,26 @@ def test_what_was_imported_with_its_history_is_no_false_alarm(path: Path, tmp_pa
         own.erase(["first"])
         own.undo(own.history("second")[0].change_id)
         assert own.check().problems == []
+
+
+def test_bytes_that_are_no_text_in_the_history_of_what_was_deleted_are_told_and_mended(
+    memory: AgentMemory,
+) -> None:
+    """``check`` looked at the history of the memories that are there alone."""
+    memory_id = memory.store("a plain text")
+    memory.delete(memory_id)
+    memory.store("été, 数据")
+    database = memory._store._database
+    with database.write():
+        database.run(
+            "UPDATE history SET new_values = CAST(replace(CAST(new_values AS BLOB),"
+            " x'74657874', x'ff657874') AS TEXT) WHERE memory_id = ?",
+            (memory_id,),
+        )
+    (problem,) = memory.check().problems
+    assert memory_id in problem.detail
+    assert memory.check(repair=True).problems[0].repaired
+    assert memory.check().problems == []
+    told = memory.history(memory_id)[1].new_values
+    assert told is not None
+    assert told["content"] == "a plain \ufffdext"

@@ -275,7 +275,6 @@ _VERBS: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "rollback": lambda m, _: m.rollback(),
     "add": _add,
     "delete_all": lambda m, _: m.delete_all(filters={"tags": ["t1"]}),
-    "reset": lambda m, _: m.reset(confirm=AGENT),
 }
 
 
