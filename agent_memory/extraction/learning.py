@@ -17,6 +17,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.extraction import decisions, facts
 from agent_memory.extraction.graph_model import graph_updates_by_model
 from agent_memory.extraction.graph_rules import graph_updates_by_rules
+from agent_memory.extraction.sentences import sentences
 from agent_memory.extraction.values import By, Extraction, Fact, Known
 from agent_memory.models.decision import Done, Step
 from agent_memory.models.extraction import MemoryOperation, OperationEvent
@@ -120,9 +121,8 @@ class Learning:
         learned = Learned(extraction, by=decided.by if any(found) else extraction.by)
         there = {memory.id: memory for one in found for memory in one}
         for operation, covers in zip(decided.operations, decided.covers, strict=True):
-            step = self._step(operation, [extraction.facts[place] for place in covers], there)
-            if step is not None:
-                learned.steps.append(step)
+            about = [extraction.facts[place] for place in covers]
+            learned.steps += self._steps(operation, about, there)
         if wanted.graph:
             learned.steps = self._with_graph(learned.steps)
         learned.problems = [*extraction.problems, *decided.problems, *self._problems]
@@ -159,6 +159,20 @@ class Learning:
         )
 
     # Steps ------------------------------------------------------------------------------------
+
+    def _steps(
+        self, operation: MemoryOperation, about: Sequence[Fact], there: Mapping[str, Memory]
+    ) -> list[Step]:
+        """Return the steps of an operation; of a text that is refused, its sentences are tried.
+
+        A key in one of them would keep out what stands beside it.
+        """
+        step = self._step(operation, about, there)
+        parts = sentences(operation.text) if operation.event is OperationEvent.ADD else []
+        if step is not None or len(parts) < 2:
+            return [] if step is None else [step]
+        made = [self._made(operation.model_copy(update={"text": it}), about) for it in parts]
+        return [Step("ADD", it, confidence=operation.confidence) for it in made if it is not None]
 
     def _step(
         self, operation: MemoryOperation, about: Sequence[Fact], there: Mapping[str, Memory]

@@ -337,6 +337,16 @@ def test_a_secret_in_a_fact_is_masked_where_the_file_says_so(memory: AgentMemory
     assert all(key not in text for text in contents(memory))
 
 
+def test_a_secret_keeps_out_its_sentence_and_not_its_neighbours(memory: AgentMemory) -> None:
+    memory.configure(on_secret="refuse")
+    key = "AKIA" + "IOSFODNN7EXAMPL3"
+    told = f"My cat is called Tom. My key is {key}. My dog is called Rex."
+    answer = memory.add(told, user_id="alice")
+    assert contents(memory) == {"My cat is called Tom.", "My dog is called Rex."}
+    assert answer.metadata.problems
+    assert key not in repr(answer)
+
+
 # Without one ----------------------------------------------------------------------------------
 
 
