@@ -61,7 +61,8 @@ WHERE change_id = ?"""
 _NOT_ASCII: Final = "GLOB '*[' || char(128) || '-' || char(1114111) || ']*'"
 _SELECT_NOT_ASCII: Final = f"""
 SELECT change_id, CAST(memory_id AS BLOB), CAST(old_values AS BLOB), CAST(new_values AS BLOB)
-FROM history WHERE old_values {_NOT_ASCII} OR new_values {_NOT_ASCII}"""
+FROM history WHERE memory_id NOT IN (SELECT id FROM memories)
+AND (old_values {_NOT_ASCII} OR new_values {_NOT_ASCII})"""
 _PAGE: Final = 1_000
 
 
@@ -111,7 +112,8 @@ def repair(database: Database) -> None:
 def _garbled(database: Database) -> Iterator[tuple[int, str, bytes | None, bytes | None]]:
     """Yield the changes with values that are no UTF-8: number, memory, old and new values.
 
-    Those of memories that are gone are in nothing else that is looked at.
+    Of memories that are gone: those of the others are compared with the rows, in which another
+    program may have written such bytes.
     """
     for number, memory_id, old, new in database.rows(_SELECT_NOT_ASCII):
         if _replaced(old) != old or _replaced(new) != new:

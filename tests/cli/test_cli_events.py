@@ -77,10 +77,13 @@ def test_following_tells_what_another_process_does(root: Path) -> None:
             [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as child:
             assert child.stdout is not None
-            assert json.loads(child.stdout.readline())["memory_id"] == before
-            after = memory.store("Prefer milk")
-            assert json.loads(child.stdout.readline())["memory_id"] == after
-            child.send_signal(signal.SIGINT)
-            _, err = child.communicate(timeout=30)
+            try:
+                assert json.loads(child.stdout.readline())["memory_id"] == before
+                after = memory.store("Prefer milk")
+                assert json.loads(child.stdout.readline())["memory_id"] == after
+                child.send_signal(signal.SIGINT)
+                _, err = child.communicate(timeout=30)
+            finally:
+                child.kill()  # it would follow for ever, where SIGINT is ignored
     assert child.returncode == 130
     assert "Traceback" not in err

@@ -443,6 +443,7 @@ def test_a_value_that_another_program_wrote_is_found_in_its_escapes_and_its_dama
         refuse_rejected(database, half)
     visitor(memory.path, "DELETE FROM memories WHERE id IN ('not-utf8', 'broken')")
     assert found(database, "nothing of") == [plain]
+    assert {it.kind for it in memory.check(repair=True).problems} >= {"unreadable_history"}
 
 
 def test_many_memories_are_searched_to_the_last(memory: AgentMemory, database: Database) -> None:

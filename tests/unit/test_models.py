@@ -91,7 +91,7 @@ def test_each_model_of_a_has_its_name(name: str) -> None:
         ("MemoryCategory", NINE),
         ("ObservationType", NINE),
         ("StorageBackend", {"file", "vector"}),
-        ("MatchType", {"scratchpad", "vector", "keyword", "promoted"}),
+        ("MatchType", {"scratchpad", "vector", "keyword", "promoted", "graph"}),  # the last is ours
     ],
 )
 def test_each_enum_of_a_has_its_words(name: str, words: set[str]) -> None:
