@@ -9,7 +9,7 @@ from agent_memory.connection import Database
 from agent_memory.graph_changing import GraphChanging
 from agent_memory.graph_rows import Moment
 from agent_memory.models.decision import Done, Step
-from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate, name_key
+from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate
 from agent_memory.times import format_time
 
 
@@ -34,16 +34,17 @@ def follow(
     if done.event == "UPDATE":
         when = Moment(format_time(now), memory.user_id, is_past=False)
         edges = graph_rows.edges(database, when, agent_id=agent_id)
-        unsaid = _unsaid(edges, step.graph, done.memory_id)
+        said = {change.opened for change in changes}
+        unsaid = _unsaid(edges, said, done.memory_id)
         changes += [graph.apply(update, at=memory.timestamp) for update in unsaid]
     return [f"graph: {it.note}" for it in changes if it.refused and it.note]
 
 
-def _unsaid(
-    edges: list[EdgeView], said: tuple[GraphUpdate, ...], memory_id: str
-) -> list[GraphUpdate]:
-    """Return the closing of what only this memory said, and does not say now."""
-    kept = {(name_key(it.source), it.relationship, name_key(it.target)) for it in said}
+def _unsaid(edges: list[EdgeView], said: set[str | None], memory_id: str) -> list[GraphUpdate]:
+    """Return the closing of what only this memory said, and does not say now.
+
+    ``said`` has the ids of what it says: names may differ, "Alice" be an alias of the user.
+    """
     return [
         GraphUpdate(
             action=GraphAction.DELETE,
@@ -52,6 +53,5 @@ def _unsaid(
             target=edge.target,
         )
         for edge in edges
-        if edge.source_memory_ids == [memory_id]
-        and (name_key(edge.source), edge.relationship, name_key(edge.target)) not in kept
+        if edge.source_memory_ids == [memory_id] and edge.id not in said
     ]

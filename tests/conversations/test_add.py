@@ -199,6 +199,14 @@ def test_by_rules_the_graph_follows_too(memory: AgentMemory) -> None:
     assert memory.graph.relationships(user_id="ben") == []
 
 
+def test_a_name_that_means_the_user_is_not_closed_as_unsaid(memory: AgentMemory) -> None:
+    """What the changed memory says now was closed as what it says no more."""
+    for place in ("Oslo", "Rome"):
+        said = user(f"I live in {place}.", name="Alice")
+        memory.add([said], user_id="alice", graph=True)
+        assert edges(memory) == {("lives_in", place)}
+
+
 def test_a_search_finds_what_the_graph_has_beside_what_is_asked(memory: AgentMemory) -> None:
     ingrid = memory.store("My sister is called Ingrid", user_id="alice", session_id="a")
     bakery = memory.store("She found a job at Sol", user_id="alice", session_id="b")
