@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent_memory.errors import StorageError, StorageUnavailable
-
 _FLUSH_AFTER_SECONDS: Final = 0.5
 
 
@@ -82,19 +80,14 @@ class NotesKeeper:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[SearchNotes]:
-        """Take the notes away to write them in the body; they come back if it fails.
-
-        They do not where the disk failed: when the sync of a commit fails, what was written can
-        still be there when the file is opened anew, and was then counted twice.
-        """
+        """Take the notes away to write them in the body; they come back if it fails."""
         self._leave_parent()
         with self._lock:
             notes, self._notes = self._notes, SearchNotes()
         try:
             yield notes
-        except BaseException as error:
-            if type(error) not in (StorageError, StorageUnavailable):
-                self.add(notes)
+        except BaseException:
+            self.add(notes)
             raise
 
     def flush_soon(self, flush: Callable[[], None]) -> None:

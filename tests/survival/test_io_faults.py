@@ -108,8 +108,3 @@ def test_careless_verbs_are_seen(
     monkeypatch.setattr(fault_scene, "all_verbs", lambda: [careless])
     tally = _harm("careless", {"sync", "write"}, {Lasting.ONCE}, last=40)
     assert getattr(tally, harm), tally
-
-
-def test_accesses_of_a_commit_whose_sync_failed_are_not_counted_twice() -> None:
-    """What it had written was found in the log when the file was opened anew, and added again."""
-    assert _harm("search", {"sync"}, {Lasting.UNTIL_MENDED}).notes == []
