@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from agent_memory.errors import StorageError, StorageUnavailable
+
 _FLUSH_AFTER_SECONDS: Final = 0.5
 
 
@@ -21,16 +23,31 @@ class SearchNotes:
     """Counts: by row number how many accesses and the time of the last; searches; their time.
 
     ``recalls`` are the rows that were given to the agent, by a search or a context, and when.
+    ``tried`` are notes of which it is not known whether they were written, and ``queries_after``
+    how many searches the file counts if these were.
     """
 
     accesses: dict[int, tuple[int, str]] = field(default_factory=dict)
     queries: int = 0
     milliseconds: float = 0.0
     recalls: dict[int, str] = field(default_factory=dict)
+    tried: SearchNotes | None = None
+    queries_after: int = 0
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write."""
-        return self.queries == 0 and not self.recalls
+        return self.queries == 0 and not self.recalls and self.tried is None
+
+    def settle(self, queries: int) -> None:
+        """Make out by the searches that the file counts whether those that were tried are in it.
+
+        When the sync of a commit fails, what it wrote can still be there when the file is opened
+        anew; it was counted twice.
+        """
+        tried, self.tried = self.tried, None
+        if tried is not None and queries < tried.queries_after:
+            self.merge(tried)
+        self.queries_after = queries + self.queries
 
     def merge(self, other: SearchNotes) -> None:
         """Add the counts of another."""
@@ -71,7 +88,10 @@ class NotesKeeper:
         """Return how many accesses of each row are not written yet."""
         self._leave_parent()
         with self._lock:
-            return {seq: times for seq, (times, _) in self._notes.accesses.items()}
+            known = SearchNotes()
+            for notes in (self._notes, self._notes.tried):
+                known.merge(notes or SearchNotes())
+            return {seq: times for seq, (times, _) in known.accesses.items()}
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write."""
@@ -80,14 +100,24 @@ class NotesKeeper:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[SearchNotes]:
-        """Take the notes away to write them in the body; they come back if it fails."""
+        """Take the notes away to write them in the body; they come back if it fails.
+
+        Where the disk failed they come back as ``tried``.
+        """
         self._leave_parent()
         with self._lock:
             notes, self._notes = self._notes, SearchNotes()
         try:
             yield notes
-        except BaseException:
-            self.add(notes)
+        except BaseException as error:
+            has_disk_failed = type(error) in (StorageError, StorageUnavailable)
+            with self._lock:
+                fresh, self._notes = self._notes, notes
+                if has_disk_failed and notes.queries_after:
+                    self._notes = SearchNotes(tried=notes)
+                else:
+                    notes.queries_after = 0
+                self._notes.merge(fresh)
             raise
 
     def flush_soon(self, flush: Callable[[], None]) -> None:

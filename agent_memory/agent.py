@@ -91,6 +91,11 @@ def count_queries(database: Database, *, queries: int, total_ms: float, now: dat
     database.run(_COUNT, (queries, total_ms, format_time(now)))
 
 
+def queries(database: Database) -> int:
+    """Return how many searches are counted."""
+    return int(database.value("SELECT total_queries FROM agent") or 0)
+
+
 def count_promotions(database: Database, promotions: int) -> None:
     """Add to the number of memories that came into the scratchpad by use or by hand."""
     if promotions:

@@ -121,6 +121,8 @@ class Noting:
         self.flush(patiently=True)
 
     def _write(self, notes: SearchNotes, now: datetime) -> Promoted | None:
+        if not notes.is_empty():
+            notes.settle(agent.queries(self._database))
         agent.count_queries(
             self._database, queries=notes.queries, total_ms=notes.milliseconds, now=now
         )

@@ -108,3 +108,9 @@ def test_careless_verbs_are_seen(
     monkeypatch.setattr(fault_scene, "all_verbs", lambda: [careless])
     tally = _harm("careless", {"sync", "write"}, {Lasting.ONCE}, last=40)
     assert getattr(tally, harm), tally
+
+
+@pytest.mark.parametrize("lasting", [Lasting.ONCE, Lasting.UNTIL_MENDED])
+def test_accesses_are_counted_once_whenever_the_disk_fails(lasting: Lasting) -> None:
+    """What a commit had written whose sync failed was there later, and was counted again."""
+    assert _harm("search", {"sync", "write"}, {lasting}).notes == []
