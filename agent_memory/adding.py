@@ -120,6 +120,10 @@ class Adding:
             self._tell_similar(question)
         self._insert(memory, fingerprint, place)
 
+    def pass_over(self) -> None:
+        """Go on without the memory that ``take`` just refused: its place in ``ids`` is empty."""
+        self.ids.append("")
+
     def finish(self) -> None:
         """Complete the storing. Raises ``DuplicateMemory`` when any of the memories was refused."""
         self._write_fingerprints()

@@ -231,7 +231,7 @@ class _Run:
                 if on_duplicate is OnDuplicate.KEEP:  # messages as they are: all, or none
                     raise
                 refused[place] = str(error)
-                adding.ids.append("")
+                adding.pass_over()
         adding.finish()
         entered = enter_scratchpad(self._database, adding.seqs, "stored", self._now)
         added = adding.added(in_scratchpad=len(entered.seqs))

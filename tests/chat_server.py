@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
-import threading
 import time
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from local_server import LocalServer, OwnedServer
 
 
 @dataclass
@@ -43,41 +42,13 @@ class Request:
     headers: dict[str, str]
 
 
-class ChatServer:
+class ChatServer(LocalServer):
     """A running server; ``with ChatServer(Said("…")) as server`` starts and stops it."""
 
     def __init__(self, *script: Said) -> None:
+        super().__init__(_Handler)
         self.script = list(script)
         self.requests: list[Request] = []
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        """The base_url for OpenAI's client."""
-        return f"{self.root}/v1"
-
-    @property
-    def root(self) -> str:
-        """The base_url for Anthropic's client."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def take(self, request: Request) -> Said:
         """Note a request; return what to say to it."""
@@ -86,23 +57,10 @@ class ChatServer:
             return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], owner: ChatServer) -> None:
-        super().__init__(address, _Handler)
-        self.owner = owner
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that go away, which is what tests of time-outs do."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Server
+    server: OwnedServer[ChatServer]
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the output of the tests clean."""

@@ -12,17 +12,17 @@ import json
 import random
 import re
 import socket
-import sys
 import threading
 import time
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
+
+from local_server import LocalServer, OwnedServer
 
 DIMENSIONS: Final = 64
 Change = Callable[[dict[str, Any]], None]
@@ -106,7 +106,7 @@ def fill_first(value: float) -> Change:
     return change
 
 
-class EmbeddingServer:
+class EmbeddingServer(LocalServer):
     """A running server; ``with EmbeddingServer() as server`` starts and stops it.
 
     ``texts`` lists every text that was answered with a vector, in order; ``requests`` every
@@ -114,35 +114,11 @@ class EmbeddingServer:
     """
 
     def __init__(self, port: int = 0, *, log: Path | None = None) -> None:
+        super().__init__(_Handler, port)
         self.behaviour = Behaviour()
         self.texts: list[str] = []
         self.requests: list[Request] = []
         self._log = log
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", port), self)
-        # A short poll, for closing waits for it.
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        """The base_url for clients."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def take(self, request: Request) -> Behaviour:
         """Note a request; return how to answer this one."""
@@ -169,25 +145,11 @@ class EmbeddingServer:
                     file.writelines(json.dumps(text) + "\n" for text in texts)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def __init__(self, address: tuple[str, int], owner: EmbeddingServer) -> None:
-        super().__init__(address, _Handler)
-        self.owner = owner
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that go away, which is what tests of time-outs do."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # The head and the body leave in two packets; the second must not wait for the first one's ack.
     disable_nagle_algorithm = True
-    server: _Server
+    server: OwnedServer[EmbeddingServer]
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the output of the tests clean."""
