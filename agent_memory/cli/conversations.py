@@ -13,6 +13,7 @@ import click
 
 from agent_memory import (
     AgentMemory,
+    SystemConfig,
     ValidationError,
     load_system_config,
     refuse_remote_store,
@@ -28,7 +29,7 @@ from agent_memory.cli.reports import added_text, reviews_text
 @click.option("--run", "run_id", help="The run that it belongs to.")
 @click.option("--llm", help="A language model: openai:gpt-4.1-mini.")
 @click.option("--base-url", help="Its server, such as http://localhost:11434/v1.")
-@click.option("--config", help="A file of settings, YAML or JSON, with a section `llm`.")
+@click.option("--config", help="C's settings, YAML or JSON: `llm`, `graph_store`.")
 @click.option("--metadata", type=JsonObject(), help="A JSON object kept with each memory.")
 @click.option("--graph", is_flag=True, help="Keep relationships too: see `graph`.")
 @click.option("--as-is", is_flag=True, help="Store each message as it is.")
@@ -50,8 +51,11 @@ def add(session: Session, /, source: str, **options: object) -> None:
     from agent_memory.extraction.reading import conversation  # noqa: PLC0415 - of this command
 
     messages = conversation(_text_of(source))
-    llm = _model(*(options.pop(name) for name in ("llm", "base_url", "config")))
+    settings = load_system_config(options.pop("config"))  # type: ignore[arg-type]
+    refuse_remote_store(settings)
+    llm = _model(settings, options.pop("llm"), options.pop("base_url"))
     given = {name: value for name, value in options.items() if value is not None}
+    given["graph"] = given["graph"] or settings.graph_store.enabled
     given["infer"] = not given.pop("as_is")
     with _opened(session, dry_run=bool(given["dry_run"])) as memory:
         answer = memory.add(messages, llm=llm, **given)  # type: ignore[arg-type]
@@ -170,10 +174,8 @@ def _text_of(source: str) -> str:
         raise click.BadParameter(f"{source} cannot be read: {error}", param_hint="FILE") from error
 
 
-def _model(llm: object, base_url: object, config: object) -> object:
+def _model(settings: SystemConfig, llm: object, base_url: object) -> object:
     """Return C's settings of the model that is meant, or ``None``."""
-    settings = load_system_config(None if config is None else str(config))
-    refuse_remote_store(settings)
     told = {} if settings.llm is None else settings.llm.settings()
     if llm:
         provider, _, model = str(llm).partition(":")

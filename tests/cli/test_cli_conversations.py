@@ -57,6 +57,21 @@ def test_the_standard_input_is_read_and_messages_can_stay_as_they_are(cli: Cli, 
     assert contents(root) == []
 
 
+def test_a_file_of_settings_says_whether_there_is_a_graph_and_where_no_store_is(
+    cli: Cli, root: Path, chat: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "system.yaml"
+    settings.write_text("graph_store: {enabled: true}\n", encoding="utf-8")
+    assert cli("add", str(chat), "--user", "alice", "--config", str(settings)).code == 0
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        assert "Lisbon" in {it.target for it in memory.graph.relationships()}
+    settings.write_text("vector_store: {provider: qdrant}\n", encoding="utf-8")
+    refused = cli("add", str(chat), "--config", str(settings))
+    assert (refused.code, "SQLite file" in refused.err) == (4, True)
+    settings.write_text("graph_stone: {}\n", encoding="utf-8")
+    assert "graph_store" in cli("add", str(chat), "--config", str(settings)).err
+
+
 def test_what_is_wrong_is_named(cli: Cli, root: Path, chat: Path, tmp_path: Path) -> None:
     missing = cli("add", str(tmp_path / "none.json"))
     assert (missing.code, "none.json" in missing.err) == (2, True)
