@@ -3,11 +3,9 @@
 import typing as _typing
 
 from agent_memory import later as _later
-from agent_memory.context import (
-    estimate_tokens,
-    render_memories,
-)
-from agent_memory.embedders import (
+from agent_memory.api.async_memory import MemoryStorage
+from agent_memory.api.memory import AgentMemory
+from agent_memory.embeddings import (
     EmbedderChain,
     EmbeddingGenerator,
     EmbeddingUsage,
@@ -45,9 +43,6 @@ from agent_memory.errors import (
     StorageUntrusted,
     ValidationError,
 )
-from agent_memory.memory import (
-    AgentMemory,
-)
 from agent_memory.models.agent import (
     AgentConfig,
     AgentInfo,
@@ -68,89 +63,12 @@ from agent_memory.models.config import (
     MemoryContextConfig,
     MemoryToolConfig,
 )
+from agent_memory.models.documents.vector import VectorPoint, VectorSearchQuery
 from agent_memory.models.duplicate import (
     Duplicate,
     DuplicateGroup,
 )
-from agent_memory.models.erasure import (
-    ErasedCopy,
-    ErasureReceipt,
-)
-from agent_memory.models.event import (
-    MemoryEvent,
-)
-from agent_memory.models.life import (
-    ExportReport,
-    ImportNote,
-    ImportReport,
-    Undone,
-)
-from agent_memory.models.memory import (
-    HistoryEntry,
-    Memory,
-    MemoryInput,
-    ScoredMemory,
-    TaskMetadata,
-)
-from agent_memory.models.migration import (
-    MigrationPlan,
-    MigrationProgress,
-)
-from agent_memory.models.observation import (
-    Observation,
-)
-from agent_memory.models.rejection import (
-    Rejection,
-)
-from agent_memory.models.retention import (
-    RETENTION_PRESETS,
-    KindLimit,
-    RetentionPolicy,
-    TidyItem,
-    TidyReport,
-)
-from agent_memory.models.scratchpad import (
-    Promotion,
-    Scratchpad,
-    ScratchpadMemoryEntry,
-)
-from agent_memory.models.search import (
-    DateRange,
-    MemorySearchResult,
-    NearMiss,
-    ScoreExplanation,
-    SearchFilters,
-    SearchMetadata,
-    SearchResults,
-)
-from agent_memory.models.secret import (
-    FoundSecrets,
-)
-from agent_memory.models.vector import (
-    VectorPoint,
-    VectorSearchQuery,
-)
-from agent_memory.paths import (
-    database_path,
-    memory_root,
-)
-from agent_memory.protocols import (
-    Embedder,
-    LanguageModel,
-    SecretScanner,
-)
-from agent_memory.storage import (
-    MemoryStorage,
-)
-from agent_memory.validation import (
-    is_valid_agent_id,
-    normalize_tags,
-    sanitize_agent_id,
-    validate_agent_id,
-    validate_memory_content,
-    validate_tags,
-)
-from agent_memory.vocabulary import (
+from agent_memory.models.enums import (
     BACKUP_SUFFIX,
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
@@ -181,15 +99,115 @@ from agent_memory.vocabulary import (
     StorageBackend,
     TaskStatus,
 )
+from agent_memory.models.erasure import (
+    ErasedCopy,
+    ErasureReceipt,
+)
+from agent_memory.models.event import (
+    MemoryEvent,
+)
+from agent_memory.models.fields import (
+    is_valid_agent_id,
+    normalize_tags,
+    sanitize_agent_id,
+    validate_agent_id,
+    validate_memory_content,
+    validate_tags,
+)
+from agent_memory.models.memory import (
+    HistoryEntry,
+    Memory,
+    MemoryInput,
+    ScoredMemory,
+    TaskMetadata,
+)
+from agent_memory.models.migration import (
+    MigrationPlan,
+    MigrationProgress,
+)
+from agent_memory.models.observation import (
+    Observation,
+)
+from agent_memory.models.protocols import Embedder, LanguageModel, SecretScanner
+from agent_memory.models.rejection import (
+    Rejection,
+)
+from agent_memory.models.retention import (
+    RETENTION_PRESETS,
+    KindLimit,
+    RetentionPolicy,
+    TidyItem,
+    TidyReport,
+)
+from agent_memory.models.safety import FoundSecrets
+from agent_memory.models.scratchpad import (
+    Promotion,
+    Scratchpad,
+    ScratchpadMemoryEntry,
+)
+from agent_memory.models.search import (
+    DateRange,
+    MemorySearchResult,
+    NearMiss,
+    ScoreExplanation,
+    SearchFilters,
+    SearchMetadata,
+    SearchResults,
+)
+from agent_memory.models.transfer import ExportReport, ImportNote, ImportReport, Undone
+from agent_memory.runtime.paths import database_path, memory_root
+from agent_memory.services.rendering import estimate_tokens, render_memories
 
 # These are imported when they are first asked for: see ``later``.
 if _typing.TYPE_CHECKING:
-    from agent_memory.extraction.anthropic_model import AnthropicChat
-    from agent_memory.extraction.choosing import as_language_model
-    from agent_memory.extraction.openai_model import OpenAIChat
-    from agent_memory.extraction.reading import conversation
-    from agent_memory.graph import (
-        MemoryGraph,
+    from agent_memory.api.graph import MemoryGraph
+    from agent_memory.api.session import SessionGraph, SessionMemory
+    from agent_memory.api.system_config import (
+        load_system_config,
+        memory_arguments,
+        refuse_remote_store,
+    )
+    from agent_memory.extraction.llm.anthropic import AnthropicChat
+    from agent_memory.extraction.llm.openai import OpenAIChat
+    from agent_memory.extraction.llm.registry import as_language_model
+    from agent_memory.extraction.messages import conversation
+    from agent_memory.models.conversation import ContentBlock, ImageURL, Message, MessageRole
+    from agent_memory.models.documents.record import (
+        MemoryRecord,
+        MemoryRecordMetadata,
+        MemorySearchResponse,
+        RecordSearchMetadata,
+        SearchQuery,
+    )
+    from agent_memory.models.documents.record_rules import (
+        is_uuid4,
+        validate_embedding,
+        validate_record_metadata,
+    )
+    from agent_memory.models.documents.responses import (
+        AddedMemory,
+        AddMemoryMetadata,
+        AddMemoryRequest,
+        AddMemoryResponse,
+        ErrorCode,
+        ErrorDetail,
+        ErrorResponse,
+        ResponseMetadata,
+        SearchMemoryRequest,
+        SearchMemoryResponse,
+        SuccessResponse,
+    )
+    from agent_memory.models.documents.system_config import (
+        AnthropicConfig,
+        EmbedderConfig,
+        GraphStoreConfig,
+        LLMConfig,
+        MonitoringConfig,
+        OpenAIConfig,
+        PerformanceConfig,
+        QdrantConfig,
+        SystemConfig,
+        VectorStoreConfig,
     )
     from agent_memory.models.extraction import (
         ExtractedFacts,
@@ -216,37 +234,6 @@ if _typing.TYPE_CHECKING:
         Relationship,
         RelationshipMetadata,
     )
-    from agent_memory.models.memory_record import (
-        MemoryRecord,
-        MemoryRecordMetadata,
-        MemorySearchResponse,
-        RecordSearchMetadata,
-        SearchQuery,
-    )
-    from agent_memory.models.message import (
-        ContentBlock,
-        ImageURL,
-        Message,
-        MessageRole,
-    )
-    from agent_memory.models.record_rules import (
-        is_uuid4,
-        validate_embedding,
-        validate_record_metadata,
-    )
-    from agent_memory.models.response import (
-        AddedMemory,
-        AddMemoryMetadata,
-        AddMemoryRequest,
-        AddMemoryResponse,
-        ErrorCode,
-        ErrorDetail,
-        ErrorResponse,
-        ResponseMetadata,
-        SearchMemoryRequest,
-        SearchMemoryResponse,
-        SuccessResponse,
-    )
     from agent_memory.models.review import (
         Review,
     )
@@ -254,27 +241,6 @@ if _typing.TYPE_CHECKING:
         SessionContext,
         SessionPermissions,
         SessionType,
-    )
-    from agent_memory.models.system_config import (
-        AnthropicConfig,
-        EmbedderConfig,
-        GraphStoreConfig,
-        LLMConfig,
-        MonitoringConfig,
-        OpenAIConfig,
-        PerformanceConfig,
-        QdrantConfig,
-        SystemConfig,
-        VectorStoreConfig,
-    )
-    from agent_memory.session_memory import (
-        SessionGraph,
-        SessionMemory,
-    )
-    from agent_memory.system_settings import (
-        load_system_config,
-        memory_arguments,
-        refuse_remote_store,
     )
 
 

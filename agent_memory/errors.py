@@ -234,7 +234,7 @@ def without_secrets(said: Any) -> Any:  # noqa: ANN401 - whatever is said
     if not isinstance(said, str):
         return said
     # An error is seldom made, and most starts make none.
-    from agent_memory.credentials import masked  # noqa: PLC0415
+    from agent_memory.text.secrets import masked  # noqa: PLC0415
 
     return masked(said)
 

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Final
 
 _NAMES: Final = {
-    "extraction.anthropic_model": "AnthropicChat",
-    "extraction.choosing": "as_language_model",
-    "extraction.openai_model": "OpenAIChat",
-    "extraction.reading": "conversation",
-    "graph": """
+    "extraction.llm.anthropic": "AnthropicChat",
+    "extraction.llm.registry": "as_language_model",
+    "extraction.llm.openai": "OpenAIChat",
+    "extraction.messages": "conversation",
+    "api.graph": """
         MemoryGraph
         """,
     "models.extraction": """
@@ -26,16 +26,16 @@ _NAMES: Final = {
         GraphUpdate GraphUpdates GraphUpdatesMetadata Neighbour Neighbourhood Relationship
         RelationshipMetadata
         """,
-    "models.memory_record": """
+    "models.documents.record": """
         MemoryRecord MemoryRecordMetadata MemorySearchResponse RecordSearchMetadata SearchQuery
         """,
-    "models.message": """
+    "models.conversation": """
         ContentBlock ImageURL Message MessageRole
         """,
-    "models.record_rules": """
+    "models.documents.record_rules": """
         is_uuid4 validate_embedding validate_record_metadata
         """,
-    "models.response": """
+    "models.documents.responses": """
         AddMemoryMetadata AddMemoryRequest AddMemoryResponse AddedMemory ErrorCode ErrorDetail
         ErrorResponse ResponseMetadata SearchMemoryRequest SearchMemoryResponse SuccessResponse
         """,
@@ -45,14 +45,14 @@ _NAMES: Final = {
     "models.session": """
         SessionContext SessionPermissions SessionType
         """,
-    "models.system_config": """
+    "models.documents.system_config": """
         AnthropicConfig EmbedderConfig GraphStoreConfig LLMConfig MonitoringConfig OpenAIConfig
         PerformanceConfig QdrantConfig SystemConfig VectorStoreConfig
         """,
-    "session_memory": """
+    "api.session": """
         SessionGraph SessionMemory
         """,
-    "system_settings": """
+    "api.system_config": """
         load_system_config memory_arguments refuse_remote_store
         """,
 }

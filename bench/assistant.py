@@ -24,7 +24,7 @@ import yaml
 
 from agent_memory import AgentMemory, estimate_tokens
 from agent_memory.integrations.amplifier import BUNDLE
-from agent_memory.integrations.tools import MemoryTools
+from agent_memory.integrations.tools.memory_tools import MemoryTools
 from bench.machine import describe_machine
 from bench.workload import NOW, Workload
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory import AgentMemory, Memory
-from agent_memory.integrations.capture import MemoryCapture
+from agent_memory.integrations.capture.capture import MemoryCapture
 from bench.machine import describe_machine
 
 LABELLED: Final = Path(__file__).resolve().parent.parent / "tests" / "integrations"

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import AgentMemory
-from agent_memory.extraction.rules import facts_by_rules
-from agent_memory.models.message import Message
+from agent_memory.extraction.rules.facts import facts_by_rules
+from agent_memory.models.conversation import Message
 from bench.locomo import DIALOGUE_ID, Conversation, Document, measure, read
 from bench.machine import describe_machine
 

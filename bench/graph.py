@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_memory import AgentMemory
-from agent_memory.connection import Database
-from agent_memory.graph import MemoryGraph
+from agent_memory.api.graph import MemoryGraph
+from agent_memory.storage.sqlite.connection import Database
 from bench.machine import describe_machine
 
 SEED = 11

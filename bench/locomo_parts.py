@@ -23,12 +23,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Final
 
-from agent_memory import keyword
-from agent_memory.candidates import Gathered, Sought, gather
-from agent_memory.evidence import WEIGHTS, Query, Weights
-from agent_memory.filters import NOT_ARCHIVED
-from agent_memory.memory import AgentMemory
-from agent_memory.ranking import Rates, rank
+from agent_memory.api.memory import AgentMemory
+from agent_memory.services.search.candidates import Gathered, Sought, gather
+from agent_memory.services.search.ranking import Rates, rank
+from agent_memory.services.search.scoring import WEIGHTS, Query, Weights
+from agent_memory.storage.sqlite import keyword_index as keyword
+from agent_memory.storage.sqlite.filters import NOT_ARCHIVED
 from bench.locomo import CUTOFFS, Conversation, Document, Question, Recall, read, stored
 from bench.machine import describe_machine
 

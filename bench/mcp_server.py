@@ -26,7 +26,7 @@ import anyio
 from mcp import Client, StdioServerParameters, stdio_client
 
 from agent_memory import AgentMemory
-from agent_memory.integrations.tools import MemoryTools
+from agent_memory.integrations.tools.memory_tools import MemoryTools
 from bench.machine import describe_machine
 from bench.workload import NOW, Workload
 

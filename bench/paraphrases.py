@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory import AgentMemory
-from agent_memory.filters import NOT_ARCHIVED
-from agent_memory.nearest import QueryVector, nearest
+from agent_memory.services.search.nearest import QueryVector, nearest
+from agent_memory.storage.sqlite.filters import NOT_ARCHIVED
 from bench.locomo import Conversation, read
 from bench.machine import describe_machine
 

@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from agent_memory import AgentMemory
-from agent_memory.connection import APPLICATION_ID, Database
-from agent_memory.filters import NOT_ARCHIVED
 from agent_memory.models.embedding import EmbeddingModel, PendingText
-from agent_memory.nearest import QueryVector, nearest
-from agent_memory.quantization import quantize
-from agent_memory.store import Store
-from agent_memory.vector_checks import build_index
+from agent_memory.services.search.nearest import QueryVector, nearest
+from agent_memory.services.store import Store
+from agent_memory.storage.quantization import quantize
+from agent_memory.storage.sqlite.connection import APPLICATION_ID, Database
+from agent_memory.storage.sqlite.filters import NOT_ARCHIVED
+from agent_memory.storage.sqlite.maintenance.check_vectors import build_index
 from bench.machine import describe_machine
 from bench.vectors_data import Vectors, embedding_like, queries_near
 

@@ -19,6 +19,8 @@ from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory
 
+TESTS = Path(__file__).parent
+CHECKOUT = TESTS.parent
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 
 

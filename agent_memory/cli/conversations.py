@@ -48,7 +48,7 @@ def add(session: Session, /, source: str, **options: object) -> None:
       agent-memory --agent bob add chat.json --user alice --dry-run
       echo "I moved to Lisbon" | agent-memory --agent bob add - --user alice
     """
-    from agent_memory.extraction.reading import conversation  # noqa: PLC0415 - of this command
+    from agent_memory.extraction.messages import conversation  # noqa: PLC0415 - of this command
 
     messages = conversation(_text_of(source))
     settings = load_system_config(options.pop("config"))  # type: ignore[arg-type]

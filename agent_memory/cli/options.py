@@ -25,7 +25,7 @@ from agent_memory import (
     TaskStatus,
     database_path,
 )
-from agent_memory.times import now_utc, parse_end, parse_time, shifted
+from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -31,7 +31,7 @@ from agent_memory import (
 )
 from agent_memory.cli.options import Session
 from agent_memory.models.record import SparseRecord
-from agent_memory.times import format_time, now_utc
+from agent_memory.models.times import format_time, now_utc
 
 _STARTED: Final = time.perf_counter()
 _PIPED_WIDTH: Final = 10_000
@@ -82,13 +82,13 @@ class ErrorWrapper:
     """Prints an error on stdout in C's envelope, for --envelope."""
 
     def __init__(self) -> None:
-        from agent_memory.envelopes import new_request_id  # noqa: PLC0415 - seldom asked for
+        from agent_memory.models.documents.envelopes import new_request_id  # noqa: PLC0415 - seldom asked for
 
         self.request_id = new_request_id()
 
     def emit(self, error: Exception) -> None:
         """Print one error."""
-        from agent_memory.envelopes import failure  # noqa: PLC0415 - seldom asked for
+        from agent_memory.models.documents.envelopes import failure  # noqa: PLC0415 - seldom asked for
 
         wrapped = failure(error, now=now_utc(), request_id=self.request_id)
         _print_json(wrapped.model_dump(mode="json"))

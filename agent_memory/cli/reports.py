@@ -13,7 +13,7 @@ from agent_memory import (
     TidyReport,
 )
 from agent_memory.cli.render import safe, table
-from agent_memory.models.response import AddMemoryResponse
+from agent_memory.models.documents.responses import AddMemoryResponse
 from agent_memory.models.review import Review
 
 

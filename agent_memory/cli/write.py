@@ -35,7 +35,7 @@ from agent_memory.cli.render import (
     safe,
     secret_text,
 )
-from agent_memory.interchange.jsonl import read_lines
+from agent_memory.formats.jsonl import read_lines
 
 _MOST_NOTES: Final = 20
 """Duplicates in a file, or secrets, that are told on stderr, one a line."""

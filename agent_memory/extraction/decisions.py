@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from agent_memory.extraction.asking import ask, name_of
-from agent_memory.extraction.prompts import DECISION_SCHEMA, decision_messages
-from agent_memory.extraction.rule_decisions import decide_by_rules, decided_by_rules
-from agent_memory.extraction.settling import DecisionAnswer, Settling
-from agent_memory.extraction.values import By, Decided, Fact, Known
+from agent_memory.extraction.decision_checks import DecisionAnswer, Settling
+from agent_memory.extraction.llm.ask import ask, name_of
+from agent_memory.extraction.llm.prompts import DECISION_SCHEMA, decision_messages
+from agent_memory.extraction.rules.decisions import decide_by_rules, decided_by_rules
+from agent_memory.extraction.types import By, Decided, Fact, Known
 from agent_memory.models.extraction import ProcessingMetadata
-from agent_memory.protocols import LanguageModel
-from agent_memory.times import now_utc
+from agent_memory.models.protocols import LanguageModel
+from agent_memory.models.times import now_utc
 
 __all__ = ["decide", "decide_by_rules"]
 

@@ -13,23 +13,19 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from agent_memory.extraction.asking import ask, name_of
-from agent_memory.extraction.prompts import (
-    EXTRACTION_SCHEMA,
-    extraction_messages,
-    line_of,
-)
-from agent_memory.extraction.rules import facts_by_rules, spoken
-from agent_memory.extraction.sentences import fitting, sentences
-from agent_memory.extraction.values import By, Extraction, Fact
-from agent_memory.extraction.words import stems
+from agent_memory.extraction.llm.ask import ask, name_of
+from agent_memory.extraction.llm.prompts import EXTRACTION_SCHEMA, extraction_messages, line_of
+from agent_memory.extraction.rules.facts import facts_by_rules, spoken
+from agent_memory.extraction.types import By, Extraction, Fact
+from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.models.enums import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.extraction import ExtractionMetadata
-from agent_memory.models.message import Message, MessageRole
-from agent_memory.protocols import LanguageModel
-from agent_memory.times import now_utc
-from agent_memory.validation import Text
-from agent_memory.vocabulary import MAX_MEMORY_CONTENT_LENGTH
-from agent_memory.wording import exact_form
+from agent_memory.models.fields import Text
+from agent_memory.models.protocols import LanguageModel
+from agent_memory.models.times import now_utc
+from agent_memory.text.normalize import exact_form
+from agent_memory.text.sentences import fitting, sentences
+from agent_memory.text.stems import stems
 
 PIECE: Final = 8_000
 """Characters of a conversation that are asked about at a time: about 2,000 tokens."""

@@ -5,10 +5,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
-from agent_memory.models.record import Record
-from agent_memory.validation import Text, clean_text
-from agent_memory.vocabulary import (
+from agent_memory.models.enums import (
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
     DEFAULT_SEARCH_LIMIT,
@@ -18,6 +15,9 @@ from agent_memory.vocabulary import (
     MAX_SEARCH_LIMIT,
     MIGRATION_BATCH_SIZE,
 )
+from agent_memory.models.fields import Text, clean_text
+from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
+from agent_memory.models.record import Record
 
 _SECRET: Final = re.compile("key|token|secret|password", re.IGNORECASE)
 

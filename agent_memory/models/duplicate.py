@@ -5,10 +5,10 @@ from typing import TypeGuard
 
 from pydantic import ConfigDict, Field
 
+from agent_memory.models.enums import DuplicateGrade, OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime
-from agent_memory.vocabulary import DuplicateGrade, OnDuplicate
+from agent_memory.models.times import UtcDatetime
 
 
 class Duplicate(Record):

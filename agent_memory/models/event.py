@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime
+from agent_memory.models.times import UtcDatetime
 
 
 class MemoryEvent(Record):

@@ -4,9 +4,9 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field, model_validator
 
+from agent_memory.models.fields import MemoryId, Metadata, Text, clean_content
 from agent_memory.models.record import SparseRecord
-from agent_memory.times import UtcDatetime
-from agent_memory.validation import MemoryId, Metadata, Text, clean_content
+from agent_memory.models.times import UtcDatetime
 
 
 class ExtractionMetadata(SparseRecord):

@@ -12,10 +12,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime, age_in_days, now_utc
-from agent_memory.validation import AgentId, Content, Label, MemoryId, Metadata, Tags, Text
-from agent_memory.vocabulary import (
+from agent_memory.models.enums import (
     HistoryEvent,
     Importance,
     MemoryCategory,
@@ -23,6 +20,9 @@ from agent_memory.vocabulary import (
     MemoryType,
     TaskStatus,
 )
+from agent_memory.models.fields import AgentId, Content, Label, MemoryId, Metadata, Tags, Text
+from agent_memory.models.record import Record
+from agent_memory.models.times import UtcDatetime, age_in_days, now_utc
 
 _CATEGORIES: Final = frozenset(MemoryCategory.all_values())
 

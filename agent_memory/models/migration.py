@@ -6,9 +6,9 @@ from typing import Final, Literal, Self
 from pydantic import Field
 
 from agent_memory.models.agent import AgentMetadata
+from agent_memory.models.enums import EMBEDDING_MODELS, MIGRATION_BATCH_SIZE, StorageBackend
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime, now_utc
-from agent_memory.vocabulary import EMBEDDING_MODELS, MIGRATION_BATCH_SIZE, StorageBackend
+from agent_memory.models.times import UtcDatetime, now_utc
 
 _SECONDS_PER_BATCH: Final = 5.0
 _TOKENS_PER_MEMORY: Final = 50

@@ -2,11 +2,11 @@
 
 from pydantic import ConfigDict, Field
 
+from agent_memory.models.enums import ObservationType
+from agent_memory.models.fields import Content, Label, Tags
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime, now_utc
-from agent_memory.validation import Content, Label, Tags
-from agent_memory.vocabulary import ObservationType
+from agent_memory.models.times import UtcDatetime, now_utc
 
 
 class Observation(Record):

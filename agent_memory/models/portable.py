@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.enums import Importance, MemoryKind, MemoryType
+from agent_memory.models.fields import Content, Label, MemoryId, Metadata, Tags, Text
 from agent_memory.models.graph import Confidence, Name, Verb
 from agent_memory.models.memory import TaskMetadata
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime
-from agent_memory.validation import Content, Label, MemoryId, Metadata, Tags, Text
-from agent_memory.vocabulary import Importance, MemoryKind, MemoryType
+from agent_memory.models.times import UtcDatetime
 
 Natural = Annotated[int, Field(ge=0, lt=2**53)]
 _ENTRY: Final = r"^(stored|accessed|promoted) [0-9TZ:.-]{27}$"

@@ -3,7 +3,7 @@
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime
+from agent_memory.models.times import UtcDatetime
 
 
 class Rejection(Record):

@@ -10,11 +10,11 @@ from pydantic import (
     field_validator,
 )
 
+from agent_memory.models.enums import MAX_SCRATCHPAD_SIZE
+from agent_memory.models.fields import AgentId
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime, now_utc
-from agent_memory.validation import AgentId
-from agent_memory.vocabulary import MAX_SCRATCHPAD_SIZE
+from agent_memory.models.times import UtcDatetime, now_utc
 
 
 class ScratchpadMemoryEntry(Record):

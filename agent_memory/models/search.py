@@ -5,11 +5,11 @@ from typing import Any, Literal, overload
 
 from pydantic import ConfigDict, Field
 
+from agent_memory.models.enums import Importance, MatchType, MemoryKind, MemoryType, TaskStatus
+from agent_memory.models.fields import Tags, Text
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.times import UtcDatetime, UtcEnd
-from agent_memory.validation import Tags, Text
-from agent_memory.vocabulary import Importance, MatchType, MemoryKind, MemoryType, TaskStatus
+from agent_memory.models.times import UtcDatetime, UtcEnd
 
 
 class DateRange(Record):

@@ -17,8 +17,8 @@ from pydantic import (
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import InvalidSession
+from agent_memory.models.documents.record_rules import CustomMetadata
 from agent_memory.models.record import SparseRecord
-from agent_memory.models.record_rules import CustomMetadata
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")

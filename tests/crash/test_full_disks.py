@@ -18,7 +18,7 @@ from survival.truth import State, audit, state_of
 from survival.verbs import NAME, Verb, opened, verbs
 
 from agent_memory import AgentMemory, StorageError, StorageFull
-from agent_memory.connection.faults import translated
+from agent_memory.storage.sqlite.connection.error_translation import translated
 
 DISK = 4_000
 """Kilobytes: four times what the largest of the verbs needs."""

@@ -22,8 +22,8 @@ from agent_memory import (
     ConfigurationError,
     StorageUnavailable,
 )
-from agent_memory.connection import Database, file_systems
-from agent_memory.connection import journal as journals
+from agent_memory.storage.sqlite.connection import Database, file_systems
+from agent_memory.storage.sqlite.connection import journal_mode as journals
 
 VARIABLE = "AGENT_MEMORY_JOURNAL"
 MOUNTS = rb"""
@@ -341,7 +341,7 @@ def test_a_restoring_loses_nothing_that_another_process_stores(tmp_path: Path) -
 def test_a_log_that_somebody_has_open_is_not_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_memory.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("agent_memory.storage.sqlite.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
     with started(_STORES, tmp_path / NAME, "other", 3, **{VARIABLE: "wal"}) as other:
         names = {line(other) for _ in range(3)}
         monkeypatch.setenv(VARIABLE, "rollback")
@@ -358,7 +358,7 @@ def test_a_log_that_somebody_brings_is_noticed_before_the_next_statement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the machine that has the disk opens what another one has mounted."""
-    monkeypatch.setattr("agent_memory.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("agent_memory.storage.sqlite.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setenv(VARIABLE, "rollback")
     with (
         AgentMemory.open(tmp_path / NAME) as memory,
@@ -388,7 +388,7 @@ def test_a_log_that_somebody_brings_is_noticed_before_the_next_statement(
 
 _DIES_IN_A_TRANSACTION = """
 import os, sys
-from agent_memory.connection import Database
+from agent_memory.storage.sqlite.connection import Database
 database = Database(sys.argv[1] and __import__("pathlib").Path(sys.argv[1]), create=False)
 with database.write():
     database.run("PRAGMA cache_size = 1")

@@ -71,7 +71,7 @@ for name in sys.argv[5:]:
     verb.prepare(folder)
     verb.run(folder)
 if "export" in sys.argv:
-    from agent_memory.interchange.codecs import names
+    from agent_memory.formats.registry import names
     with opened(root / "export" / "bob" / NAME) as memory:
         for name in names():
             memory.export(root / "export" / ("out-" + name), format=name)

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory.extraction.values import Decided, Fact, Known
+from agent_memory.extraction.types import Decided, Fact, Known
 
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 PASTA = Known("mem-0a1b2c3d4e5f", "User likes pasta", NOW)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent_memory.errors import ValidationError
-from agent_memory.extraction.reading import conversation
-from agent_memory.models.message import Message
+from agent_memory.extraction.messages import conversation
+from agent_memory.models.conversation import Message
 
 LIST = [
     {"role": "user", "content": "I moved to Lisbon", "name": "Alice"},

@@ -11,12 +11,12 @@ import pytest
 from chat_server import ChatServer, Said
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.extraction.choosing import FunctionModel
 from agent_memory.extraction.facts import PIECE, extract
-from agent_memory.extraction.openai_model import OpenAIChat
-from agent_memory.extraction.reading import conversation
-from agent_memory.extraction.values import Extraction
-from agent_memory.models.message import Message, MessageRole
+from agent_memory.extraction.llm.openai import OpenAIChat
+from agent_memory.extraction.llm.registry import FunctionModel
+from agent_memory.extraction.messages import conversation
+from agent_memory.extraction.types import Extraction
+from agent_memory.models.conversation import Message, MessageRole
 
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 CHAT = conversation(

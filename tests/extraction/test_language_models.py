@@ -19,12 +19,12 @@ from agent_memory.errors import (
     ProviderError,
     RateLimitExceeded,
 )
-from agent_memory.extraction.answers import BadAnswer
-from agent_memory.extraction.anthropic_model import AnthropicChat
-from agent_memory.extraction.choosing import as_language_model
-from agent_memory.extraction.openai_model import OpenAIChat
-from agent_memory.extraction.prompts import EXTRACTION_SCHEMA
-from agent_memory.protocols import LanguageModel
+from agent_memory.extraction.llm.answers import BadAnswer
+from agent_memory.extraction.llm.anthropic import AnthropicChat
+from agent_memory.extraction.llm.openai import OpenAIChat
+from agent_memory.extraction.llm.prompts import EXTRACTION_SCHEMA
+from agent_memory.extraction.llm.registry import as_language_model
+from agent_memory.models.protocols import LanguageModel
 
 KEY = "sk-test-0123456789abcdef"
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "JSON please"}]
@@ -280,8 +280,9 @@ def test_anthropic_missing_names_what_to_install(monkeypatch: pytest.MonkeyPatch
 def test_no_client_is_imported_before_it_is_used() -> None:
     code = (
         "import sys\n"
-        "from agent_memory.extraction import choosing, decisions, facts, reading\n"
-        "choosing.as_language_model({'model': 'm', 'api_key': 'k'})\n"
+        "from agent_memory.extraction import decisions, facts, messages\n"
+        "from agent_memory.extraction.llm import registry\n"
+        "registry.as_language_model({'model': 'm', 'api_key': 'k'})\n"
         "print([name for name in ('openai', 'anthropic', 'numpy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

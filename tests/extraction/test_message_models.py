@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from agent_memory.models.conversation import ContentBlock, Message, MessageRole
 from agent_memory.models.extraction import (
     ExtractedFacts,
     MemoryOperation,
     MemoryOperations,
     OperationEvent,
 )
-from agent_memory.models.message import ContentBlock, Message, MessageRole
 
 TEXT_MESSAGE = {
     "role": "user",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agent_memory.extraction.answers import BadAnswer, json_object, parse
+from agent_memory.extraction.llm.answers import BadAnswer, json_object, parse
 
 RIGHT: dict[str, Any] = {"facts": [{"text": 'a "b", } c', "n": [1, 2]}]}
 TEXT = '{"facts": [{"text": "a \\"b\\", } c", "n": [1, 2]}]}'

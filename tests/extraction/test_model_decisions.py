@@ -21,9 +21,9 @@ from decision_cases import (
 )
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.extraction.choosing import FunctionModel
 from agent_memory.extraction.decisions import AT_A_TIME, decide
-from agent_memory.extraction.values import Decided, Fact, Known
+from agent_memory.extraction.llm.registry import FunctionModel
+from agent_memory.extraction.types import Decided, Fact, Known
 
 RIGHT = (
     op("UPDATE", "User loves pasta and pizza", [0], "0"),

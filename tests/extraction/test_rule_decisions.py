@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent_memory.conversing import MIN_CONFIDENCE
+from agent_memory.api.conversations import MIN_CONFIDENCE
 from agent_memory.extraction.decisions import decide, decide_by_rules
-from agent_memory.extraction.values import Decided, Fact, Known
+from agent_memory.extraction.types import Decided, Fact, Known
 
 
 def decided(*facts: str, known: tuple[str, ...] = ()) -> Decided:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent_memory.extraction.facts import extract
-from agent_memory.extraction.rules import facts_by_rules
-from agent_memory.extraction.sentences import fitting, sentences
-from agent_memory.extraction.small_talk import is_request_to_forget
-from agent_memory.extraction.statements import Statement, statement
-from agent_memory.models.message import Message, MessageRole
+from agent_memory.extraction.rules.facts import facts_by_rules
+from agent_memory.extraction.rules.small_talk import is_request_to_forget
+from agent_memory.extraction.rules.statements import Statement, statement
+from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.text.sentences import fitting, sentences
 
 
 def user(text: str, name: str | None = None) -> Message:

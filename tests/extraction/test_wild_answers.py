@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from decision_cases import ALL_ADDED, BANK, FACTS, HOME, NOW, PASTA, RELATED, op, shortly
 
-from agent_memory.extraction.choosing import FunctionModel
 from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
-from agent_memory.extraction.values import Decided
-from agent_memory.extraction.words import stems
+from agent_memory.extraction.llm.registry import FunctionModel
+from agent_memory.extraction.types import Decided
+from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.extraction import OperationEvent
-from agent_memory.models.message import Message, MessageRole
+from agent_memory.text.stems import stems
 
 _WORDS = (
     "pasta pizza Paris Lisbon cats bank two User likes lives forget 我喜欢猫 \U0001f600 <b> NULL"

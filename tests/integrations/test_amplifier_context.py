@@ -17,7 +17,7 @@ from amplifier_host import converse, install_host_modules, plan
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.amplifier import messages as parts
-from agent_memory.integrations.amplifier.scratchpad import ScratchpadContext, mount
+from agent_memory.integrations.amplifier.context_manager import ScratchpadContext, mount
 
 FACT = "Prefer PostgreSQL for new projects"
 Message = dict[str, Any]

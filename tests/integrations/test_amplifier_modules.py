@@ -18,11 +18,14 @@ from amplifier_core import ToolResult  # type: ignore[import-untyped]
 from amplifier_core.testing import MockCoordinator  # type: ignore[import-untyped]
 
 from agent_memory import AgentMemory, EventName, MemoryEvent, StorageClosed
-from agent_memory.integrations.amplifier import capturing, reminding, scratchpad, tools
-from agent_memory.integrations.amplifier.bridging import EventBridge
-from agent_memory.integrations.amplifier.capturing import output_of
-from agent_memory.integrations.tools import TOOLS
-from agent_memory.times import now_utc
+from agent_memory.integrations.amplifier import capture_hook as capturing
+from agent_memory.integrations.amplifier import context_hook as reminding
+from agent_memory.integrations.amplifier import context_manager as scratchpad
+from agent_memory.integrations.amplifier import tools
+from agent_memory.integrations.amplifier.capture_hook import output_of
+from agent_memory.integrations.amplifier.event_bridge import EventBridge
+from agent_memory.integrations.tools.memory_tools import TOOLS
+from agent_memory.models.times import now_utc
 
 MOUNTS = [tools.mount, capturing.mount, reminding.mount, scratchpad.mount]
 

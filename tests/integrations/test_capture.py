@@ -21,9 +21,9 @@ from labelled_secrets import tokens
 from pydantic import BaseModel
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, ValidationError
-from agent_memory.integrations import capture as capture_module
-from agent_memory.integrations.capture import CaptureReport, MemoryCapture
-from agent_memory.integrations.results import MOST_PARTS, texts_of
+from agent_memory.integrations.capture import capture as capture_module
+from agent_memory.integrations.capture.capture import CaptureReport, MemoryCapture
+from agent_memory.integrations.capture.tool_results import MOST_PARTS, texts_of
 
 FACT = "We decided to keep the job queue in SQLite."
 KEY = tokens("capture")["github classic"]
@@ -477,7 +477,7 @@ def test_many_threads_may_share_one(memory: AgentMemory) -> None:
 SCRIPT = """
     import os, sys
     from agent_memory import AgentMemory
-    from agent_memory.integrations.capture import MemoryCapture
+    from agent_memory.integrations.capture.capture import MemoryCapture
 
     root, how = sys.argv[1:]
     capture = MemoryCapture(lambda: AgentMemory("bob", root=root), session_id="s")

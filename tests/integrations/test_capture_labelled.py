@@ -10,7 +10,7 @@ import pytest
 from labelled_outputs import Output, outputs, written
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, ObservationType
-from agent_memory.integrations.observing import observe
+from agent_memory.integrations.capture.observations import observe
 
 SHARE = {"tuned": 667, "held out": 333}
 # Some points below what was measured when this was written (README and bench.capture have that).
@@ -98,7 +98,7 @@ def test_a_capture_of_everything_would_be_seen_to_be_wrong() -> None:
 
 
 def test_what_was_captured_is_in_the_file(root: Path) -> None:
-    from agent_memory.integrations.capture import MemoryCapture
+    from agent_memory.integrations.capture.capture import MemoryCapture
 
     picked = [it for it in written("tuned") if it.labels][:30]
     config = {"max_captures_per_session": 1_000}

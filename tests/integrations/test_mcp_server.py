@@ -18,7 +18,7 @@ from mcp_programs import PROGRAM, RawServer, http, stdio, with_client
 from mcp_types import TextResourceContents
 
 from agent_memory import AgentMemory
-from agent_memory.integrations.tools import TOOLS
+from agent_memory.integrations.tools.memory_tools import TOOLS
 
 TOOL_NAMES = [tool.name for tool in TOOLS]
 READING = ["memory_search", "memory_list_recent", "memory_get"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.identity import LazyMemory
-from agent_memory.integrations.tools import DATA_NOTICE, TOOLS, MemoryTools
+from agent_memory.integrations.tools.memory_tools import DATA_NOTICE, TOOLS, MemoryTools
 
 NAMES = [tool.name for tool in TOOLS]
 

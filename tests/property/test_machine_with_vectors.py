@@ -21,9 +21,9 @@ from hypothesis.stateful import (
 )
 
 from agent_memory import AgentMemory
-from agent_memory.connection import Database
 from agent_memory.errors import EmbeddingError, MigrationError
-from agent_memory.quantization import quantize, text_hash
+from agent_memory.storage.quantization import quantize, text_hash
+from agent_memory.storage.sqlite.connection import Database
 
 WORDS = ("harbour", "lantern", "violet", "granite", "数据库", "กาแฟ", "naïve")
 CONTENTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)

@@ -9,12 +9,10 @@ from conftest import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory import records, rejections
-from agent_memory.connection import Database
 from agent_memory.errors import RejectedContent
-from agent_memory.gatekeeping import holders, lift, refuse_rejected, reject
 from agent_memory.models.memory import Memory, TaskMetadata
-from agent_memory.rejecting import (
+from agent_memory.services.policies.rejected_values import holders, lift, refuse_rejected, reject
+from agent_memory.services.policies.rejection_match import (
     MAX_WORDS,
     form_of,
     hash_of,
@@ -22,7 +20,10 @@ from agent_memory.rejecting import (
     words_of,
     words_to_reject,
 )
-from agent_memory.store import Store
+from agent_memory.services.store import Store
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.sqlite.tables import rejections
 
 UNTIMED = settings(deadline=None, max_examples=300)
 SLOW = settings(deadline=None, max_examples=60)

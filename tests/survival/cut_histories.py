@@ -17,10 +17,11 @@ from unittest.mock import patch
 
 import apsw
 
-from agent_memory import AgentMemory, AgentMemoryError, accesses
-from agent_memory.connection import Database, database, opening
-from agent_memory.files import SIDE_FILES
-from agent_memory.vocabulary import EVENTS_FILENAME
+from agent_memory import AgentMemory, AgentMemoryError
+from agent_memory.models.enums import EVENTS_FILENAME
+from agent_memory.runtime.files import SIDE_FILES
+from agent_memory.services import pending_accesses as accesses
+from agent_memory.storage.sqlite.connection import Database, database, opening
 
 from .cut_disks import Disk, Event, Mark, Names, Sync, SyncFolder, Tree, Truncate, Write
 from .cut_scenarios import Scenario

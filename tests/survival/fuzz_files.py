@@ -15,7 +15,7 @@ from typing import Any, Final
 import yaml
 
 from agent_memory import AgentMemory, ImportReport
-from agent_memory.interchange import codecs
+from agent_memory.formats import registry as codecs
 
 from . import fuzz_texts as made
 from .fuzz_core import Trials, workplace

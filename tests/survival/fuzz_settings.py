@@ -16,9 +16,9 @@ from typing import Any, Final
 import apsw
 
 from agent_memory import AgentConfig, AgentMemory, MemoryContextConfig, MemoryToolConfig
-from agent_memory.connection.journal import JOURNAL_VARIABLE
-from agent_memory.embedders.settings import DIMENSIONS_VARIABLE
-from agent_memory.paths import EMBEDDER_VARIABLE, ROOT_VARIABLE, SESSION_VARIABLE
+from agent_memory.embeddings.settings import DIMENSIONS_VARIABLE
+from agent_memory.runtime.paths import EMBEDDER_VARIABLE, ROOT_VARIABLE, SESSION_VARIABLE
+from agent_memory.storage.sqlite.connection.journal_mode import JOURNAL_VARIABLE
 
 from . import fuzz_texts as made
 from .fuzz_core import Trials, broken_unless, workplace

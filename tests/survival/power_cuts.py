@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from agent_memory import AgentMemory, AgentMemoryError
-from agent_memory.connection.journal import JOURNAL_VARIABLE
+from agent_memory.storage.sqlite.connection.journal_mode import JOURNAL_VARIABLE
 
 from . import cut_scenarios
 from .cut_disks import ROOT, Disk, Tree

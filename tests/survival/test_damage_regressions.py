@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.connection import Database
+from agent_memory.storage.sqlite.connection import Database
 
 from .damage import _case
 from .damage_files import PAGE, Base, Damage, make_bases, patched

@@ -17,8 +17,9 @@ from typing import Any, Final
 from unittest.mock import patch
 from zlib import crc32
 
-from agent_memory import AgentMemory, schema
-from agent_memory.connection import Database
+from agent_memory import AgentMemory
+from agent_memory.storage.sqlite import schema
+from agent_memory.storage.sqlite.connection import Database
 
 NOW: Final = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 AGENT: Final = "bob"

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.integrations.amplifier.protocol import Cleanup, Coordinator, ToolResult
-from agent_memory.integrations.amplifier.sharing import Membership, join, logger
-from agent_memory.integrations.tools import TOOLS, MemoryTools, Tool
+from agent_memory.integrations.amplifier.shared_memory import Membership, join, logger
+from agent_memory.integrations.tools.memory_tools import TOOLS, MemoryTools, Tool
 
 __amplifier_module_type__ = "tool"
 

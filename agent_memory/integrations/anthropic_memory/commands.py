@@ -9,7 +9,7 @@ from anthropic.lib.tools import ToolError
 
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.integrations.anthropic_memory.files import File, Files
-from agent_memory.integrations.anthropic_memory.places import ROOT, place_of
+from agent_memory.integrations.anthropic_memory.paths import ROOT, place_of
 
 _MOST_LINES: Final = 999_999
 _AROUND: Final = 2

@@ -16,10 +16,10 @@ from typing import Any, Final
 from anthropic.lib.tools import ToolError
 
 from agent_memory import AgentMemory, Memory, MemoryNotFound, ValidationError
-from agent_memory.integrations.anthropic_memory.places import ROOT, parents_of
+from agent_memory.integrations.anthropic_memory.paths import ROOT, parents_of
 from agent_memory.integrations.texts import searchable
-from agent_memory.times import now_utc
-from agent_memory.validation import clean_text
+from agent_memory.models.fields import clean_text
+from agent_memory.models.times import now_utc
 
 MAX_FILE_LENGTH: Final = 1_000_000
 """Characters of a file. Storing that many takes 0.1 s."""

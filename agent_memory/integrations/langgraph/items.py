@@ -13,8 +13,8 @@ from langgraph.store.base import PutOp, SearchItem, SearchOp, get_text_at_path
 from agent_memory import Memory, ValidationError
 from agent_memory.integrations.langgraph.conditions import holds
 from agent_memory.integrations.texts import searchable
-from agent_memory.times import format_time, parse_time
-from agent_memory.validation import clean_metadata, to_json
+from agent_memory.models.fields import clean_metadata, to_json
+from agent_memory.models.times import format_time, parse_time
 
 MAX_VALUE_LENGTH: Final = 1_000_000
 """Characters of JSON that the value of an item may have. Storing that many takes 0.1 s."""

@@ -43,7 +43,7 @@ from agent_memory.integrations.langgraph.items import (
     row_of,
     within,
 )
-from agent_memory.times import now_utc
+from agent_memory.models.times import now_utc
 
 _VALUE: Final = f"{ITEM}.value"
 _ALL: Final = 2**62

@@ -6,8 +6,8 @@ second to import, and a host starts its servers anew each time. HTTP is left to 
 extra ``mcp``). Both offer what ``MemoryServer`` has.
 """
 
-from agent_memory.integrations.mcp.running import run
-from agent_memory.integrations.mcp.served import ServedMemory
+from agent_memory.integrations.mcp.memory_handle import ServedMemory
+from agent_memory.integrations.mcp.run import run
 from agent_memory.integrations.mcp.server import MemoryServer
 
 __all__ = ["MemoryServer", "ServedMemory", "run"]

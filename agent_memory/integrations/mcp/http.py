@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import RequestParams
 from starlette.applications import Starlette
 
-from agent_memory.integrations.mcp.failures import RequestFailed
+from agent_memory.integrations.mcp.errors import RequestFailed
 from agent_memory.integrations.mcp.messages import HANDSHAKE_VERSIONS, complete
 from agent_memory.integrations.mcp.server import MemoryServer
 

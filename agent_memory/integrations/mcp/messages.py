@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_memory.integrations.mcp.failures import (
+from agent_memory.integrations.mcp.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,

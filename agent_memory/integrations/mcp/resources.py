@@ -15,9 +15,9 @@ from agent_memory import (
     ValidationError,
     render_memories,
 )
-from agent_memory.integrations.mcp.failures import INVALID_PARAMS, RequestFailed, ResourceNotFound
-from agent_memory.integrations.mcp.served import NoMemoriesYet, ServedMemory
-from agent_memory.times import format_time
+from agent_memory.integrations.mcp.errors import INVALID_PARAMS, RequestFailed, ResourceNotFound
+from agent_memory.integrations.mcp.memory_handle import NoMemoriesYet, ServedMemory
+from agent_memory.models.times import format_time
 
 MOST_LISTED: Final = 50
 """Memories that are listed; the others are read by their ids."""

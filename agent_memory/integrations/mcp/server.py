@@ -10,16 +10,16 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from agent_memory import AgentMemoryError
-from agent_memory.integrations.mcp.failures import (
+from agent_memory.integrations.mcp.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     RequestFailed,
 )
-from agent_memory.integrations.mcp.outputs import OUTPUT_SCHEMAS
+from agent_memory.integrations.mcp.memory_handle import NoMemoriesYet, ServedMemory
+from agent_memory.integrations.mcp.output_schemas import OUTPUT_SCHEMAS
 from agent_memory.integrations.mcp.resources import Resources
-from agent_memory.integrations.mcp.served import NoMemoriesYet, ServedMemory
-from agent_memory.integrations.tools import TOOLS, MemoryTools, Tool, ToolResult
+from agent_memory.integrations.tools.memory_tools import TOOLS, MemoryTools, Tool, ToolResult
 
 Params = Mapping[str, Any]
 

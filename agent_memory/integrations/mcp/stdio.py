@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final
 
-from agent_memory.integrations.mcp.failures import INTERNAL_ERROR, PARSE_ERROR, RequestFailed
+from agent_memory.integrations.mcp.errors import INTERNAL_ERROR, PARSE_ERROR, RequestFailed
 from agent_memory.integrations.mcp.messages import (
     BadMessage,
     Request,

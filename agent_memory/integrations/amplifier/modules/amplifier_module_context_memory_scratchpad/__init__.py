@@ -1,6 +1,6 @@
 """``context-memory-scratchpad`` for bundles: it is all in ``integrations.amplifier.scratchpad``."""
 
-from agent_memory.integrations.amplifier.scratchpad import mount
+from agent_memory.integrations.amplifier.context_manager import mount
 
 __all__ = ["mount"]
 

@@ -1,6 +1,6 @@
 """``hooks-memory-capture`` for bundles: all of it is in ``integrations.amplifier.capturing``."""
 
-from agent_memory.integrations.amplifier.capturing import mount
+from agent_memory.integrations.amplifier.capture_hook import mount
 
 __all__ = ["mount"]
 

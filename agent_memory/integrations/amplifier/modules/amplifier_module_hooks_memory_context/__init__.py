@@ -1,6 +1,6 @@
 """``hooks-memory-context`` for bundles: all of it is in ``integrations.amplifier.reminding``."""
 
-from agent_memory.integrations.amplifier.reminding import mount
+from agent_memory.integrations.amplifier.context_hook import mount
 
 __all__ = ["mount"]
 

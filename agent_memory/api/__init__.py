@@ -1,0 +1,1 @@
+"""The facade: ``AgentMemory`` and what stands beside it. It validates, delegates and tells."""

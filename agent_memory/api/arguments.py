@@ -1,0 +1,224 @@
+"""What callers give the facade, made into models, or refused with our errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.embeddings import EmbedderSpec, refuse_unknown
+from agent_memory.errors import MemoryNotFound, ValidationError
+from agent_memory.models.config import MemoryToolConfig
+from agent_memory.models.duplicate import DuplicatePolicy, is_decision
+from agent_memory.models.fields import clean_label, is_memory_id
+from agent_memory.models.memory import Memory
+from agent_memory.models.record import Record
+from agent_memory.models.safety import SecretPolicy, is_secret_decision
+from agent_memory.models.search import SearchFilters
+from agent_memory.models.times import parse_end, parse_time, to_utc
+from agent_memory.runtime.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
+
+Model = TypeVar("Model", bound=Record)
+Clock = Callable[[], datetime]
+Time = datetime | str
+"""An aware time, a naive one (which means UTC), or ISO 8601 text."""
+
+
+def validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
+    """Return the model itself, or the one that a mapping describes; ``None`` is an empty one."""
+    if isinstance(value, model):
+        return value
+    if value is None or value == {}:
+        return model.defaults()
+    if not isinstance(value, Mapping):
+        message = f"must be a {model.__name__} or a mapping"
+        raise ValidationError.of(model.__name__, message, value)
+    try:
+        return model.model_validate(dict(value))
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error) from error
+    except RecursionError as error:  # a value was to be shown
+        raise ValidationError.of(model.__name__, "is nested too deep", value) from error
+
+
+def validated_fields(
+    model: type[Model],
+    fields: Mapping[str, Any],
+    *,
+    categories: Callable[[], Sequence[str]],
+    at: Sequence[int] = (),
+) -> Model:
+    """Validate what a caller says of a memory; ``at`` is its place in a list.
+
+    ``categories`` returns those that the agent's own settings add to the nine.
+    """
+    if not isinstance(fields, Mapping):
+        message = "must be a mapping with a content"
+        raise ValidationError.of("item", message, fields, at=at)
+    context = {"categories": categories()} if "category" in fields else None
+    try:
+        return model.model_validate(dict(fields), context=context)
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error, at=at) from error
+    except RecursionError as error:  # a value was to be shown
+        raise ValidationError.of("item", "is nested too deep", fields, at=at) from error
+
+
+def made_memories(
+    items: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any], int], Memory]
+) -> tuple[list[Memory], frozenset[str], list[frozenset[str]]]:
+    """Make a memory of each item; return them, the ids that were made up, and what each item gives.
+
+    Raises ``ValidationError`` that lists all that are wrong, by their place.
+    """
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
+        raise ValidationError.of("items", "must be a list of mappings", items)
+    memories: list[Memory] = []
+    made_up: set[str] = set()
+    given: list[frozenset[str]] = []
+    errors: list[ValidationError] = []
+    for place, item in enumerate(items):
+        try:
+            memory = make(item, place)
+        except ValidationError as error:
+            errors.append(error)
+            continue
+        memories.append(memory)
+        if item.get("id") is None:
+            made_up.add(memory.id)
+        given.append(frozenset(name for name, value in item.items() if value is not None))
+    if errors:
+        kinds = {type(error) for error in errors}
+        kind = kinds.pop() if len(kinds) == 1 else ValidationError
+        raise kind(
+            f"nothing was stored: {len(errors)} of {len(errors) + len(memories)} memories are"
+            f" wrong; the first: {errors[0]}",
+            [fault for error in errors for fault in error.errors()],
+        )
+    return memories, frozenset(made_up), given
+
+
+def duplicate_policy(value: DuplicatePolicy | None) -> DuplicatePolicy | None:
+    """Return what is to be done with duplicates, or raise ``ValidationError``."""
+    if value is None or callable(value) or is_decision(value):
+        return value
+    raise ValidationError.of("on_duplicate", "must be keep, merge, refuse or a function", value)
+
+
+def secret_policy(value: SecretPolicy | None) -> SecretPolicy | None:
+    """Return what is to be done with secrets, or raise ``ValidationError``."""
+    if value is None or callable(value) or is_secret_decision(value):
+        return value
+    message = "must be warn, mask, refuse, keep or a function"
+    raise ValidationError.of("on_secret", message, value)
+
+
+def joined_filters(
+    filters: SearchFilters | Mapping[str, Any] | None, **arguments: object
+) -> SearchFilters:
+    """Join filters with the arguments of a verb, so that neither can widen or undo the other."""
+    given = validated(SearchFilters, filters)
+    named = {name: value for name, value in arguments.items() if value is not None}
+    twice = sorted(named.keys() & given.model_fields_set)
+    if twice:
+        message = "is given as an argument and in filters: give it once"
+        raise ValidationError.of(twice[0], message, named[twice[0]])
+    if not named:
+        return given
+    return validated(SearchFilters, {**given.model_dump(exclude_unset=True), **named})
+
+
+def date_range(since: Time | None, until: Time | None) -> dict[str, datetime | None] | None:
+    """Return the two ends of a span, or ``None`` for no span."""
+    if since is None and until is None:
+        return None
+    start = None if since is None else moment("since", since)
+    end = None if until is None else moment("until", until, read=parse_end)
+    return {"start": start, "end": end}
+
+
+def moment(name: str, value: Time, *, read: Callable[[str], datetime] = parse_time) -> datetime:
+    """Return a time in UTC, or raise ``ValidationError``."""
+    if not isinstance(value, datetime | str):
+        raise ValidationError.of(name, "must be a time, or a text like 2026-01-28", value)
+    try:
+        return read(value) if isinstance(value, str) else to_utc(value)
+    except ValueError as error:
+        raise ValidationError.of(name, str(error), value) from error
+
+
+def query_text(query: str) -> str:
+    """Return a query: any text is one. What is no text is ``ValidationError``."""
+    if not isinstance(query, str):
+        raise ValidationError.of("query", "must be a text", query)
+    return query
+
+
+def whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:
+    """Return a whole number within its limits, or raise ``ValidationError``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        limits = f"from {lowest} to {highest}" if highest < 2**63 - 1 else f"of at least {lowest}"
+        raise ValidationError.of(name, f"must be a whole number {limits}", value)
+    return value
+
+
+def existing_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of a file or folder that is there, or raise ``ValidationError``."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValidationError.of("path", f"must be a path, not a {type(path).__name__}", path)
+    text = os.path.expanduser(os.fspath(path))  # noqa: PTH111 - a path may be bytes or a NUL
+    if not isinstance(text, str) or "\x00" in text or not os.path.exists(text):  # noqa: PTH110
+        raise ValidationError.of("path", f"there is no such file or folder: {text!r:.300}", path)
+    return text
+
+
+def ids(memory_ids: str | Iterable[str]) -> list[str]:
+    """Return ids of memories, given one or several, each once and in their order."""
+    if not isinstance(memory_ids, str | Iterable):
+        raise ValidationError.of("memory_ids", "must be an id, or a list of ids", memory_ids)
+    several = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+    if not all(isinstance(memory_id, str) for memory_id in several):
+        raise ValidationError.of("memory_ids", "must be texts", several)
+    for memory_id in several:
+        if not is_memory_id(memory_id):
+            raise MemoryNotFound(memory_id)
+    return list(dict.fromkeys(several))
+
+
+def similarity(threshold: float, *, name: str = "similarity_threshold") -> float:
+    """Return a similarity, or another share of 0 to 1, or raise ``ValidationError``."""
+    if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
+        raise ValidationError.of(name, "must be 0 to 1", threshold)
+    return threshold
+
+
+def embedder_spec(given: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
+    """Return which embedder is wanted: given, else from the environment, else the file's.
+
+    Raises ``ConfigurationError`` for a name that there is not.
+    """
+    if isinstance(given, str) and given == "auto":
+        given = os.environ.get(EMBEDDER_VARIABLE, "").strip() or given
+    refuse_unknown(given)
+    if given != "auto" or not isinstance(given, str):
+        return given
+    return (
+        f"openai:{config.embedding_model}"
+        if "embedding_model" in config.model_fields_set
+        else given
+    )
+
+
+def session_name(given: str | None) -> str:
+    """Return the session's name: given, else from the environment, else a new one."""
+    name = given or os.environ.get(SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
+    if not isinstance(name, str):
+        raise ValidationError.of("session_id", "must be a text", name)
+    try:
+        return clean_label(name)
+    except ValueError as error:
+        raise ValidationError.of("session_id", str(error), name) from error

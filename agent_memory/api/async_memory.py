@@ -1,0 +1,69 @@
+"""``MemoryStorage``: the asynchronous face of the same memory, as document D has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from agent_memory.api.memory import AgentMemory
+from agent_memory.models.memory import Memory, ScoredMemory
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class MemoryStorage:
+    """D's interface: ``await storage.store(…)``, ``search(…)``, ``get(…)``.
+
+    It takes what ``AgentMemory`` takes. The file is opened at once, in a millisecond; all else is
+    done in a thread, so that the event loop does not wait for the disk. Use it as an asynchronous
+    context manager, or ``await close()``.
+    """
+
+    def __init__(self, agent_id: str, **options: Any) -> None:  # noqa: ANN401 - AgentMemory's
+        self._memory = AgentMemory(agent_id, **options)
+
+    async def store(self, content: str, tags: Sequence[str] = ()) -> str:
+        """Store a memory and return its id."""
+        return await _in_thread(self._memory.store, content, tags=list(tags))
+
+    async def search(
+        self, query: str, limit: int = 5, since: datetime | None = None
+    ) -> list[Memory]:
+        """Return the memories that answer a question, best first, each with its score.
+
+        Each is a ``ScoredMemory``: a ``Memory`` with ``relevance_score``.
+        """
+        hits = await _in_thread(self._memory.search, query, limit, since=since)
+        return [
+            ScoredMemory.model_construct(**dict(hit.memory), relevance_score=hit.relevance_score)
+            for hit in hits
+        ]
+
+    async def get(self, memory_id: str) -> Memory | None:
+        """Return a memory by its id, or ``None``."""
+        return await _in_thread(self._memory.get, memory_id)
+
+    async def close(self) -> None:
+        """Close the file."""
+        await _in_thread(self._memory.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+async def _in_thread(call: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+    """Run a blocking call in a thread."""
+    import asyncio  # noqa: PLC0415 - 15 ms, which nobody without an event loop should pay
+
+    return await asyncio.to_thread(call, *args, **kwargs)

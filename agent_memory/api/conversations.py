@@ -1,0 +1,233 @@
+"""The verbs of document C: adding conversations, deciding reviews, sessions, and all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.api import arguments as inputs
+from agent_memory.api.arguments import joined_filters
+from agent_memory.api.writing import Storing, tell_secrets
+from agent_memory.errors import ValidationError
+from agent_memory.models.memory import Memory
+from agent_memory.models.search import SearchFilters
+from agent_memory.services.search.ranking import Rates
+from agent_memory.services.search.service import Question
+
+if TYPE_CHECKING:
+    from agent_memory.models.conversation import Message
+    from agent_memory.models.decision import Done, Step
+    from agent_memory.models.documents.responses import AddMemoryResponse
+    from agent_memory.models.graph import EdgeView
+    from agent_memory.models.protocols import LanguageModel
+    from agent_memory.models.review import Review
+
+    Messages = str | Mapping[str, Any] | Message | Sequence[Mapping[str, Any] | Message]
+    ModelSpec = LanguageModel | Callable[..., Any] | str | Mapping[str, Any]
+
+MIN_CONFIDENCE: Final = 0.6
+"""A decision that is less sure than this deletes nothing: somebody is asked (``reviews``)."""
+
+
+class Conversing(Storing):
+    """Learning from conversations. ``AgentMemory`` has these verbs."""
+
+    def add(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        llm: ModelSpec | None = None,
+        extraction_prompt: str | None = None,
+        update_prompt: str | None = None,
+        min_confidence: float = MIN_CONFIDENCE,
+        may_delete: bool = True,
+        graph: bool = False,
+        dry_run: bool = False,
+    ) -> AddMemoryResponse:
+        """Keep what a conversation says, and return what was done (C's Add Memory Response).
+
+        ``messages`` are C's (``role``, ``content``, and more), one or a list, or a text. Their
+        facts are extracted, each is compared with what is known about the same user (and of the
+        same run, if one is given), and decided: a new memory, a new text for one that is there, one
+        deleted, or nothing. All of it is one transaction, and one ``undo``; old texts stay in the
+        history. Of system messages nothing is kept.
+
+        ``llm`` does both with a language model: an object of the protocol ``LanguageModel``, a
+        function, ``"openai:gpt-4.1-mini"``, ``"anthropic:…"``, or C's ``llm`` section. Without one
+        it is done by rules, which keep statements as they were said and change little. A model that
+        fails, or whose answers cannot be used, loses nothing: ``metadata.problems`` says what was
+        done instead. What is decided with less than ``min_confidence`` (0 to 1), or may not be
+        deleted (``may_delete``), is put in question: see ``reviews``.
+
+        With ``graph`` what the memories say of relationships goes into ``AgentMemory.graph``, in
+        the same transaction: of a memory that is changed, what it says no more is closed.
+
+        ``metadata`` is kept with each new memory; its ``category`` and ``tags`` become the
+        memory's. ``infer=False`` stores each message as it is. ``dry_run`` only tells. The two
+        prompts replace the instructions that a model is given.
+
+        Raises ``ValidationError`` for messages or ids that cannot be taken, ``ConfigurationError``
+        for a model that cannot be had.
+        """
+        from agent_memory.extraction import add as conversations  # noqa: PLC0415 - an edge
+        from agent_memory.extraction import pipeline as learning  # noqa: PLC0415
+
+        for name, prompt in (
+            ("extraction_prompt", extraction_prompt),
+            ("update_prompt", update_prompt),
+        ):
+            if prompt is not None and not isinstance(prompt, str):
+                raise ValidationError.of(name, "must be a text", prompt)
+        if not dry_run:
+            self._store.refuse_read_only()  # before a model is paid
+        call = conversations.Call(
+            messages=messages,
+            user_id=user_id,
+            agent_id=agent_id,
+            run_id=run_id,
+            metadata=metadata or {},
+            llm=llm,
+            extraction_prompt=extraction_prompt,
+            update_prompt=update_prompt,
+            min_confidence=inputs.similarity(min_confidence, name="min_confidence"),
+            may_delete=may_delete,
+            graph=graph,
+        )
+        hands = learning.Hands(
+            agent_id=self.agent_id,
+            categories=self._categories,
+            look_up=self._look_up,
+            recent=partial(self._store.recent, offset=0),
+            prepare=self._prepared,
+            carry_out=self._carry_out,
+            edges=self._edges,
+        )
+        return conversations.add(hands, call, infer=infer, dry_run=dry_run, now=self._now)
+
+    # Reviews ----------------------------------------------------------------------------------
+
+    def reviews(self) -> list[Review]:
+        """Return the memories that a conversation put in question, oldest first."""
+        return self._store.decisions.reviews()
+
+    def approve(self, review_id: int) -> Memory:
+        """Delete the memory in question, and return it as it was; ``undo`` brings it back.
+
+        Raises ``ValidationError`` for a review that there is not.
+        """
+        inputs.whole_number("review_id", review_id, lowest=1)
+        return self._store.decisions.approve(review_id, session_id=self.session_id)
+
+    def dismiss(self, review_id: int) -> Review:
+        """Keep the memory in question, and return what the question was.
+
+        Raises ``ValidationError`` for a review that there is not.
+        """
+        inputs.whole_number("review_id", review_id, lowest=1)
+        return self._store.decisions.dismiss(review_id)
+
+    # Scopes -----------------------------------------------------------------------------------
+
+    def get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Memory]:
+        """Return the memories of a scope, newest first: of all, where none is given."""
+        asked = joined_filters(filters, user_id=user_id, run_id=run_id)
+        limit = inputs.whole_number("limit", limit, lowest=1)
+        offset = inputs.whole_number("offset", offset, lowest=0)
+        return self._store.recent(asked, limit=limit, offset=offset)
+
+    def delete_all(
+        self,
+        *,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+    ) -> list[Memory]:
+        """Delete the memories of a scope, archived ones too, and return them as they were.
+
+        They stay in the history, and one ``undo`` brings all of them back. Raises
+        ``ValidationError`` where no scope is given: ``reset`` deletes everything.
+        """
+        asked = joined_filters(filters, user_id=user_id, run_id=run_id)
+        if not asked.are_narrowing():
+            message = "no scope is given, so every memory would be deleted: `reset` does that"
+            raise ValidationError.of("user_id", message, user_id)
+        if "archived" not in asked.model_fields_set:
+            asked = asked.model_copy(update={"archived": None})
+        ids = self._store.ids(asked)
+        everything = self._store.count(SearchFilters(archived=None))
+        if asked.user_id is None and asked.run_id is None and 1 < len(ids) == everything:
+            # Filters such as {"AND": []} leave nothing out.
+            message = "these filters are of every memory: `reset` deletes everything"
+            raise ValidationError.of("filters", message, filters)
+        return self._store.life.delete(ids, session_id=self.session_id)
+
+    def reset(self, *, confirm: str) -> int:
+        """Delete every memory, and return how many there were; the file is backed up before.
+
+        ``confirm`` must be the agent's id. They stay in the history, and one ``undo`` brings all of
+        them back. ``erase`` is what leaves nothing. Raises ``ValidationError``.
+        """
+        if confirm != self.agent_id:
+            message = f"must be the agent's id, {self.agent_id!r}: every memory is deleted"
+            raise ValidationError.of("confirm", message, confirm)
+        ids = self._store.ids(SearchFilters(archived=None))
+        if ids:
+            self._store.life.back_up_before("reset")
+        return len(self._store.life.delete(ids, session_id=self.session_id))
+
+    # Inside -----------------------------------------------------------------------------------
+
+    def _look_up(self, text: str, filters: SearchFilters, *, limit: int) -> list[Memory]:
+        """Return the memories that have most to do with a text, and take no notes of it."""
+        question = Question(
+            query=inputs.query_text(text),
+            filters=filters,
+            limit=limit,
+            threshold=None,
+            rates=Rates(0.0, 0.0),  # what is old is known as well
+            now=None,
+            explain=False,
+        )
+        meaning = self._meaning.of_query(question.query)
+        found = self._store.finder.search(question, meaning, now=self._now())
+        return [hit.memory for hit in found]
+
+    def _edges(self, user_id: str | None) -> list[EdgeView]:
+        """Return what holds in one user's graph; for ``None``, in that of nobody in particular."""
+        return [it for it in self.graph.relationships(user_id=user_id) if it.user_id == user_id]
+
+    def _prepared(self, item: Mapping[str, Any]) -> Memory:
+        """Return the memory of an item as it may be stored: checked, and its secrets settled.
+
+        Raises what ``store`` would raise, but for what only the file can tell.
+        """
+        memory, found = self._screened(self._memory(item), None, self._on_secret())
+        if found is not None:
+            tell_secrets([found], None)
+        return memory
+
+    def _carry_out(
+        self, steps: Sequence[Step], *, keep_copies: bool
+    ) -> tuple[list[Done], list[str]]:
+        """Carry out decisions in one transaction."""
+        spent = self.embedding_usage.cost_usd
+        carried = self._store.decisions.carry_out(
+            steps, session_id=self.session_id, keep_copies=keep_copies
+        )
+        self._mover.follow(len(steps))
+        self._tell_stored(carried.memories, carried.added, spent)
+        return carried.done, carried.problems

@@ -1,0 +1,400 @@
+"""``memory.graph``: whom and what the memories speak of, and what holds between them, and when."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.api import arguments as inputs
+from agent_memory.api.arguments import Time, validated
+from agent_memory.errors import ValidationError
+from agent_memory.models.fields import clean_label, clean_text
+from agent_memory.models.graph import (
+    EdgeView,
+    EntityView,
+    GraphAction,
+    GraphChange,
+    GraphPath,
+    GraphReport,
+    GraphUpdate,
+    GraphUpdates,
+    Neighbourhood,
+    clean_name,
+    clean_relationship,
+)
+from agent_memory.runtime import paths
+from agent_memory.services.graph.changes import Fact
+from agent_memory.services.graph.query_names import keys_of, query_words, worth_of
+
+if TYPE_CHECKING:
+    from agent_memory.services.graph.service import GraphStore
+
+MAX_DEPTH: Final = 8
+"""How far ``neighbours`` and ``path`` look at most."""
+_MOST_AROUND: Final = 500
+
+
+class MemoryGraph:
+    """The graph of an agent's memories, in the same file. ``AgentMemory.graph`` is one.
+
+    Entities are known by their names: case, white space and forms of Unicode do not count, aliases
+    are names too, and ``USER_ID``, ``user``, ``I`` and ``me`` are the user of the graph. A
+    relationship is a verb (``works_at``; "works at" is the same). What was read from memories
+    (``memory_id``) is out of sight while none of those is there, and comes back with them; when
+    they are erased, it is gone. What has no memory stays.
+
+    ``user_id`` says whose graph is meant: users' graphs never mix. In writing, ``None`` is that of
+    the memories, or the agent's own; in looking, ``None`` looks at all of them. A time is one like
+    those of ``AgentMemory``; ``as_of`` looks at what held at a time, as far as is known now, also
+    from memories that were deleted later.
+
+    Walking is done in SQL, and bounded: 8 steps, 20,000 entities counted once for each distance,
+    of which a neighbourhood tells the nearest 2,000; the results say where that was too few. Of
+    100,000 relationships what is within 2 steps takes some 40 ms, a path of up to 4 some 10 ms, one
+    of up to 6 some 90 ms (``bench/graph.py``). SQL stops being enough where everything within 4
+    steps is wanted of so many, or weighted ways, ranks and communities: ``export`` the graph then.
+    """
+
+    def __init__(self, store: GraphStore, path: Path) -> None:
+        self._store = store
+        self._path = path
+
+    # Changing ---------------------------------------------------------------------------------
+
+    def add_entity(
+        self,
+        name: str,
+        *,
+        type: str | None = None,  # noqa: A002 - C's name
+        aliases: Sequence[str] = (),
+        confidence: float | None = None,
+        memory_id: str | None = None,
+        user_id: str | None = None,
+        run_id: str | None = None,
+    ) -> EntityView:
+        """Add an entity, or aliases, a type and a confidence to the one of that name; return it.
+
+        Raises ``ValidationError`` for an alias that another entity has: ``merge`` makes one of the
+        two. Raises ``MemoryNotFound``.
+        """
+        if isinstance(aliases, str):
+            raise ValidationError.of("aliases", "must be a list of names", aliases)
+        return self._store.add_entity(
+            _cleaned("name", name, clean_name),
+            kind=None if type is None else _cleaned("type", type, clean_name),
+            aliases=[_cleaned("aliases", alias, clean_name) for alias in aliases],
+            confidence=_confidence(confidence),
+            memory_ids=_ids(memory_id),
+            user_id=_label("user_id", user_id),
+            run_id=_label("run_id", run_id),
+        )
+
+    def add(
+        self,
+        source: str,
+        relationship: str,
+        target: str,
+        *,
+        confidence: float = 1.0,
+        valid_from: Time | None = None,
+        memory_id: str | None = None,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        temporal_context: str | None = None,
+        exclusive: bool | None = None,
+    ) -> EdgeView:
+        """Say that something holds from ``valid_from`` (now) on; return the relationship.
+
+        Entities that are new are made. What holds already is not doubled: it gets one memory more
+        that says so. ``exclusive`` closes what the source has of that relationship with others;
+        while it is ``None``, the relationships ``lives_in``, ``works_at``, ``works_as``,
+        ``is_married_to`` and ``is_named`` are. What began later than ``valid_from`` stays then:
+        this one held up to there. ``temporal_context`` says in words when it holds. Raises
+        ``ValidationError`` and ``MemoryNotFound``.
+        """
+        fact = Fact(
+            source=_cleaned("source", source, clean_name),
+            relationship=_cleaned("relationship", relationship, clean_relationship),
+            target=_cleaned("target", target, clean_name),
+            confidence=1.0 if confidence is None else _confidence(confidence) or 0.0,
+            temporal_context=None
+            if temporal_context is None
+            else _cleaned("temporal_context", temporal_context, clean_text),
+            valid_from=None if valid_from is None else inputs.moment("valid_from", valid_from),
+            exclusive=exclusive,
+        )
+        return self._store.add(
+            fact,
+            memory_ids=_ids(memory_id),
+            user_id=_label("user_id", user_id),
+            run_id=_label("run_id", run_id),
+        )
+
+    def update(
+        self,
+        source: str,
+        relationship: str,
+        target: str,
+        *,
+        old_relationship: str | None = None,
+        confidence: float | None = None,
+        valid_from: Time | None = None,
+        memory_id: str | None = None,
+        user_id: str | None = None,
+        run_id: str | None = None,
+    ) -> GraphChange:
+        """Say that something changed: the old relationship is closed and a new one opened.
+
+        Given ``old_relationship``, that of the two is closed ("likes" becomes "loves"); else the
+        one that the source has with another target ("lives_in" moves on). Where there is none, or
+        there are several, the new one is added all the same, and ``note`` says so. Raises
+        ``ValidationError`` and ``MemoryNotFound``.
+        """
+        told = {"action": GraphAction.UPDATE, "source": source, "relationship": relationship,
+                "target": target, "old_relationship": old_relationship,
+                "confidence": confidence}  # fmt: skip
+        return self._one(told, valid_from, memory_id=memory_id, user_id=user_id, run_id=run_id)
+
+    def remove(
+        self,
+        source: str,
+        relationship: str,
+        target: str,
+        *,
+        valid_to: Time | None = None,
+        memory_id: str | None = None,
+        user_id: str | None = None,
+    ) -> GraphChange:
+        """Say that something holds no more, from ``valid_to`` (now) on. It stays in the past.
+
+        Raises ``ValidationError`` where there is no such relationship that holds, and
+        ``MemoryNotFound``.
+        """
+        told = {"action": GraphAction.DELETE, "source": source, "relationship": relationship,
+                "target": target}  # fmt: skip
+        change = self._one(told, valid_to, memory_id=memory_id, user_id=user_id, run_id=None)
+        if change.refused:
+            shown = f"{source} {relationship} {target}"
+            raise ValidationError.of("relationship", f"{change.note}: {shown!r:.300}", shown)
+        return change
+
+    def _one(
+        self,
+        told: dict[str, Any],
+        at: Time | None,
+        *,
+        memory_id: str | None,
+        user_id: str | None,
+        run_id: str | None,
+    ) -> GraphChange:
+        report = self.apply(
+            {"updates": [validated(GraphUpdate, told)]},
+            source_memory_ids=_ids(memory_id),
+            user_id=user_id,
+            run_id=run_id,
+            at=at,
+        )
+        return report.changes[0]
+
+    def apply(
+        self,
+        updates: GraphUpdates | Mapping[str, Any],
+        *,
+        source_memory_ids: Sequence[str] = (),
+        user_id: str | None = None,
+        run_id: str | None = None,
+        at: Time | None = None,
+    ) -> GraphReport:
+        """Carry out C's instructions in one transaction, and tell what became of each.
+
+        They are what ``source_memory_ids`` say, from the moment ``at`` (now) on. A DELETE of what
+        does not hold is refused, and told; so is what holds a rejected value. An UPDATE whose old
+        relationship is not there is added, and says so. Raises ``ValidationError`` and
+        ``MemoryNotFound``; then nothing was changed.
+        """
+        if isinstance(source_memory_ids, str):
+            source_memory_ids = [source_memory_ids]
+        changes = self._store.apply(
+            validated(GraphUpdates, updates).updates,
+            memory_ids=inputs.ids(source_memory_ids),
+            user_id=_label("user_id", user_id),
+            run_id=_label("run_id", run_id),
+            at=None if at is None else inputs.moment("at", at),
+        )
+        return GraphReport(changes=changes)
+
+    def merge(self, keep: str, other: str, *, user_id: str | None = None) -> EntityView:
+        """Make one of two entities whose names mean the same, and return it.
+
+        Aliases, relationships and memories of ``other`` become those of ``keep``, and its name an
+        alias. It is not undone by ``undo``. Raises ``ValidationError`` for a name that none has.
+        """
+        return self._store.merge(
+            _cleaned("keep", keep, clean_name),
+            _cleaned("other", other, clean_name),
+            user_id=_label("user_id", user_id),
+        )
+
+    # Looking ----------------------------------------------------------------------------------
+
+    def entities(self, *, user_id: str | None = None, limit: int | None = None) -> list[EntityView]:
+        """Return the entities, oldest first; ``limit`` of them at most."""
+        return self._store.entities(_label("user_id", user_id), limit=_limit(limit))
+
+    def entity(self, name: str, *, user_id: str | None = None) -> EntityView | None:
+        """Return the entity that has this name or alias, or ``None``."""
+        return self._store.entity(_cleaned("name", name, clean_name), _label("user_id", user_id))
+
+    def relationships(
+        self,
+        entity: str | None = None,
+        *,
+        user_id: str | None = None,
+        as_of: Time | None = None,
+        include_closed: bool = False,
+        limit: int | None = None,
+    ) -> list[EdgeView]:
+        """Return the relationships that hold, of one entity or of all, oldest first.
+
+        ``as_of`` returns those that held at a time; ``include_closed`` those too that held before.
+        Raises ``ValidationError`` for a name that no entity has.
+        """
+        return self._store.relationships(
+            None if entity is None else _cleaned("entity", entity, clean_name),
+            _label("user_id", user_id),
+            as_of=_as_of(as_of),
+            include_closed=include_closed,
+            limit=_limit(limit),
+        )
+
+    def neighbours(
+        self,
+        name: str,
+        depth: int = 1,
+        *,
+        user_id: str | None = None,
+        as_of: Time | None = None,
+    ) -> Neighbourhood:
+        """Return what is within ``depth`` relationships (1 to 8) of an entity, nearest first.
+
+        Raises ``ValidationError`` for a name that no entity has.
+        """
+        return self._store.neighbours(
+            _cleaned("name", name, clean_name),
+            _label("user_id", user_id),
+            depth=inputs.whole_number("depth", depth, lowest=1, highest=MAX_DEPTH),
+            as_of=_as_of(as_of),
+        )
+
+    def path(
+        self,
+        source: str,
+        target: str,
+        max_depth: int = 4,
+        *,
+        user_id: str | None = None,
+        as_of: Time | None = None,
+    ) -> GraphPath:
+        """Return a shortest way between two entities of up to ``max_depth`` relationships (1 to 8).
+
+        Which way they point does not count. Where there is none, the path is false. Raises
+        ``ValidationError`` for a name that no entity has.
+        """
+        return self._store.path(
+            _cleaned("source", source, clean_name),
+            _cleaned("target", target, clean_name),
+            _label("user_id", user_id),
+            depth=inputs.whole_number("max_depth", max_depth, lowest=1, highest=MAX_DEPTH),
+            as_of=_as_of(as_of),
+        )
+
+    def related_memory_ids(
+        self, query: str, *, user_id: str | None = None, limit: int = 10
+    ) -> list[str]:
+        """Return the memories behind what holds at the entities that a query names, best first.
+
+        A relationship of which the query names both ends counts most, then one of which it names
+        one; words of the relationship and its other end count too. What holds at direct neighbours
+        comes last. "I" and "my" name the user. No text is an error. ``limit`` is at least 1.
+        """
+        inputs.whole_number("limit", limit, lowest=1)
+        words = query_words(inputs.query_text(query))
+        user = _label("user_id", user_id)
+        named = self._store.named_in(keys_of(words), user)
+        if not named:
+            return []
+        near, far = self._store.around(list(named), user, limit=_MOST_AROUND)
+        said = {*words}
+        scored: dict[str, float] = {}
+        for edges, weight in ((near, 1.0), (far, 0.25)):
+            for edge in edges:
+                worth = weight * edge.confidence * worth_of(edge, named, said)
+                for memory_id in edge.source_memory_ids:
+                    scored[memory_id] = max(scored.get(memory_id, 0.0), worth)
+        there = self._store.found_by_search(list(scored))
+        best = sorted(there, key=lambda it: (-scored[it], it))
+        return best[:limit]
+
+    # Writing out ------------------------------------------------------------------------------
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "graphml",  # noqa: A002 - the option's name
+        user_id: str | None = None,
+        as_of: Time | None = None,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write the graph into a private file, whole or not at all, and return its path.
+
+        ``graphml`` is read by Gephi, yEd and networkx; ``json`` has C's entities and relationships.
+        Both tell from when and until when each relationship holds, those that hold no more too;
+        with ``as_of`` only what held then. Raises ``ValidationError``, ``StorageFull`` and
+        ``StorageUnavailable``.
+        """
+        from agent_memory.formats.graphml import WRITERS, refuse_target  # noqa: PLC0415 - seldom used
+
+        if format not in WRITERS:
+            raise ValidationError.of("format", f"must be one of {', '.join(WRITERS)}", format)
+        place = paths.resolve_file(path)
+        refuse_target(place, self._path, overwrite=overwrite)
+        entities, edges = self._store.everything(_label("user_id", user_id), _as_of(as_of))
+        WRITERS[format](place, entities, edges)
+        return place
+
+
+def _cleaned(field: str, value: str, clean: Callable[[str], str]) -> str:
+    if not isinstance(value, str):
+        raise ValidationError.of(field, "must be a text", value)
+    try:
+        return clean(value)
+    except ValueError as error:
+        raise ValidationError.of(field, str(error), value) from error
+
+
+def _label(field: str, value: str | None) -> str | None:
+    return None if value is None else _cleaned(field, value, clean_label)
+
+
+def _ids(memory_id: str | None) -> list[str]:
+    return [] if memory_id is None else inputs.ids(memory_id)
+
+
+def _as_of(moment: Time | None) -> Any:  # noqa: ANN401 - a time, or None
+    return None if moment is None else inputs.moment("as_of", moment)
+
+
+def _limit(limit: int | None) -> int:
+    return -1 if limit is None else inputs.whole_number("limit", limit, lowest=1)
+
+
+def _confidence(value: float | None) -> float | None:
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= value <= 1.0:
+        raise ValidationError.of("confidence", "must be a number from 0 to 1", value)
+    return float(value)

@@ -1,0 +1,155 @@
+"""The verbs of a memory's life: archived, tidied away, undone, erased, rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent_memory.api import arguments as inputs
+from agent_memory.api.arguments import joined_filters
+from agent_memory.api.opening import OpenMemory
+from agent_memory.errors import ValidationError
+from agent_memory.models.erasure import ErasureReceipt
+from agent_memory.models.memory import Memory
+from agent_memory.models.rejection import Rejection
+from agent_memory.models.retention import TidyReport
+from agent_memory.models.safety import FoundSecrets
+from agent_memory.models.search import SearchFilters
+from agent_memory.models.transfer import Undone
+
+
+class Life(OpenMemory):
+    """What becomes of memories. ``AgentMemory`` has these verbs."""
+
+    def archive(self, memory_ids: str | Iterable[str]) -> list[Memory]:
+        """Archive memories and return them: they leave searches and the scratchpad, not the file.
+
+        All or none. Raises ``MemoryNotFound``.
+        """
+        return self._archive(memory_ids, archived=True)
+
+    def unarchive(self, memory_ids: str | Iterable[str]) -> list[Memory]:
+        """Bring archived memories back and return them.
+
+        All or none. Raises ``MemoryNotFound``, and ``LimitReached`` where there is no room.
+        """
+        return self._archive(memory_ids, archived=False)
+
+    def _archive(self, memory_ids: str | Iterable[str], *, archived: bool) -> list[Memory]:
+        ids = inputs.ids(memory_ids)
+        changed = self._store.life.archive(ids, archived=archived, session_id=self.session_id)
+        self._mover.follow()
+        return changed
+
+    def delete_many(self, memory_ids: str | Iterable[str]) -> list[Memory]:
+        """Delete several memories, all or none, and return them as they were.
+
+        They stay in the history, and one ``undo`` brings all of them back. Raises
+        ``MemoryNotFound``.
+        """
+        return self._store.life.delete(inputs.ids(memory_ids), session_id=self.session_id)
+
+    def limits_passed(self) -> list[str]:
+        """Return which soft limits of the retention policy are passed, and by how much."""
+        return self._store.life.limits_passed()
+
+    def tidy(self, *, dry_run: bool = False) -> TidyReport:
+        """Archive what the retention policy says (``configure(retention=…)``), and tell what.
+
+        What is of high importance, was promoted by hand or used of late is never touched. The file
+        is backed up before. ``dry_run`` only tells. ``undo`` brings all of it back.
+        """
+        return self._store.life.tidy(dry_run=dry_run, session_id=self.session_id)
+
+    def undo(self, change_id: int | None = None) -> Undone:
+        """Undo one change, whose number ``history`` tells, or all of what was done last.
+
+        Stored memories go, changed ones are what they were, deleted ones are there again. What one
+        verb did to several memories (``store_many``, ``import_``, ``tidy``, …) is one. An undo is a
+        change too: undoing it does again what it undid. Promotions, settings and erasures are none.
+
+        Raises ``ValidationError`` when there is nothing to undo, or a later change of the same
+        memory must be undone first; then nothing is changed.
+        """
+        if change_id is not None:
+            inputs.whole_number("change_id", change_id, lowest=1)
+        return self._store.life.undo(change_id, session_id=self.session_id)
+
+    def erase(
+        self,
+        memory_ids: str | Iterable[str] = (),
+        *,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+        backups: bool = False,
+    ) -> ErasureReceipt:
+        """Erase memories for good, given their ids or ``filters``, and prove it.
+
+        Their content leaves the rows, the history, the indexes, the log and the free pages of the
+        file; with ``backups`` the library's own backups too. The receipt says what was removed, and
+        whether a scan of the raw bytes found anything left. Of what was deleted before, the id
+        still erases the history. ``filters`` are those of a search; archived memories are erased
+        too, unless they say otherwise. Nothing brings an erased memory back: ``delete`` is the
+        ordinary, undoable verb.
+
+        Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
+        of the file; then nothing is erased.
+        """
+        ids = inputs.ids(memory_ids)
+        if filters is not None:
+            if ids:
+                raise ValidationError.of("filters", "give ids or filters, not both", ids)
+            asked = joined_filters(filters)
+            if not asked.are_narrowing():
+                message = "describe nothing: every memory would be erased"
+                raise ValidationError.of("filters", message, filters)
+            if "archived" not in asked.model_fields_set:
+                asked = asked.model_copy(update={"archived": None})
+            ids = self._store.ids(asked)
+        elif not ids:
+            raise ValidationError.of("memory_ids", "give the ids of memories, or filters", ids)
+        if not ids:
+            raise ValidationError.of(
+                "filters", "no memory is like that: nothing was erased", filters
+            )
+        if not backups:
+            self._store.eraser.refuse(ids, backups=False)
+            self._store.life.back_up_before("erase")
+        return self._store.eraser.erase(ids, backups=backups, session_id=self.session_id)
+
+    def finish_erasing(self) -> None:
+        """Complete an erasure that was interrupted: write the file anew, and empty its log.
+
+        Raises ``StorageLocked`` while another process reads an older state of the file.
+        """
+        self._store.eraser.finish()
+
+    def reject(self, text: str, *, reason: str | None = None) -> Rejection:
+        """Let no memory that holds this text be stored, changed or imported, until it is lifted.
+
+        Only the hash of its words is kept. It is found in contents, tags and metadata, in any case
+        and with any signs between the words. What holds it already stays: ``holders`` finds it.
+        Raises ``ValidationError`` for a text without words or of over 1,000.
+        """
+        return self._store.life.reject(text, reason)
+
+    def rejections(self) -> list[Rejection]:
+        """Return what is rejected, oldest first."""
+        return self._store.life.rejections()
+
+    def lift(self, rejection: str | int) -> bool:
+        """Let a rejected text, or a rejection by number, be stored again; tell if it was one."""
+        if isinstance(rejection, int):
+            inputs.whole_number("rejection", rejection, lowest=1)
+        return self._store.life.lift(rejection)
+
+    def secrets(self) -> list[FoundSecrets]:
+        """Return the memories that look like they hold keys, tokens or passwords, oldest first.
+
+        Archived ones too, and those whose history still has what was changed or deleted. None of
+        the secrets is returned. ``erase`` removes such memories for good.
+        """
+        return self._store.life.secrets(self._secret_scanner)
+
+    def holders(self, text: str) -> list[str]:
+        """Return the ids of the memories that hold a text as ``reject`` means it."""
+        return self._store.life.holders(text)

@@ -1,0 +1,133 @@
+"""The verbs of upkeep: search by meaning and back, figures and settings, checks, backups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from agent_memory.api.arguments import validated
+from agent_memory.api.opening import OpenMemory
+from agent_memory.embeddings import EmbedderSpec
+from agent_memory.errors import ConfigurationError
+from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
+from agent_memory.models.backup import BackupFile
+from agent_memory.models.enums import StorageBackend
+from agent_memory.models.event import MemoryEvent
+from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.runtime import paths
+
+
+class Upkeep(OpenMemory):
+    """Meaning, settings and backups. ``AgentMemory`` has these verbs."""
+
+    # Meaning ----------------------------------------------------------------------------------
+
+    def migration_plan(self, *, embedder: EmbedderSpec = "auto") -> MigrationPlan:
+        """Say what a move to an embedder's model would take; nothing is changed.
+
+        Raises ``ConfigurationError`` when there is no such embedder.
+        """
+        return self._mover.plan(embedder)
+
+    def migrate(
+        self,
+        *,
+        embedder: EmbedderSpec = "auto",
+        progress: Callable[[MigrationProgress], None] | None = None,
+    ) -> MigrationProgress:
+        """Move to search by meaning, or from one model to another, and return how it went.
+
+        All memories are first written into ``scratchpad.yaml.backup`` beside the file, then
+        embedded in batches, of which each is kept: a move that was stopped, by whatever, goes on
+        where it was when it is run again. Until all is done and checked, searches go on as before;
+        memories stored meanwhile are included. ``progress`` is called after each batch.
+
+        Raises ``MigrationError`` when the embedder fails or the new vectors do not find their
+        memories, ``StorageLocked`` when this memory is being moved already, ``ConfigurationError``
+        when there is no such embedder.
+        """
+        return self._mover.migrate(embedder, report=progress)
+
+    def rollback(self) -> bool:
+        """Go back to search by keyword; tell whether there was anything to go back from.
+
+        The vectors are dropped. Every memory stays, those stored since the move too.
+        """
+        return self._mover.roll_back()
+
+    def embed(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed the memories that wait for it and return how many that were.
+
+        They do so after the embedder failed, or another program wrote them; searches and stores
+        catch up by themselves, a batch at a time. ``progress`` is called with how many are done,
+        of how many. Raises ``EmbeddingError``.
+        """
+        return self._meaning.catch_up(progress=progress)
+
+    def suggestion(self) -> str | None:
+        """Return what is suggested from ``migration_threshold`` memories on: to migrate."""
+        return self._mover.suggestion()
+
+    # Upkeep -----------------------------------------------------------------------------------
+
+    @property
+    def backend(self) -> StorageBackend:
+        """How memories are searched: by keyword, or by meaning too."""
+        return self._store.backend()
+
+    def info(self) -> AgentInfo:
+        """Return the agent's metadata (A) with live figures, and its file's."""
+        return self._store.info().model_copy(update={"suggestion": self.suggestion()})
+
+    def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
+        """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""
+        unknown = settings.keys() - AgentConfig.model_fields.keys()
+        if unknown:
+            known = ", ".join(AgentConfig.model_fields)
+            raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {known}")
+        if not settings:
+            return self._store.config()
+        return self._store.change_config(
+            lambda config: validated(
+                AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
+            )
+        )
+
+    def events(self) -> Iterator[MemoryEvent]:
+        """Yield what ``events.jsonl`` tells of this memory, the oldest first.
+
+        It is written where the setting ``event_log`` says so, by every process that uses the
+        memory; of its files the youngest four are kept, of 5 MB each.
+        """
+        return self._events.log.read()
+
+    def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
+        """Yield what happens from now on, waiting for it, as ``events.jsonl`` tells it.
+
+        ``until`` is asked four times a second whether to end.
+        """
+        return (event for event in self._events.log.follow(until=until) if event is not None)
+
+    def check(self, *, repair: bool = False) -> CheckReport:
+        """Look for damage and drift; with ``repair``, mend what can be mended, losing nothing."""
+        return self._store.check(mend=repair)
+
+    def backup(
+        self, destination: str | os.PathLike[str] | None = None, *, overwrite: bool = False
+    ) -> Path:
+        """Copy the file as it stands, while others may write, and return the copy's path.
+
+        Without a destination it goes into ``backups/`` beside the file. A file that exists there
+        is refused unless ``overwrite``.
+        """
+        place = None if destination is None else paths.resolve_file(destination)
+        return self._store.backup(place, overwrite=overwrite)
+
+    def backups(self) -> list[BackupFile]:
+        """List the backups that there are of this file, newest first.
+
+        Those made by hand have no ``reason``; of the others the newest ``backups_kept`` are kept.
+        """
+        return self._store.life.backups()

@@ -1,0 +1,401 @@
+"""Memories of several agents together: who lets whom read or write, and one search over them all.
+
+An agent's own file says what other agents may do with it (``AgentConfig.sharing``). One that may
+be read is opened read-only, so that nothing here can write to it, not even a count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from agent_memory.errors import (
+    ConfigurationError,
+    PermissionDenied,
+    StorageClosed,
+    StorageError,
+    StorageUnavailable,
+    ValidationError,
+)
+from agent_memory.models.agent import AgentConfig
+from agent_memory.models.enums import VECTOR_DB_FILENAME
+from agent_memory.models.search import (
+    MemorySearchResult,
+    NearMiss,
+    SearchFilters,
+    SearchMetadata,
+    SearchResults,
+)
+from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import paths
+from agent_memory.runtime.files import refuse_unfit_file
+from agent_memory.services.search.pipeline import NEAR_MISSES
+from agent_memory.services.search.ranking import EVERY
+from agent_memory.text.normalize import exact_form, near_form
+
+if TYPE_CHECKING:
+    from agent_memory.api.memory import AgentMemory
+
+SHARED_AGENT: Final = "shared"
+"""The agent whose memories the others may read unless its file says otherwise."""
+
+Policy = Literal["private", "read", "write"]
+_TURNS: Final = 10
+"""So often a search opens a memory anew that others close meanwhile."""
+Opener = Callable[..., "AgentMemory"]
+"""Opens an agent's memory, ``(agent_id, root=, create=, read_only=)``, as the asker is set up."""
+Ask = Callable[["AgentMemory"], SearchResults]
+"""Puts the question to one memory. It explains the scores, and takes no notes."""
+Note = Callable[["AgentMemory", SearchResults], None]
+"""Notes, for a memory that may be written, which of its results were given out."""
+
+
+def policy_of(config: AgentConfig, *, agent_id: str) -> Policy:
+    """Return what others may do with the memories of an agent that has these settings."""
+    if config.sharing is None:
+        return "read" if agent_id == SHARED_AGENT else "private"
+    return config.sharing
+
+
+class Shared:
+    """The memories of other agents, as one agent may use them. Threads may share it.
+
+    ``path`` and ``agent_id`` are those of the memory that asks; the others lie beside it, under
+    the same root. They stay open between uses; before each, their files are asked what is allowed.
+    """
+
+    def __init__(self, path: Path, agent_id: str, opener: Opener) -> None:
+        self._path, self._root = path, path.parent.parent
+        self._agent_id = agent_id
+        self._opener = opener
+        self._lock = forking.Lock()
+        self._opened: dict[str, _Opened] = {}
+        self._is_closed = False
+
+    def open(self, name: str) -> AgentMemory:
+        """Return the memory of another agent: for reading, or for writing too where it says so.
+
+        It is closed with the memory that asks, and opened anew when what it allows has changed.
+
+        Raises ``PermissionDenied`` when it is private, ``ValidationError`` for what is no agent id
+        or the asker's own, ``StorageUnavailable`` when there is no such agent or its place is a
+        link, ``ConfigurationError`` when the asker's file does not lie under a root.
+        """
+        return self._open(name).memory
+
+    def search(
+        self,
+        names: str | Sequence[str],
+        own: AgentMemory,
+        *,
+        filters: SearchFilters,
+        limit: int,
+        explain: bool,
+        ask: Ask,
+        note: Note,
+    ) -> SearchResults:
+        """Search a memory and those of other agents, and return the best ``limit`` of all.
+
+        ``filters.agent_id`` picks one of them. The results are in one order, see ``_judged``; one
+        that repeats a better one of another agent is among its ``repeats``, as ``agent:id``.
+
+        A name that may not be searched, or that there is not, raises what ``open`` does. A file
+        that cannot be read now (locked, damaged) is left out, and ``degraded`` says so.
+        """
+        wanted = _names(names)
+        picked = [name for name in wanted if filters.agent_id in (None, name)]
+        for name in picked:
+            self._inode(name)  # one that there is not is no failure of its file
+        answers: list[_Answer] = []
+        failures: list[str] = []
+        if not picked or filters.agent_id is None:
+            answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
+        for name in picked:
+            try:
+                answers.append(self._answer(name, ask))
+            except StorageError as error:
+                failures.append(f"{name}: was not searched: {error}")
+        if not answers:  # its own, of which the filters leave nothing, can say so at least
+            answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
+        given = _merged(answers)[:limit]
+        said = [one for hit in given for one in (hit, *hit.copies)]
+        for answer in answers:
+            if answer.is_written:
+                hits = [one.result for one in said if one.answer is answer]
+                with contextlib.suppress(StorageError):  # it may have been closed meanwhile
+                    note(answer.memory, answer.results.model_copy(update={"results": hits}))
+        return _results_of(given, answers, wanted, failures, limit=limit, explain=explain)
+
+    def close(self) -> None:
+        """Close all that were opened. Closing twice is fine."""
+        with self._lock, contextlib.ExitStack() as closing:
+            self._is_closed = True
+            for opened in self._opened.values():
+                closing.callback(opened.memory.close)
+            self._opened = {}
+
+    # Inside -----------------------------------------------------------------------------------
+
+    def _inode(self, name: str) -> int:
+        """Find the file of another agent, without opening it."""
+        if self._path != self._root / self._agent_id / VECTOR_DB_FILENAME:
+            raise ConfigurationError(
+                f"{self._path} lies under no root, so no other agents are beside it: memories are"
+                f" shared among files ROOT/AGENT/{VECTOR_DB_FILENAME}, each named for its agent"
+            )
+        path = paths.database_path(name, self._root)
+        if name == self._agent_id:
+            message = f"{name!r} is the agent that asks: its own memories are searched anyway"
+            raise ValidationError.of("shared", message, name)
+        try:
+            inode = path.lstat().st_ino
+        except (FileNotFoundError, NotADirectoryError):
+            raise StorageUnavailable(
+                f"there is no agent {name!r} in {self._root}: `agent-memory agents` lists them"
+            ) from None
+        except OSError as error:
+            raise StorageUnavailable(f"{path} may not be accessed: {error}") from error
+        refuse_unfit_file(path)
+        return inode
+
+    def _open(self, name: str) -> _Opened:
+        """Return the memory of another agent, opened as its own file allows now."""
+        inode = self._inode(name)
+        with self._lock:
+            if self._is_closed:
+                raise StorageClosed(f"{self._path} is closed: open the memory again")
+            try:
+                return self._opened_as_allowed(name, inode)
+            except (StorageError, PermissionDenied):
+                self._let_go(name)  # it may be mended, or shared, before the next use
+                raise
+
+    def _opened_as_allowed(self, name: str, inode: int) -> _Opened:
+        known = self._opened.get(name)
+        if known is not None and known.inode != inode:
+            self._let_go(name)  # another file was put in its place
+        read_only = known is None or known.read_only
+        while True:
+            policy = self._policy(name, inode, read_only=read_only)
+            if policy == "private":
+                raise PermissionDenied(
+                    f"the memories of agent {name!r} are private: whoever runs it lets others read"
+                    f" them with `agent-memory --agent {name} configure sharing read`"
+                )
+            if (policy == "read") == read_only:
+                return self._opened[name]
+            self._let_go(name)
+            read_only = policy == "read"
+
+    def _policy(self, name: str, inode: int, *, read_only: bool) -> Policy:
+        """Return what a file allows now. It is opened for that, unless it is open."""
+        try:
+            config = self._kept_open(name, inode, read_only=read_only).configure()
+        except StorageClosed:  # by its user
+            self._let_go(name)
+            config = self._kept_open(name, inode, read_only=read_only).configure()
+        return policy_of(config, agent_id=name)
+
+    def _kept_open(self, name: str, inode: int, *, read_only: bool) -> AgentMemory:
+        if name not in self._opened:
+            memory = self._opener(name, root=self._root, create=False, read_only=read_only)
+            self._opened[name] = _Opened(memory, inode, read_only)
+        return self._opened[name].memory
+
+    def _let_go(self, name: str) -> None:
+        """Close a memory, which may be damaged, or whose file may be gone."""
+        opened = self._opened.pop(name, None)
+        if opened is not None:
+            with contextlib.suppress(StorageError):
+                opened.memory.close()
+
+    def _answer(self, name: str, ask: Ask, *, turns: int = _TURNS) -> _Answer:
+        opened = self._open(name)
+        try:
+            results = ask(opened.memory)
+        except StorageClosed:  # by another thread, which saw that its policy changed
+            if not turns:
+                raise
+            return self._answer(name, ask, turns=turns - 1)
+        except StorageError:
+            with self._lock:
+                self._let_go(name)
+            raise
+        return _Answer(opened.memory, results, is_own=False, is_written=not opened.read_only)
+
+
+def _names(names: str | Sequence[str]) -> list[str]:
+    """Return the names that were given, each once."""
+    given = [names] if isinstance(names, str) else names
+    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise ValidationError.of("shared", "must be a list of agent ids", names)
+    return list(dict.fromkeys(given))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """An open memory of another agent, and the file that it was opened from."""
+
+    memory: AgentMemory
+    inode: int
+    read_only: bool
+
+
+# Merging ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """What one memory answered; ``is_written`` tells whether notes may be taken of it."""
+
+    memory: AgentMemory
+    results: SearchResults
+    is_own: bool
+    is_written: bool
+
+    def said(self, text: str) -> str:
+        """Return what is said of this memory; of another agent's, with its name."""
+        return text if self.is_own else f"{self.memory.agent_id}: {text}"
+
+
+@dataclass(slots=True)
+class _Hit:
+    """A hit, seen among those of all; ``copies`` are those of others that say the same."""
+
+    result: MemorySearchResult
+    answer: _Answer
+    copies: list[_Hit] = field(default_factory=list)
+
+
+def _merged(answers: Sequence[_Answer]) -> list[_Hit]:
+    """Return the hits of all memories that say different things, best first."""
+    scores = [hit.score for answer in answers for hit in answer.results]
+    strongest = max((score.strength for score in scores if score is not None), default=0.0)
+    found = [[_Hit(_judged(hit, strongest), one) for hit in one.results] for one in answers]
+    return _without_repeats(_ordered(found))
+
+
+def _judged(result: MemorySearchResult, strongest: float) -> MemorySearchResult:
+    """See a hit beside the best answer of all memories: there it must pass the gate.
+
+    A similarity is the share of its own memory's best, times how strong that is: so similarities
+    of two memories can be compared, but not what passed two gates. Something always passes, and in
+    a memory that knows next to nothing of the query that would outrank good answers of another.
+    """
+    score = result.score
+    if score is None or score.strength >= strongest:
+        return result
+    relative = score.relative * score.strength / strongest
+    seen = score.model_copy(update={"relative": relative, "strength": strongest})
+    return result.model_copy(update={"score": seen, "passed_gate": relative >= score.gate})
+
+
+def _ordered(found: Sequence[Sequence[_Hit]]) -> list[_Hit]:
+    """Put the hits of all memories in order; the first memory's come first among equals.
+
+    A memory whose words say little keeps every fourth place for the nearest by meaning. That holds
+    among all where something of it passes the gate: else the others say more.
+    """
+    kept: list[tuple[float, _Hit]] = []
+    others: list[_Hit] = []
+    for hits in found:
+        is_answer = any(hit.result.passed_gate for hit in hits)
+        for hit in hits:
+            score = hit.result.score
+            if is_answer and score is not None and score.has_kept_place:
+                kept.append((score.cosine or 0.0, hit))
+            else:
+                others.append(hit)
+    near = deque(hit for _, hit in sorted(kept, key=lambda it: -it[0]))
+    rest = deque(sorted(others, key=_place))
+    order: list[_Hit] = []
+    while near or rest:
+        is_kept_place = len(order) % EVERY == EVERY - 1
+        order.append((near if near and (is_kept_place or not rest) else rest).popleft())
+    return order
+
+
+def _place(hit: _Hit) -> tuple[bool, float, float]:
+    """Return what hits are ordered by, as ``ranking`` does."""
+    found = hit.result
+    score = found.relevance_score if found.passed_gate else found.similarity
+    return not found.passed_gate, -score, -found.similarity
+
+
+def _without_repeats(hits: Iterable[_Hit]) -> list[_Hit]:
+    """Keep the first of the hits of different memories that say the same about the same user.
+
+    What a memory itself has twice, it has told apart by more than its words.
+    """
+    first: dict[tuple[str, str | None], _Hit] = {}
+    kept: list[_Hit] = []
+    for hit in hits:
+        memory = hit.result.memory
+        known = first.setdefault((near_form(exact_form(memory.content)), memory.user_id), hit)
+        if known.answer is hit.answer:
+            kept.append(hit)
+        else:
+            known.copies.append(hit)
+    return kept
+
+
+def _results_of(
+    given: Sequence[_Hit],
+    answers: Sequence[_Answer],
+    wanted: Sequence[str],
+    failures: Sequence[str],
+    *,
+    limit: int,
+    explain: bool,
+) -> SearchResults:
+    data = [answer.results.search_metadata for answer in answers]
+    told = list(zip(answers, data, strict=True))
+    is_full = len(given) >= limit
+    degraded = [answer.said(text) for answer, one in told for text in one.degraded]
+    explanations = [answer.said(one.explanation) for answer, one in told if one.explanation]
+    return SearchResults.model_construct(
+        results=[_result_of(hit, explain=explain) for hit in given],
+        total_count=sum(answer.results.total_count for answer in answers),
+        search_metadata=SearchMetadata.model_construct(
+            query_time=data[0].query_time,
+            processing_time_ms=sum(one.processing_time_ms for one in data),
+            keyword_search_time_ms=sum(one.keyword_search_time_ms for one in data),
+            embedding_time_ms=sum(one.embedding_time_ms for one in data),
+            vector_search_time_ms=sum(one.vector_search_time_ms for one in data),
+            filters_applied={**data[0].filters_applied, "shared": list(wanted)},
+            backend="vector" if any(one.backend == "vector" for one in data) else "file",
+            degraded=[*degraded, *failures],
+            reason=None if is_full else "few_matches" if given else data[0].reason,
+            explanation=None if is_full else "; ".join(explanations) or None,
+            near_misses=[] if is_full else _near_misses(answers, explain=explain),
+        ),
+    )
+
+
+def _result_of(hit: _Hit, *, explain: bool) -> MemorySearchResult:
+    """Return a hit as it is given out, with the ids of other agents' copies as ``agent:id``."""
+    copies = [
+        f"{copy.answer.memory.agent_id}:{memory_id}"
+        for copy in hit.copies
+        for memory_id in (copy.result.memory.id, *copy.result.repeats)
+    ]
+    changes: dict[str, object] = {"repeats": [*hit.result.repeats, *copies]} if copies else {}
+    if not explain:
+        changes["score"] = None
+    return hit.result.model_copy(update=changes)
+
+
+def _near_misses(answers: Sequence[_Answer], *, explain: bool) -> list[NearMiss]:
+    """Return the best of what no memory returned, that of other agents as ``agent:id``."""
+    near = []
+    for answer in answers:
+        for miss in answer.results.search_metadata.near_misses:
+            changes: dict[str, object] = {} if explain else {"score": None}
+            if not answer.is_own:
+                changes["memory_id"] = f"{answer.memory.agent_id}:{miss.memory_id}"
+            near.append(miss.model_copy(update=changes))
+    return sorted(near, key=lambda miss: -miss.similarity)[:NEAR_MISSES]

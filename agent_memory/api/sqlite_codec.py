@@ -1,0 +1,36 @@
+"""A memory's own file, from another agent or machine: read as it is, or written as a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_memory.api.memory import AgentMemory
+from agent_memory.formats.protocol import Sample, Source, Written
+from agent_memory.models.entry import Entry
+
+
+class _Sqlite:
+    """The format ``sqlite``. What is read is a copy: the file itself is left as it is."""
+
+    name = "sqlite"
+    summary = "a memories.db: the whole file of an agent"
+    is_folder = False
+    skips_bad = False
+
+    def recognises(self, sample: Sample) -> bool:
+        """Tell whether this is an SQLite database."""
+        return sample.head.startswith(b"SQLite format 3\x00")
+
+    def read(self, path: Path) -> Iterator[Entry]:
+        """Yield everything that another store holds, vectors too."""
+        with AgentMemory.opened_copy(path) as memory, memory.dump(embeddings=True) as source:
+            yield from source.entries()
+
+    def write(self, path: Path, source: Source) -> Written:
+        """Write the store's own file."""
+        source.copy_into(path)
+        return Written(source.count())
+
+
+CODEC = _Sqlite()

@@ -1,0 +1,260 @@
+"""Reading C's configuration of the system: from a file, a mapping, the environment (C, 10)."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, SecretStr
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.embeddings import EmbedderSettings, EmbedderSpec, create_embedder
+from agent_memory.errors import ConfigurationError, StorageError, ValidationError, described
+from agent_memory.models.documents.system_config import EmbedderConfig, LLMConfig, SystemConfig
+from agent_memory.models.enums import EMBEDDING_MODELS
+from agent_memory.runtime.files import read_steadily
+
+MAX_CONFIG_BYTES: Final = 1_000_000
+"""The longest file of settings that is read."""
+LLM_VARIABLES: Final = {
+    "provider": "AGENT_MEMORY_LLM_PROVIDER",
+    "model": "AGENT_MEMORY_LLM_MODEL",
+    "base_url": "AGENT_MEMORY_LLM_BASE_URL",
+    "api_key": "AGENT_MEMORY_LLM_API_KEY",
+}
+"""The environment variables that count before what a file says of ``llm``."""
+
+_OF_MEMORIES: Final = {
+    "batch_size": "migration_batch_size",
+    "enable_caching": "enable_caching",
+}
+"""Settings of ``performance``, and what ``MemoryToolConfig`` calls them."""
+_OF_ONE_PROVIDER: Final = ("api_key", "model", "base_url", "organization")
+_SECTIONS: Final = {
+    name: next(it for it in (*getattr(field.annotation, "__args__", ()), field.annotation) if it)
+    for name, field in SystemConfig.model_fields.items()
+}
+
+ConfigSource = str | os.PathLike[str] | Mapping[str, Any] | SystemConfig | None
+"""What ``load_system_config`` takes."""
+
+
+def load_system_config(
+    source: ConfigSource = None, environ: Mapping[str, str] | None = None
+) -> SystemConfig:
+    """Return the configuration that a YAML or JSON file, a mapping, or the environment tells.
+
+    A file is JSON where its name ends with ``.json``, else YAML. What is null in it, or blank in
+    the environment, is not set. A ``SystemConfig`` is returned as it is. ``environ`` is the
+    process's environment unless it is given; these count before what the source says:
+
+    - AGENT_MEMORY_LLM_PROVIDER: ``openai`` or ``anthropic``. Where the source names the other, its
+      key, model, base_url and organization are that one's, and do not count.
+    - AGENT_MEMORY_LLM_MODEL, AGENT_MEMORY_LLM_BASE_URL
+    - AGENT_MEMORY_LLM_API_KEY: the key, or ``${NAME}`` for another variable
+
+    A value that is ``${NAME}`` is looked up when it is asked for (``resolved_api_key``), so that a
+    variable may be missing until then. Raises ``ConfigurationError`` that names each setting that
+    is wrong, and for one that there is not, the nearest that there is.
+    """
+    if isinstance(source, SystemConfig):
+        return source
+    place = ""
+    if source is None:
+        told: object = {}
+    elif isinstance(source, Mapping):
+        told = dict(source)
+    elif isinstance(source, str | os.PathLike):
+        path = Path(source).expanduser()
+        told, place = _read(path), f"{path}: "
+    else:
+        kind = type(source).__name__
+        raise ConfigurationError(f"a {kind} is no configuration: give a path or a mapping")
+    if told is None:
+        told = {}
+    if not isinstance(told, dict):
+        kind = type(told).__name__
+        raise ConfigurationError(f"{place}is a {kind}, where sections with settings belong")
+    sections = {name: _without_null(value) for name, value in told.items() if value is not None}
+    from_outside = _from_environment(os.environ if environ is None else environ)
+    return _validated(_overridden(sections, from_outside), from_outside, place)
+
+
+def memory_arguments(
+    config: SystemConfig, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what ``AgentMemory`` takes of the configuration: ``AgentMemory("bob", **it)``.
+
+    ``embedder`` is made where its section is there; of ``performance``, where they are set,
+    ``enable_caching`` and ``batch_size`` (of a move to search by meaning) count. The language model
+    is given to ``add``: ``config.llm.settings()``. Raises ``ConfigurationError`` for a store
+    elsewhere, an environment variable that is not set, and an embedder that cannot be had.
+    """
+    refuse_remote_store(config)
+    arguments: dict[str, Any] = {}
+    if config.embedder is not None:
+        arguments["embedder"] = create_embedder(*embedder_arguments(config.embedder, environ))
+    pace = config.performance
+    names = [name for name in _OF_MEMORIES if name in pace.model_fields_set]
+    if names:
+        arguments["config"] = {_OF_MEMORIES[name]: getattr(pace, name) for name in names}
+    return arguments
+
+
+def refuse_remote_store(config: SystemConfig) -> None:
+    """Raise ``ConfigurationError`` where a store elsewhere is asked for: there is none here."""
+    if config.vector_store is not None:
+        raise ConfigurationError(
+            f"vector_store.provider is {config.vector_store.provider!r}: vectors live in the"
+            " agent's own SQLite file here, beside the memories, and no server is needed. Leave the"
+            " section vector_store out; `agent-memory migrate` turns search by meaning on"
+        )
+    graph = config.graph_store
+    if graph.enabled and graph.provider not in (None, "sqlite"):
+        raise ConfigurationError(
+            f"graph_store.provider is {graph.provider!r:.80}: entities and relationships live in"
+            " the agent's own SQLite file here. Leave provider and connection_string out"
+        )
+    if graph.enabled and graph.connection_string is not None:
+        raise ConfigurationError(
+            "graph_store.connection_string is set: entities and relationships live in the agent's"
+            " own SQLite file, to which nothing connects. Leave it out"
+        )
+
+
+def embedder_arguments(
+    config: EmbedderConfig | None, environ: Mapping[str, str] | None = None
+) -> tuple[EmbedderSpec, EmbedderSettings]:
+    """Return what ``create_embedder`` takes for C's section ``embedder``; ``auto`` without one.
+
+    ``huggingface`` is a model of sentence-transformers, with the dimensions that it has. Raises
+    ``ConfigurationError`` for an environment variable that is not set, and for a model that the
+    provider does not have.
+    """
+    if config is None:
+        return "auto", EmbedderSettings()
+    model = config.resolved("model", environ)
+    if config.provider == "huggingface":
+        if model in EMBEDDING_MODELS:
+            raise ConfigurationError(
+                f"embedder.model is {model!r}, which is OpenAI's: with the provider huggingface,"
+                " name a model of sentence-transformers, such as 'all-MiniLM-L6-v2'"
+            )
+        return "sentence-transformers", EmbedderSettings(model=model, batch_size=config.batch_size)
+    return "openai", EmbedderSettings(
+        api_key=config.resolved_api_key(environ),
+        base_url=config.resolved("base_url", environ),
+        model=model,
+        dimensions=config.dimensions,
+        batch_size=config.batch_size,
+    )
+
+
+# Reading ------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> object:
+    """Return the data of a file of settings."""
+    # An edge, and 15 ms: most processes read no settings.
+    from agent_memory.formats import json_reader as json_text  # noqa: PLC0415
+    from agent_memory.formats import yaml_reader as strict_yaml  # noqa: PLC0415
+
+    content = _content(path)
+    try:
+        if path.suffix.lower() == ".json":
+            return json_text.parse(content.decode("utf-8-sig"))
+        return strict_yaml.read_yaml(io.BytesIO(content))
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: is not UTF-8: {error.reason}") from error
+    except ValidationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with read_steadily(path) as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+    except (StorageError, ValueError) as error:  # a NUL in a path is a ValueError
+        raise ConfigurationError(f"the settings cannot be read: {error}") from error
+    if len(content) > MAX_CONFIG_BYTES:
+        raise ConfigurationError(f"{path}: is longer than {MAX_CONFIG_BYTES:,} bytes: no settings")
+    return content
+
+
+def _without_null(section: object) -> object:
+    if not isinstance(section, Mapping):
+        return section
+    return {name: value for name, value in section.items() if value is not None}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what the environment says of the language model."""
+    found = {name: environ.get(variable, "").strip() for name, variable in LLM_VARIABLES.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def _overridden(sections: dict[str, object], from_outside: Mapping[str, str]) -> dict[str, object]:
+    """Put what the environment says in place of what a file says."""
+    told = sections.get("llm", {})
+    if isinstance(told, LLMConfig):
+        told = told.model_dump(exclude_unset=True)
+    if not from_outside or not isinstance(told, Mapping):
+        return sections
+    usual = LLMConfig.model_fields["provider"].default
+    is_other = from_outside.get("provider", told.get("provider", usual)) != told.get(
+        "provider", usual
+    )
+    dropped = _OF_ONE_PROVIDER if is_other else ()
+    kept = {name: value for name, value in told.items() if name not in dropped}
+    return {**sections, "llm": {**kept, **from_outside}}
+
+
+# Refusing -----------------------------------------------------------------------------------
+
+
+def _validated(
+    sections: dict[str, object], from_outside: Mapping[str, str], place: str
+) -> SystemConfig:
+    try:
+        return SystemConfig.model_validate(sections)
+    except PydanticValidationError as error:
+        faults = "; ".join(_told(error, from_outside))
+    # Not raised from Pydantic's error, which has the values.
+    raise ConfigurationError(place + faults)
+
+
+def _told(error: PydanticValidationError, from_outside: Mapping[str, str]) -> Iterator[str]:
+    """Say what is wrong, one setting at a time."""
+    for fault in error.errors(include_url=False, include_context=False):
+        loc = fault["loc"]
+        name = ".".join(map(str, loc))
+        if fault["type"] == "extra_forbidden":
+            yield f"{name:.150}: there is no such setting: {_nearest(loc)}"
+            continue
+        source = ""
+        if len(loc) == 2 and loc[0] == "llm" and loc[1] in from_outside:
+            source = f", from {LLM_VARIABLES[str(loc[1])]}"
+        said = fault["msg"].removeprefix("Value error, ")
+        yield f"{name:.150}: {said} (got {_shown(fault['input'])}{source})"
+
+
+def _nearest(loc: tuple[str | int, ...]) -> str:
+    """Name the setting that is most like one that there is not."""
+    from difflib import get_close_matches  # noqa: PLC0415 - of an error alone
+
+    section: type[BaseModel] = SystemConfig if len(loc) == 1 else _SECTIONS[str(loc[0])]
+    known = list(section.model_fields)
+    (nearest, *_) = get_close_matches(str(loc[-1]).lower(), known, n=1, cutoff=0.0)
+    return f"did you mean {nearest!r}? There are {', '.join(known)}"
+
+
+def _shown(value: object) -> object:
+    """Show a value of one line; of what may be secret or long, its kind alone."""
+    if isinstance(value, SecretStr):
+        return "a value that is not shown"
+    if isinstance(value, str) and len(value) <= 60:
+        return repr(value)
+    return described(value)

@@ -1,0 +1,240 @@
+"""The verbs that take memories out of a store and into one, in any of the documented formats."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, get_args
+
+from agent_memory.api import arguments as inputs
+from agent_memory.api.arguments import Time
+from agent_memory.api.opening import OpenMemory
+from agent_memory.errors import LimitReached, RejectedContent, ValidationError
+from agent_memory.models.transfer import ExportReport, ImportNote, ImportReport, OnConflict, Plan
+from agent_memory.runtime import paths
+from agent_memory.runtime.files import SIDE_FILES, system_told
+
+if TYPE_CHECKING:
+    from agent_memory.formats.protocol import Source
+    from agent_memory.services.transfer.staging import Intake
+
+_MOST_LISTED: Final = 1_000
+_WHOLE: Final = ("store", "sqlite")
+_SETTINGS: Final = ("metadata", "settings")
+
+
+class Portability(OpenMemory):
+    """Export and import. ``AgentMemory`` has these verbs."""
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened_copy(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
+        """Give the body a private copy of a memory file, opened; it goes with the body.
+
+        The file itself is only read: an older one is brought up to date in the copy alone.
+        """
+        from agent_memory.services.lifecycle.snapshot import private_copy  # noqa: PLC0415 - seldom used
+
+        with private_copy(paths.resolve_file(path)) as copy, cls.open(copy, create=False) as memory:
+            yield memory
+
+    @contextlib.contextmanager
+    def dump(self, *, embeddings: bool = False, as_of: Time | None = None) -> Iterator[Source]:
+        """Give the body everything that the store holds, as it stands now or stood at a time.
+
+        ``embeddings`` says whether the vectors are wanted too.
+        """
+        with contextlib.ExitStack() as stack:
+            one = self if as_of is None else stack.enter_context(self._as_of(as_of))
+            yield stack.enter_context(one._store.exchange.dump(embeddings=embeddings))
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "store",  # noqa: A002 - the option's name
+        embeddings: bool = False,
+        as_of: Time | None = None,
+        overwrite: bool = False,
+    ) -> ExportReport:
+        """Write the store out, and say what was written and what has no place in the format.
+
+        ``format`` is one of ``agent_memory.interchange.codecs.names()``: ``store`` (YAML with
+        everything in it: the portable backup), ``scratchpad``, ``backup``, ``metadata``,
+        ``settings``, ``json``, ``jsonl``, ``record-json``, ``record-jsonl``, ``directory`` (of
+        JSONL files) or ``sqlite``. The same store gives the same bytes. ``embeddings`` puts the
+        vectors in, where the format has them; ``as_of`` writes the store as it stood at a time.
+
+        The file is private, and takes the place of what was there, if ``overwrite``, when it is
+        whole. Raises ``ValidationError``, ``StorageFull`` and ``StorageUnavailable``.
+        """
+        from agent_memory.formats.registry import codec  # noqa: PLC0415 - an edge, and seldom used
+
+        chosen = codec(format)
+        place = paths.resolve_file(path)
+        self._refuse_own(place)
+        with system_told(place):
+            _refuse_target(place, is_folder=chosen.is_folder, overwrite=overwrite)
+        with self.dump(embeddings=embeddings, as_of=as_of) as source:
+            written = chosen.write(place, source)
+        return ExportReport(
+            path=str(place),
+            format=chosen.name,
+            memory_count=written.memories,
+            notes=[*written.notes, *self._left_out(chosen.name)],
+        )
+
+    def _left_out(self, format: str) -> list[str]:  # noqa: A002 - the option's name
+        """Say what a format has no place for."""
+        if format in _WHOLE or format in _SETTINGS or not self.graph.entities(limit=1):
+            return []
+        return ["the graph has no place in this format: `graph export` writes it, `store` has it"]
+
+    def _refuse_own(self, place: Path) -> None:
+        own = {self.path.with_name(self.path.name + suffix) for suffix in ("", *SIDE_FILES)}
+        if place in own:
+            raise ValidationError.of("path", f"{place} is the memory itself", str(place))
+
+    def import_(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002 - the option's name
+        on_conflict: OnConflict = "skip",
+        skip_bad: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ImportReport:
+        """Take in what a file or folder holds, in one transaction, and say what became of it.
+
+        Its format is recognised by its content, unless ``format`` names it (see ``export``).
+        What has an id that is there already, with another content, is left out (``skip``), takes
+        its place (``replace``), does so if it was changed later (``newer``), or is stored beside it
+        under a new id (``keep-both``). What the file does not tell of a memory stays as it is.
+
+        If an entry cannot be taken, nothing is; ``skip_bad`` leaves it out instead, and the report
+        says why. A folder of JSONL files is always read so. ``dry_run`` changes nothing and tells
+        what would be done. The file is backed up before memories in it are replaced. ``progress``
+        is called with how many entries are done, of how many; 0 while those are being read. What
+        looks like a secret is treated as the setting ``on_secret`` says; what was masked is among
+        the repairs.
+
+        Raises ``ValidationError`` that names the file, the line and the field, ``StorageError``.
+        """
+        from agent_memory.formats import registry as codecs  # noqa: PLC0415 - an edge, and seldom used
+        from agent_memory.services.transfer.staging import Intake  # noqa: PLC0415 - seldom used
+
+        if on_conflict not in get_args(OnConflict):
+            message = f"must be one of {', '.join(get_args(OnConflict))}"
+            raise ValidationError.of("on_conflict", message, on_conflict)
+        place = Path(inputs.existing_path(path))
+        self._refuse_own(place.resolve())
+        if format is None and self._store.is_open_here(place):
+            format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
+        chosen = codecs.recognise(place) if format is None else codecs.codec(format)
+        tell = progress or (lambda _done, _of: None)
+        lenient = skip_bad or chosen.skips_bad
+        config = self._store.config()
+        with Intake(
+            config.categories,
+            session_id=self.session_id,
+            on_secret=config.on_secret,
+            scanner=self._secret_scanner,
+        ) as intake:
+            for done in intake.read(chosen.read(place)):
+                tell(done, 0)
+            if not lenient and not dry_run:
+                intake.raise_refusal(place)
+            backup = None
+            if not dry_run and self._replaces(intake, on_conflict):
+                backup = self._store.life.back_up_before("import")
+            try:
+                plan = self._take_in(
+                    intake, on_conflict, dry_run=dry_run, lenient=lenient, tell=tell
+                )
+            except (RejectedContent, LimitReached) as error:
+                raise type(error)(f"{place}: {error}", error.errors()) from error
+            report = _report(place, chosen.name, intake, plan, dry_run=dry_run, backup=backup)
+            secrets = intake.notes()
+        if secrets and not dry_run:
+            _log(f"import of {place}: {secrets[0]}")
+        if report.new and not dry_run:
+            self._mover.follow(report.new)
+        return report
+
+    def _take_in(
+        self,
+        intake: Intake,
+        on_conflict: OnConflict,
+        *,
+        dry_run: bool,
+        lenient: bool,
+        tell: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> Plan:
+        """Take in what was read, or tell what that would do."""
+        return self._store.exchange.take_in(
+            intake.parcels(),
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            refuses=not lenient,
+            is_foreign=intake.agent_id not in (None, self.agent_id),
+            session_id=self.session_id,
+            progress=lambda done: tell(done, intake.count),
+        )
+
+    def _replaces(self, intake: Intake, on_conflict: OnConflict) -> bool:
+        """Tell whether anything that is there would be replaced."""
+        if on_conflict not in ("replace", "newer") or not self._store.count_all():
+            return False
+        plan = self._take_in(intake, on_conflict, dry_run=True, lenient=True)
+        return plan.changed > 0 or bool(plan.settings)
+
+
+def _report(
+    place: Path, form: str, intake: Intake, plan: Plan, *, dry_run: bool, backup: Path | None
+) -> ImportReport:
+    """Say what became of the entries, as they were read and as they were taken in."""
+    refusals = [
+        ImportNote(place=at, memory_id=memory_id, message=reason)
+        for at, memory_id, reason in plan.refusals
+    ]
+    return ImportReport(
+        path=str(place),
+        format=form,
+        agent_id=intake.agent_id,
+        dry_run=dry_run,
+        new=plan.new,
+        changed=plan.changed,
+        same=plan.same + intake.repeated,
+        kept=plan.kept,
+        refused=intake.refused + len(refusals),
+        repaired=intake.repaired,
+        refusals=[*intake.refusals, *refusals][:_MOST_LISTED],
+        repairs=intake.repairs,
+        notes=[*plan.notes, *intake.notes()],
+        settings=plan.settings,
+        backup=None if backup is None else str(backup),
+    )
+
+
+def _log(message: str) -> None:
+    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
+
+    logging.getLogger("agent_memory").warning("%s", message)
+
+
+def _refuse_target(place: Path, *, is_folder: bool, overwrite: bool) -> None:
+    if os.path.lexists(place) and not overwrite and not _is_empty_folder(place):
+        message = f"{place} exists: choose another, or overwrite it"
+        raise ValidationError.of("path", message, str(place))
+    if not place.parent.is_dir():
+        message = f"the directory of {place} does not exist"
+        raise ValidationError.of("path", message, str(place))
+    if not is_folder and place.is_dir() and not place.is_symlink():
+        raise ValidationError.of("path", f"{place} is a directory: name a file", str(place))
+
+
+def _is_empty_folder(place: Path) -> bool:
+    return place.is_dir() and not any(place.iterdir())

@@ -1,0 +1,177 @@
+"""Commands that take memories out and in: export, import."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+from agent_memory import AgentMemory, ImportReport, ValidationError
+from agent_memory.cli.options import Session, as_of_option, json_option
+from agent_memory.cli.render import emit, safe
+from agent_memory.cli.reports import import_text
+from agent_memory.formats import registry as codecs
+from agent_memory.runtime.files import open_private
+
+_FORMATS: Final = click.Choice(codecs.names())
+
+
+@click.command()
+@click.option(
+    "--format", "-f", "name", metavar="NAME", type=_FORMATS, default="store", show_default=True
+)
+@click.option("--output", "-o", metavar="PATH", default="-", help="A file or folder; - for stdout.")
+@click.option("--embeddings", is_flag=True, help="Put the vectors in, where the format has them.")
+@as_of_option
+@click.option("--force", is_flag=True, help="Replace what is there.")
+@json_option
+@click.pass_obj
+def export(
+    session: Session,
+    /,
+    name: str,
+    output: str,
+    embeddings: bool,
+    as_of: datetime | None,
+    force: bool,
+) -> None:
+    """Write an agent's memories out, in one of the documented formats.
+
+    \b
+    store          everything in the file, as YAML: the portable backup
+    scratchpad     the hot set: scratchpad.yaml
+    backup         all memories in the same format: scratchpad.yaml.backup
+    json, jsonl    memories, an array or one a line
+    record-json, record-jsonl   memory records with nested metadata
+    directory      core_memories.jsonl, learnings.jsonl, tasks.jsonl, index.json, archive/
+    metadata       metadata.json: figures and settings
+    settings       the settings of migration, as YAML
+    sqlite         the file itself
+
+    The same store gives the same bytes.
+
+    \b
+    Examples:
+      agent-memory --agent bob export --output bob.yaml
+      agent-memory --agent bob export --format jsonl | head
+      agent-memory --agent bob export --format directory --output ./memories
+    """
+    if output == "-" and (session.json or codecs.codec(name).is_folder):
+        raise click.UsageError("give --output PATH")
+    with session.open() as memory, tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "export" if output == "-" else Path(output)
+        done = memory.export(
+            place, format=name, embeddings=embeddings, as_of=as_of, overwrite=force
+        )
+        if output == "-":
+            with place.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+    for note in done.notes:
+        click.echo(f"note: {safe(note)}", err=True)
+    if output != "-":
+        text = f"wrote {done.memory_count:,} memories to {done.path}"
+        emit(done, text=text, as_json=session.json)
+
+
+@click.command()
+@click.argument("path")
+@click.option(
+    "--format", "-f", "name", metavar="NAME", type=_FORMATS, help="Instead of recognising it."
+)
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["skip", "replace", "newer", "keep-both"]),
+    default="skip",
+    show_default=True,
+    help="What to do with a memory that is there already and says something else.",
+)
+@click.option("--skip-bad", is_flag=True, help="Leave out what cannot be taken, naming each.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@json_option
+@click.pass_obj
+def import_(
+    session: Session,
+    /,
+    path: str,
+    name: str | None,
+    on_conflict: str,
+    skip_bad: bool,
+    dry_run: bool,
+) -> None:
+    """Take in what PATH holds (a file, a folder, or '-' for stdin), in one transaction.
+
+    Its format is recognised by its content: whatever `export` writes, `store --jsonl` takes, or
+    the documents show. If something in it is wrong, nothing is taken in, unless --skip-bad. An
+    agent that has no memories yet gets its first ones.
+
+    \b
+    Examples:
+      agent-memory --agent bob import bob.yaml --dry-run
+      agent-memory --agent bob import ~/.claude/agents/memories
+      agent-memory --agent bob import ../alice/memories.db --on-conflict newer
+    """
+    with contextlib.ExitStack() as stack:
+        place = _from_stdin(stack) if path == "-" else Path(path)
+        memory = stack.enter_context(_opened(session, stack, dry_run=dry_run))
+        try:
+            report = _with_bar(memory, place, name, on_conflict, skip_bad=skip_bad, dry_run=dry_run)
+        except ValidationError as error:
+            if path != "-":
+                raise
+            message = str(error).replace(str(place), "stdin")
+            raise type(error)(message, error.errors()) from error
+        suggestion = memory.suggestion()
+    report = report.model_copy(update={"path": "stdin" if path == "-" else report.path})
+    emit(report, text=import_text(report), as_json=session.json)
+    if suggestion:
+        click.echo(f"note: {suggestion}", err=True)
+
+
+def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> AgentMemory:
+    """Open the memory that is meant; for a dry run one that is not there yet is made elsewhere."""
+    if not dry_run or session.path().exists():
+        return session.open(create=not dry_run)
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    return AgentMemory.open(Path(folder) / "memories.db", agent_id=session.agent)
+
+
+def _from_stdin(stack: contextlib.ExitStack) -> Path:
+    place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "stdin"
+    with open(place, "wb", opener=open_private) as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return place
+
+
+def _with_bar(
+    memory: AgentMemory,
+    place: Path,
+    name: str | None,
+    on_conflict: str,
+    *,
+    skip_bad: bool,
+    dry_run: bool,
+) -> ImportReport:
+    hidden = not sys.stderr.isatty()
+    with click.progressbar(length=0, label="importing", file=sys.stderr, hidden=hidden) as bar:
+
+        def progress(done: int, total: int) -> None:
+            if total:
+                bar.length = total
+                bar.update(done - bar.pos)
+            elif not hidden:
+                click.echo(f"\rreading: {done:,}", nl=False, err=True)
+
+        return memory.import_(
+            place,
+            format=name,
+            on_conflict=on_conflict,  # type: ignore[arg-type]  # click has checked it
+            skip_bad=skip_bad,
+            dry_run=dry_run,
+            progress=progress,
+        )

@@ -1,0 +1,62 @@
+"""Document D's way to embeddings: async, and OpenAI's unless told otherwise."""
+
+from __future__ import annotations
+
+from array import array
+
+from agent_memory.embeddings.checked import CheckedEmbedder
+from agent_memory.embeddings.openai import DEFAULT_MODEL, OpenAIEmbedder
+from agent_memory.embeddings.usage import EmbeddingUsage
+from agent_memory.errors import ValidationError
+from agent_memory.models.protocols import Embedder
+
+
+class EmbeddingGenerator:
+    """Generates embeddings without blocking the event loop (D).
+
+    ``model`` is one of OpenAI's, and ``api_key`` comes from OPENAI_API_KEY where it is not given;
+    an ``embedder`` takes the place of both. A text that was embedded in the last five minutes is
+    not embedded again. Raises ``ConfigurationError`` where there is no key.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        api_key: str | None = None,
+        *,
+        embedder: Embedder | None = None,
+    ) -> None:
+        self._embedder = CheckedEmbedder(embedder or OpenAIEmbedder(model, api_key=api_key))
+
+    @property
+    def usage(self) -> EmbeddingUsage:
+        """Requests, texts, tokens and dollars so far."""
+        return self._embedder.usage
+
+    async def generate(self, text: str) -> list[float]:
+        """Return the embedding of a text.
+
+        Raises ``ValidationError`` for an empty text, ``EmbeddingError`` where the service fails.
+        """
+        vectors = await self._embed([_checked(text, "text")])
+        return vectors[0].tolist()
+
+    async def generate_batch(self, texts: list[str]) -> list[list[float]]:
+        """Return the embeddings of texts, in their order; raises as ``generate`` does."""
+        if isinstance(texts, str):
+            raise ValidationError.of("texts", "give a list of texts", texts)
+        checked = [_checked(text, f"texts[{number}]") for number, text in enumerate(texts)]
+        return [vector.tolist() for vector in await self._embed(checked)]
+
+    async def _embed(self, texts: list[str]) -> list[array[float]]:
+        import asyncio  # noqa: PLC0415 - who calls this has imported it
+
+        return await asyncio.to_thread(self._embedder.embed, texts)
+
+
+def _checked(text: object, field: str) -> str:
+    if not isinstance(text, str):
+        raise ValidationError.of(field, "give a text", text)
+    if not text.strip():
+        raise ValidationError.of(field, "give a text that is not empty", text)
+    return text

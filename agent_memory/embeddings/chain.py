@@ -1,0 +1,160 @@
+"""Several embedders in a row: the next one answers where the one before it fails."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from collections.abc import Sequence
+
+from agent_memory.embeddings.checked import CheckedEmbedder
+from agent_memory.embeddings.refused import EmbeddingRefused
+from agent_memory.embeddings.settings import PROBE_TEXT
+from agent_memory.embeddings.usage import EmbeddingUsage
+from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.models.protocols import Embedder
+from agent_memory.runtime import fork_safety as forking
+
+
+class EmbedderChain:
+    """Asks its members in order, and never mixes the vectors of two models.
+
+    The first member that answers settles the chain on its model and dimensions, unless ``settle``
+    did; from then on only members that have the same are asked. So a second server of one model is
+    a true backup at any time, and another model only until the chain is settled. Threads may share
+    it. Raises ``ConfigurationError`` for a chain without members.
+    """
+
+    def __init__(self, embedders: Sequence[Embedder]) -> None:
+        if not embedders:
+            raise ConfigurationError("a chain of embedders needs one embedder at least")
+        # Whoever uses the chain keeps a cache; here it would only keep the vectors twice.
+        self._members = [CheckedEmbedder(embedder, cache_size=0) for embedder in embedders]
+        self._settled: tuple[str, int] | None = None
+        self._lock = forking.Lock()
+
+    @property
+    def model(self) -> str:
+        """The model that the chain is settled on; asks a member where it is not yet."""
+        return self._settle_by_asking()[0]
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector; asks a member where the chain is not settled yet."""
+        return self._settle_by_asking()[1]
+
+    @property
+    def name(self) -> str:
+        """The members' names with commas between them."""
+        return ",".join(member.name for member in self._members)
+
+    @property
+    def batch_size(self) -> int:
+        """Texts at a time that every member takes."""
+        return min(member.batch_size for member in self._members)
+
+    @property
+    def base_url(self) -> str | None:
+        """As the first member of the settled model has it."""
+        return self._settled_member().base_url
+
+    @property
+    def similarity_floor(self) -> float | None:
+        """As the members of the settled model have it."""
+        return self._settled_member().similarity_floor
+
+    @property
+    def vector_weight(self) -> float:
+        """As the members of the settled model have it."""
+        return self._settled_member().vector_weight
+
+    @property
+    def cost_per_1k_tokens(self) -> float:
+        """As the first member of the settled model has it."""
+        return self._settled_member().cost_per_1k_tokens
+
+    @property
+    def usage(self) -> EmbeddingUsage:
+        """What was asked of all members together."""
+        return sum((member.usage for member in self._members), EmbeddingUsage())
+
+    def settle(self, model: str, dimensions: int) -> None:
+        """Settle the chain on the model of a file.
+
+        Raises ``ConfigurationError`` where no member has it, or the chain is settled on another.
+        """
+        if not any(self._settles(member, model, dimensions) for member in self._members):
+            there = ", ".join(member.model for member in self._members)
+            raise ConfigurationError(
+                f"no embedder of the chain has model {model!r} with {dimensions} dimensions;"
+                f" it has {there}"
+            )
+        if not self._agree_on(model, dimensions):
+            raise ConfigurationError(
+                f"the chain is settled on {self._settled}, and cannot embed for {model!r} with"
+                f" {dimensions} dimensions: make a chain of its own for that"
+            )
+
+    def load(self) -> None:
+        """Load what there is to load of the settled model."""
+        for member in self._members:
+            if self._settled and member.model == self._settled[0]:
+                with contextlib.suppress(EmbeddingError, ConfigurationError):
+                    member.load()  # another may answer
+
+    def embed(self, texts: Sequence[str]) -> list[array[float]]:
+        """Return one vector for each text, all of one model.
+
+        Raises ``EmbeddingError`` that names each member and its fault; ``EmbeddingRefused`` where
+        one of them answered, but refused these texts.
+        """
+        if not texts:
+            return []
+        faults: list[tuple[CheckedEmbedder, Exception]] = []
+        for member in self._members:
+            try:
+                if self._settled is None or _has(member, *self._settled):
+                    vectors = member.embed(texts)
+                    if self._agree_on(member.model, member.dimensions):
+                        return vectors
+                    # Another thread settled the chain meanwhile, on another model.
+                    return self.embed(texts)
+            except (EmbeddingError, ConfigurationError) as error:
+                faults.append((member, error))
+        raise _failure(faults)
+
+    def _settles(self, member: CheckedEmbedder, model: str, dimensions: int) -> bool:
+        """Tell whether a member has a model; one that cannot say how long its vectors are may."""
+        try:
+            return _has(member, model, dimensions)
+        except EmbeddingError:
+            return member.model == model
+
+    def _agree_on(self, model: str, dimensions: int) -> bool:
+        """Settle the chain if it is not; tell whether it is settled on this."""
+        with self._lock:
+            self._settled = self._settled or (model, dimensions)
+            return self._settled == (model, dimensions)
+
+    def _settle_by_asking(self) -> tuple[str, int]:
+        if self._settled is None:
+            self.embed([PROBE_TEXT])
+        if self._settled is None:  # embed raises, or settles
+            raise EmbeddingError("no embedder of the chain answered")
+        return self._settled
+
+    def _settled_member(self) -> CheckedEmbedder:
+        model, _ = self._settle_by_asking()
+        return next(member for member in self._members if member.model == model)
+
+
+def _has(member: CheckedEmbedder, model: str, dimensions: int) -> bool:
+    return member.model == model and member.dimensions == dimensions
+
+
+def _failure(faults: list[tuple[CheckedEmbedder, Exception]]) -> EmbeddingError:
+    told = "; ".join(f"{member.name}: {error}" for member, error in faults)
+    refused = any(isinstance(error, EmbeddingRefused) for _, error in faults)
+    kind = EmbeddingRefused if refused else EmbeddingError
+    failure = kind(f"no embedder of the chain answered ({told})")
+    failure.__cause__ = faults[-1][1] if faults else None
+    return failure

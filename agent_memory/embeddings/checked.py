@@ -1,0 +1,216 @@
+"""What the library calls in place of an embedder: any embedder, with its answers checked."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar, cast
+
+from agent_memory.embeddings.cache import VectorCache
+from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE, MAX_DIMENSIONS
+from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
+from agent_memory.embeddings.vectors import to_float32
+from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.models.enums import DEFAULT_VECTOR_WEIGHT, EMBEDDING_MODELS, MODEL_TRAITS
+from agent_memory.models.protocols import Embedder
+from agent_memory.runtime import fork_safety as forking
+
+_MAX_NAME_LENGTH: Final = 200
+Answer = TypeVar("Answer")
+
+
+class CheckedEmbedder:
+    """Any object of the ``Embedder`` protocol, made safe to rely on.
+
+    Each distinct text is embedded once: of a call, and of the ``cache_size`` texts used last, for
+    ``cache_ttl_seconds`` each (either 0: no cache). Answers are checked number by number. Whatever
+    the embedder raises becomes ``EmbeddingError``. Threads may share it.
+
+    Raises ``ConfigurationError`` for an object that is no embedder; a ``model`` or ``dimensions``
+    that is a property is looked at when it is first needed, for it may have to ask a service.
+    """
+
+    def __init__(
+        self, embedder: Embedder, *, cache_size: int = 2_000, cache_ttl_seconds: float = 300.0
+    ) -> None:
+        if isinstance(embedder, type) or not callable(getattr(embedder, "embed", None)):
+            raise ConfigurationError(
+                f"{embedder!r:.100} is no embedder: it needs `model`, `dimensions` and `embed`"
+            )
+        self._embedder = embedder
+        self._cache = VectorCache(cache_size, cache_ttl_seconds)
+        self._lock = forking.Lock()
+        self._counted = EmbeddingUsage()
+        self._before = self._counted_by_itself() or EmbeddingUsage()
+        self._model = "" if _is_computed(embedder, "model") else self._read_model()
+        self._dimensions = 0 if _is_computed(embedder, "dimensions") else self._read_dimensions()
+
+    @property
+    def model(self) -> str:
+        """The model's name, which tells whose vectors may be compared."""
+        self._model = self._model or self._read_model()
+        return self._model
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector."""
+        self._dimensions = self._dimensions or self._read_dimensions()
+        return self._dimensions
+
+    @property
+    def name(self) -> str:
+        """How to ask for the embedder again: its own ``name``, else the model's."""
+        name = self._read("name")
+        return name if isinstance(name, str) and name.strip() else self.model
+
+    @property
+    def base_url(self) -> str | None:
+        """The server that the embedder asks, where it has a ``base_url``."""
+        address = self._read("base_url")
+        return address if isinstance(address, str) and address else None
+
+    @property
+    def batch_size(self) -> int:
+        """Texts that the embedder is given at a time, 100 by default."""
+        size = self._read("batch_size")
+        if size is None:
+            return DEFAULT_BATCH_SIZE
+        if not isinstance(size, int) or size < 1:
+            raise self._misconfigured("batch_size", size, "a whole number from 1")
+        return size
+
+    @property
+    def similarity_floor(self) -> float | None:
+        """The cosine below which two texts have nothing to do with each other, where known."""
+        return self._number("similarity_floor", lowest=-1.0, highest=1.0)
+
+    @property
+    def vector_weight(self) -> float:
+        """How much the cosine counts in a search, where the words count 1. 0.5 by default."""
+        weight = self._number("vector_weight", lowest=0.0, highest=1e6)
+        return DEFAULT_VECTOR_WEIGHT if weight is None else weight
+
+    @property
+    def cost_per_1k_tokens(self) -> float:
+        """Dollars for 1,000 tokens, 0 by default."""
+        return self._number("cost_per_1k_tokens", lowest=0.0, highest=1e6) or 0.0
+
+    @property
+    def usage(self) -> EmbeddingUsage:
+        """What was asked through this object: as the embedder counts it, or estimated tokens."""
+        usage = self._counted_by_itself()
+        return self._counted if usage is None else usage - self._before
+
+    def load(self) -> None:
+        """Let a local model be loaded now, if the embedder has one to load."""
+        load = self._read("load")
+        if callable(load):
+            self._ask(load)
+
+    def embed(self, texts: Sequence[str], *, from_cache: bool = True) -> list[array[float]]:
+        """Return one vector of 32-bit floats for each text, not ``from_cache`` if that is said.
+
+        Raises ``EmbeddingError``; the vectors of batches before the one that failed stay cached.
+        """
+        # Half of a surrogate pair cannot be sent to anyone: it becomes a question mark.
+        encoded = [text.encode(errors="replace") for text in texts]
+        keys = [hashlib.sha256(data).digest() for data in encoded]
+        found = self._cache.find(keys) if from_cache else {}
+        missing = {
+            key: data.decode() for key, data in zip(keys, encoded, strict=True) if key not in found
+        }
+        new_keys = list(missing)
+        size = self.batch_size if missing else 1
+        for start in range(0, len(new_keys), size):
+            batch = new_keys[start : start + size]
+            vectors = self._embed_batch([missing[key] for key in batch])
+            new = dict(zip(batch, vectors, strict=True))
+            self._cache.keep(new)
+            found |= new
+        # A copy: the caller may change it, and the cached one must stay as it is.
+        return [found[key][:] for key in keys]
+
+    def _embed_batch(self, texts: list[str]) -> list[array[float]]:
+        # As a list here, for it may be a generator, which fails only now.
+        rows = self._ask(lambda: list(self._embedder.embed(texts)))
+        if len(rows) != len(texts):
+            raise self._unfit(f"{len(rows)} vectors for {len(texts)} texts")
+        try:
+            vectors = [to_float32(row, self.dimensions) for row in rows]
+        except ValueError as error:
+            raise self._unfit(str(error)) from error
+        except TypeError as error:
+            raise self._unfit(f"what is no vector ({error})") from error
+        self._count(texts)
+        return vectors
+
+    def _count(self, texts: list[str]) -> None:
+        if self._counted_by_itself() is not None:
+            return
+        usage = EmbeddingUsage.of_request(
+            len(texts), estimate_tokens(texts), cost_per_1k_tokens=self.cost_per_1k_tokens
+        )
+        with self._lock:
+            self._counted += usage
+
+    def _counted_by_itself(self) -> EmbeddingUsage | None:
+        usage = self._read("usage")
+        return usage if isinstance(usage, EmbeddingUsage) else None
+
+    def _ask(self, question: Callable[[], Answer]) -> Answer:
+        """Call the embedder; whatever it raises becomes an error of ours."""
+        try:
+            return question()
+        except (EmbeddingError, ConfigurationError):
+            raise
+        except Exception as error:
+            label = self._model or type(self._embedder).__name__
+            raise EmbeddingError(
+                f"the embedder {label} failed: {type(error).__name__}: {error!s:.300}"
+            ) from error
+
+    def _unfit(self, fault: str) -> EmbeddingError:
+        return EmbeddingError(
+            f"the embedder {self.name} (model {self.model}) answered with {fault:.200}:"
+            " nothing of this answer was used"
+        )
+
+    def _misconfigured(self, attribute: str, value: object, wanted: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"the embedder {type(self._embedder).__name__} has {attribute} {value!r:.100}:"
+            f" it must be {wanted}"
+        )
+
+    def _read(self, attribute: str) -> object:
+        return self._ask(lambda: cast("object", getattr(self._embedder, attribute, None)))
+
+    def _read_model(self) -> str:
+        model = self._read("model")
+        if isinstance(model, str) and model.strip() and len(model) <= _MAX_NAME_LENGTH:
+            return model
+        raise self._misconfigured("model", model, f"a text of 1 to {_MAX_NAME_LENGTH} characters")
+
+    def _read_dimensions(self) -> int:
+        number = self._read("dimensions")
+        if type(number) is int and 1 <= number <= MAX_DIMENSIONS:
+            return number
+        raise self._misconfigured(
+            "dimensions", number, f"a whole number from 1 to {MAX_DIMENSIONS}"
+        )
+
+    def _number(self, attribute: str, *, lowest: float, highest: float) -> float | None:
+        """Return a number that the embedder has, else the one of its model, if it is known."""
+        number = self._read(attribute)
+        if number is None:
+            facts = (MODEL_TRAITS.get(self.model), EMBEDDING_MODELS.get(self.model))
+            known = cast("list[Mapping[str, float]]", [fact for fact in facts if fact])
+            return next((fact[attribute] for fact in known if attribute in fact), None)
+        if not isinstance(number, int | float) or not lowest <= number <= highest:
+            raise self._misconfigured(attribute, number, f"from {lowest:g} to {highest:g}")
+        return float(number)
+
+
+def _is_computed(embedder: object, attribute: str) -> bool:
+    """Tell whether reading an attribute runs the embedder's code, such as a property's."""
+    return hasattr(getattr(type(embedder), attribute, None), "__get__")

@@ -1,0 +1,56 @@
+"""Embeddings of the ONNX models that fastembed runs on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.embeddings.lazy import Once
+from agent_memory.embeddings.settings import PROBE_TEXT, require_package
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_DEFAULT_MODEL: Final = "BAAI/bge-small-en-v1.5"
+
+
+class FastEmbedEmbedder:
+    """Runs a model of fastembed's list: extra ``fastembed``.
+
+    ``model`` is the name on that list. fastembed downloads it once, unless ``directory`` holds its
+    files. Raises ``ConfigurationError`` where the package is not installed; the model is loaded at
+    its first use.
+    """
+
+    def __init__(self, model: str = _DEFAULT_MODEL, *, directory: str | None = None) -> None:
+        require_package("fastembed", extra="fastembed")
+        self.model = model
+        self.name = "fastembed" if model == _DEFAULT_MODEL else f"fastembed:{model}"
+        self._loaded = _shared(model, directory)
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector. Loading the model tells."""
+        return len(self.embed([PROBE_TEXT])[0])
+
+    def load(self) -> None:
+        """Load the model, if it is not loaded yet: that takes seconds."""
+        self._loaded.get()
+
+    def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Return an array for each text; the model reads only the start of a long one."""
+        return list(self._loaded.get().embed(list(texts)))
+
+
+@cache
+def _shared(model: str, directory: str | None) -> Once[Any]:
+    """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
+    return Once(lambda: _load(model, directory))
+
+
+def _load(model: str, directory: str | None) -> Any:  # noqa: ANN401 - the package is optional
+    from importlib import import_module  # noqa: PLC0415 - only where the package is used
+
+    return import_module("fastembed").TextEmbedding(model, specific_model_path=directory)

@@ -1,0 +1,296 @@
+"""Embeddings of OpenAI, or of any server that speaks its API, through the official client."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from agent_memory.embeddings.lazy import Once
+from agent_memory.embeddings.openai_errors import cannot_shorten, embedding_error
+from agent_memory.embeddings.settings import (
+    DEFAULT_BATCH_SIZE,
+    DIMENSIONS_VARIABLE,
+    MODEL_VARIABLE,
+    PROBE_TEXT,
+    dimensions_setting,
+    seconds_setting,
+    text_setting,
+    whole_number_setting,
+)
+from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
+from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.models.enums import EMBEDDING_MODELS
+from agent_memory.runtime import fork_safety as forking
+
+if TYPE_CHECKING:
+    import openai
+    from openai.types import CreateEmbeddingResponse
+
+DEFAULT_MODEL: Final = "text-embedding-3-small"
+KEY_VARIABLE: Final = "OPENAI_API_KEY"
+_OPENAI_URL: Final = "https://api.openai.com/v1"
+# The client refuses to work without a key; a local server reads none.
+_NO_KEY: Final = "no-key"
+_NEVER_SHORTENED: Final = {"text-embedding-ada-002": 1536}
+"""Models that refuse to be asked for a length, even for their own."""
+
+
+class OpenAIEmbedder:
+    """Asks OpenAI, or the server at ``base_url`` (Ollama, vLLM, Azure, ...), for embeddings.
+
+    What is not given comes from the environment: ``model`` from AGENT_MEMORY_EMBEDDING_MODEL (else
+    text-embedding-3-small), ``api_key`` from OPENAI_API_KEY, ``base_url`` from OPENAI_BASE_URL,
+    ``dimensions`` from AGENT_MEMORY_EMBEDDING_DIMENSIONS (else the model's own), ``batch_size``
+    from AGENT_MEMORY_EMBEDDING_BATCH_SIZE (100 texts a request), ``timeout_seconds`` from
+    AGENT_MEMORY_EMBEDDING_TIMEOUT (30, of each attempt) and ``max_retries`` from
+    AGENT_MEMORY_EMBEDDING_RETRIES (2, so three attempts, with growing waits between them).
+
+    Raises ``ConfigurationError`` for a setting that cannot be, such as more ``dimensions`` than the
+    model has, and where there is neither a key nor a ``base_url``. No request is made before the
+    first embedding. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        dimensions: int | None = None,
+        batch_size: int | None = None,
+        timeout_seconds: float | None = None,
+        max_retries: int | None = None,
+    ) -> None:
+        self._model = text_setting(model, MODEL_VARIABLE, DEFAULT_MODEL)
+        self._base_url = _clean_url(text_setting(base_url, "OPENAI_BASE_URL"))
+        self._api_key = _clean_key(text_setting(api_key, KEY_VARIABLE), self._base_url)
+        # 0 stands for "not given": the service then sends what the model has.
+        self._asked_dimensions = _fitting(dimensions_setting(dimensions), self._model)
+        self.batch_size = whole_number_setting(
+            batch_size,
+            "batch_size",
+            "AGENT_MEMORY_EMBEDDING_BATCH_SIZE",
+            default=DEFAULT_BATCH_SIZE,
+            lowest=1,
+            highest=2048,
+        )
+        self._timeout = seconds_setting(
+            timeout_seconds, "timeout_seconds", "AGENT_MEMORY_EMBEDDING_TIMEOUT", default=30.0
+        )
+        self._max_retries = whole_number_setting(
+            max_retries,
+            "max_retries",
+            "AGENT_MEMORY_EMBEDDING_RETRIES",
+            default=2,
+            lowest=0,
+            highest=20,
+        )
+        self._spec = EMBEDDING_MODELS.get(self._model)
+        self._learned_dimensions = _own_dimensions(self._model)
+        self._clients: dict[int, Once[openai.OpenAI]] = {}
+        self._usage = EmbeddingUsage()
+        self._lock = forking.Lock()
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._model
+
+    @property
+    def name(self) -> str:
+        """``openai``, or ``openai:MODEL`` where the model is not the default one."""
+        return "openai" if self._model == DEFAULT_MODEL else f"openai:{self._model}"
+
+    @property
+    def base_url(self) -> str | None:
+        """The server that is asked, without name and password; ``None`` for OpenAI's own."""
+        if self._base_url == _OPENAI_URL:
+            return None
+        scheme, _, rest = self._base_url.partition("://")
+        host, _, path = rest.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}/{path}".rstrip("/")
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector. Of a model that is not in ``EMBEDDING_MODELS``, a request tells."""
+        if not self._asked_dimensions and not self._learned_dimensions:
+            self.embed([PROBE_TEXT])
+        return self._asked_dimensions or self._learned_dimensions
+
+    @property
+    def cost_per_1k_tokens(self) -> float:
+        """Dollars for 1,000 tokens: OpenAI's price, and 0 at any other server."""
+        is_openai = self._base_url.startswith("https://api.openai.com/")
+        return self._spec["cost_per_1k_tokens"] if is_openai and self._spec else 0.0
+
+    @property
+    def usage(self) -> EmbeddingUsage:
+        """What was asked and answered so far."""
+        return self._usage
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector for each text, ``batch_size`` texts a request.
+
+        A text that is longer than the model reads is cut. Raises ``EmbeddingRefused`` where the
+        service will not have the texts, ``EmbeddingError`` for any other failure.
+        """
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), self.batch_size):
+            vectors += self._embed_batch(texts[start : start + self.batch_size])
+        return vectors
+
+    def _embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
+        import openai  # noqa: PLC0415 - half a second that only this embedder costs
+
+        longest = self._spec["max_tokens"] if self._spec else None
+        sent = [cut_to_tokens(text, longest) if longest else text for text in texts]
+        try:
+            response = self._client().embeddings.create(
+                model=self._model,
+                input=sent,
+                dimensions=self._asked_dimensions or openai.omit,
+            )
+            vectors = _in_order(response, len(sent))
+        # The client checks nothing in an answer: an HTML page ends in an AttributeError.
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
+            raise self._error(error) from error
+        asked, given = self._asked_dimensions, len(vectors[0])
+        if asked not in (0, given) and self._spec is None:
+            raise ConfigurationError(cannot_shorten(self._model, asked, own=given))
+        self._count(response, sent, vectors)
+        return vectors
+
+    def _error(self, error: Exception) -> EmbeddingError | ConfigurationError:
+        return embedding_error(
+            error,
+            model=self._model,
+            # What was answered before is not what is refused now.
+            dimensions=0 if self._usage.requests else self._asked_dimensions,
+            secret=self._api_key,
+            attempts=self._max_retries + 1,
+            timeout_seconds=self._timeout,
+        )
+
+    def _client(self) -> openai.OpenAI:
+        """Return this process's client: a forked child must not speak on its parent's sockets."""
+        with self._lock:
+            once = self._clients.setdefault(os.getpid(), Once(self._make_client))
+        return once.get()
+
+    def _make_client(self) -> openai.OpenAI:
+        import openai  # noqa: PLC0415 - half a second that only this embedder costs
+
+        client = openai.OpenAI(
+            api_key=self._api_key or _NO_KEY,
+            base_url=self._base_url,
+            timeout=self._timeout,
+            max_retries=self._max_retries,
+        )
+        # Left to the garbage collector, its sockets were at times collected first, and warned.
+        weakref.finalize(self, client.close)
+        return client
+
+    def _count(
+        self, response: CreateEmbeddingResponse, sent: Sequence[str], vectors: list[list[float]]
+    ) -> None:
+        usage = getattr(response, "usage", None)  # some servers leave it out
+        tokens = getattr(usage, "total_tokens", None)
+        if not isinstance(tokens, int) or tokens <= 0:
+            tokens = estimate_tokens(sent)
+        with self._lock:
+            self._learned_dimensions = self._learned_dimensions or len(vectors[0])
+            self._usage += EmbeddingUsage.of_request(
+                len(sent), tokens, cost_per_1k_tokens=self.cost_per_1k_tokens
+            )
+
+
+def _own_dimensions(model: str) -> int:
+    """Return how long a model's vectors are, 0 where that is not known."""
+    spec = EMBEDDING_MODELS.get(model)
+    return spec["dimensions"] if spec else _NEVER_SHORTENED.get(model, 0)
+
+
+def _fitting(asked: int, model: str) -> int:
+    """Return the dimensions to ask a model for; 0 is for what it has.
+
+    Raises ``ConfigurationError`` for those that it cannot give.
+    """
+    own = _own_dimensions(model)
+    if model in _NEVER_SHORTENED and asked not in (0, own):
+        raise ConfigurationError(cannot_shorten(model, asked, own=own))
+    if own and asked > own:
+        raise ConfigurationError(
+            f"{model} has {own} dimensions at most, not {asked}: set embedding_dimensions"
+            f" ({DIMENSIONS_VARIABLE}) to a smaller number, or take another model"
+        )
+    return 0 if model in _NEVER_SHORTENED else asked
+
+
+def cut_to_tokens(text: str, max_tokens: int) -> str:
+    """Cut a text that may have more tokens than ``max_tokens``.
+
+    Rather too much is cut than too little, for a service refuses the whole batch: an ASCII
+    character counts as half a token, any other as two.
+    """
+    halves = 2 * max_tokens
+    if 4 * len(text) <= halves:
+        return text
+    for position, letter in enumerate(text):
+        halves -= 1 if letter.isascii() else 4
+        if halves < 0:
+            return text[:position]
+    return text
+
+
+def _in_order(response: CreateEmbeddingResponse, count: int) -> list[list[float]]:
+    """Return the vectors in the order of their texts, which ``index`` tells."""
+    if len(response.data) != count:
+        raise EmbeddingError(
+            f"the service sent {len(response.data)} vectors for {count} texts: none was used"
+        )
+    vectors = {item.index: item.embedding for item in response.data}
+    if vectors.keys() != set(range(count)):
+        raise EmbeddingError(
+            f"the service numbered the vectors of {count} texts"
+            f" {sorted(vectors)!r:.100}: none was used"
+        )
+    return [vectors[index] for index in range(count)]
+
+
+def _clean_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        fits = False
+    # Before an @, and after a ? or #, there may be secrets: such an address is not for a message.
+    shown = "" if any(mark in url for mark in "@?#") else f" {url!r:.100}"
+    if url and not fits:
+        raise ConfigurationError(
+            f"the base_url{shown} is not a web address: write it like"
+            " http://localhost:11434/v1 (embedding_base_url, or OPENAI_BASE_URL)"
+        )
+    if "?" in url or "#" in url:  # the client would put the rest of the path behind them
+        raise ConfigurationError(
+            "the base_url has a ? or #, and no request can be made with what follows it: leave it"
+            " out (embedding_base_url, or OPENAI_BASE_URL); a key goes into embedding_api_key"
+        )
+    return url or _OPENAI_URL
+
+
+def _clean_key(key: str, base_url: str) -> str:
+    if not key and base_url == _OPENAI_URL:
+        raise ConfigurationError(
+            f"there is no key for OpenAI: set {KEY_VARIABLE}, or embedding_api_key,"
+            " or use the local embedder (pip install 'agent-memory[local]')"
+        )
+    # An HTTP header cannot hold others, and the client's error would print the key.
+    if not all("!" <= letter <= "~" for letter in key):
+        raise ConfigurationError(
+            f"the API key has a space or another character that no key has: check {KEY_VARIABLE}"
+            " and embedding_api_key"
+        )
+    return key

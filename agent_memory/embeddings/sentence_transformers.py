@@ -1,0 +1,67 @@
+"""Embeddings of the models that sentence-transformers runs on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.embeddings.lazy import Once
+from agent_memory.embeddings.settings import PROBE_TEXT, require_package
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
+
+
+class SentenceTransformerEmbedder:
+    """Runs a sentence-transformers model: extra ``sentence-transformers``.
+
+    ``model`` is a name at Hugging Face, from where the package downloads it once, or a directory
+    that holds the model. The file records the last part of either, so that the same model at
+    another place is the same. Raises ``ConfigurationError`` where the package is not installed; the
+    model is loaded at its first use.
+    """
+
+    def __init__(self, model: str = _DEFAULT_MODEL) -> None:
+        require_package("sentence_transformers", extra="sentence-transformers")
+        # "." has no last part of its own.
+        self.model = (
+            Path(model).resolve().name
+            if Path(model).is_dir()
+            else model.rsplit("/", maxsplit=1)[-1]
+        )
+        is_default = model == _DEFAULT_MODEL
+        self.name = "sentence-transformers" if is_default else f"sentence-transformers:{model}"
+        self._loaded = _shared(model)
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector. Loading the model tells."""
+        return len(self.embed([PROBE_TEXT])[0])
+
+    def load(self) -> None:
+        """Load the model, if it is not loaded yet: that takes seconds."""
+        self._loaded.get()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a row of length 1 for each text; the model reads only the start of a long one."""
+        rows: NDArray[np.float32] = self._loaded.get().encode(
+            list(texts), normalize_embeddings=True, show_progress_bar=False
+        )
+        return rows
+
+
+@cache
+def _shared(model: str) -> Once[Any]:
+    """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
+    return Once(lambda: _load(model))
+
+
+def _load(model: str) -> Any:  # noqa: ANN401 - the package is optional
+    from importlib import import_module  # noqa: PLC0415 - only where the package is used
+
+    return import_module("sentence_transformers").SentenceTransformer(model)

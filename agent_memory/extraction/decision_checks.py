@@ -1,0 +1,282 @@
+"""What a model decided, held against what it was given: no fact is lost, no other memory touched.
+
+A decision that cannot stand is refused and told, and its facts are added as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from agent_memory.extraction.rules.small_talk import is_request_to_forget
+from agent_memory.extraction.types import Fact, Known
+from agent_memory.models.extraction import MemoryOperation, OperationEvent
+from agent_memory.models.fields import Text, validate_memory_content
+from agent_memory.text.normalize import exact_form, grade_of
+from agent_memory.text.stems import stems
+
+_USUAL: Final = 0.8
+"""How sure a decision is of which the model does not say it."""
+_DOUBTFUL: Final = 0.5
+"""How sure a decision is at most that replaces a memory by something with no word in common."""
+
+_MOST: Final = 0.5
+"""Share of a fact's words that an operation has that is taken to be about it, unless it says so."""
+_GENERIC: Final = stems(
+    "like love enjoy adore prefer hate want need use live work go went move plan own keep is name"
+)
+
+ADD, UPDATE, DELETE, NONE = OperationEvent
+
+
+def _as_event(value: object) -> object:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+def _as_id(value: object) -> object:
+    """Take a number for an id: some models write 0 for "0"."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class OperationAnswer(BaseModel):
+    """An operation as a model writes it; ``facts`` is ``None`` where it does not, as in C."""
+
+    facts: list[int] | None = None
+    event: Annotated[OperationEvent, BeforeValidator(_as_event)]
+    id: Annotated[str | None, BeforeValidator(_as_id)] = None
+    text: Text
+    confidence: float = Field(default=_USUAL, ge=0.0, le=1.0)
+    reasoning: Text | None = None
+
+
+class DecisionAnswer(BaseModel):
+    """What a model answers to the question what is to be done (C, 5)."""
+
+    memory: list[OperationAnswer]
+
+
+def says(text: str, fact: str, *, share: float = 0.0) -> bool:
+    """Tell whether a text may say a fact: whether it has any of its words, or that share of them.
+
+    What one likes counts, not that one does; a fact without such words is in any text.
+    """
+    words = stems(fact) - _GENERIC or stems(fact)
+    common = len(words & stems(text))
+    return not words or (common > 0 and common >= share * len(words))
+
+
+@dataclass
+class Settling:
+    """Facts, the memories related to each, and the operations on them so far.
+
+    ``settle`` takes a model's answer about some of the facts; ``add_the_rest`` what no operation
+    is about.
+    """
+
+    facts: Sequence[Fact]
+    related: Sequence[Sequence[Known]]
+    operations: list[MemoryOperation] = field(default_factory=list)
+    covers: list[tuple[int, ...]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _texts: dict[str, str | None] = field(default_factory=dict)
+    """What each memory that was touched says afterwards, ``None`` if it is gone."""
+
+    def settle(
+        self, answer: DecisionAnswer, places: Sequence[int], known: dict[str, Known]
+    ) -> None:
+        """Take an answer about the facts at some places, which it numbers from 0.
+
+        ``known`` has the memories by the ids that the model was given.
+        """
+        told = [(one, self._told(one, places, known)) for one in answer.memory]
+        incoming = {it for one, about in told if one.event in (ADD, UPDATE) for it in about}
+        # What changes nothing is judged last: the memory that it relies on may be changed.
+        for one, about in sorted(told, key=lambda it: it[0].event is NONE):
+            if one.event is ADD:
+                self._add(one, about)
+            elif one.event is NONE:
+                self._leave(one, about, known)
+            elif (memory := self._memory(one, known)) is not None:
+                if one.event is UPDATE:
+                    self._update(one, about, memory)
+                else:
+                    self._delete(one, about, memory, incoming)
+
+    def add_the_rest(self, places: Sequence[int], why: str) -> int:
+        """Add the facts that no operation is about, and return how many they were."""
+        covered = {place for one in self.covers for place in one}
+        left = [place for place in places if place not in covered]
+        for place in left:
+            fact = self.facts[place]
+            self.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning=why)
+        return len(left)
+
+    def _told(
+        self, one: OperationAnswer, places: Sequence[int], known: dict[str, Known]
+    ) -> list[int]:
+        """Return the places of the facts that an operation is about."""
+        if one.facts is not None:
+            wrong = [number for number in one.facts if not 0 <= number < len(places)]
+            if wrong:
+                self._tell(one, f"names fact {wrong[0]}, which was not given")
+            return sorted({places[it] for it in one.facts if 0 <= it < len(places)})
+        memory = known.get(one.id or "")
+        if one.event is DELETE and memory is not None:
+            return [place for place in places if memory in self.related[place]]
+        return [place for place in places if says(one.text, self.facts[place].text, share=_MOST)]
+
+    def _memory(self, one: OperationAnswer, known: dict[str, Known]) -> Known | None:
+        memory = known.get(one.id or "")
+        if memory is None:
+            self._refuse(one, "of a memory that was not given")
+        elif self.is_touched(memory):
+            self._refuse(one, "of a memory that an earlier operation is about")
+            return None
+        return memory
+
+    def is_touched(self, memory: Known) -> bool:
+        """Tell whether an operation changes a memory or takes it away."""
+        return memory.id in self._texts
+
+    # The four events --------------------------------------------------------------------------
+
+    def _add(self, one: OperationAnswer, about: Sequence[int]) -> None:
+        text = self._sound_text(one)
+        said = [place for place in about if text and says(text, self.facts[place].text)]
+        if not said:
+            if text:
+                self._refuse(one, "of what no fact says")
+        elif self._is_there(text):
+            self._refuse(one, "of what another operation adds")
+        else:
+            self.note(ADD, said, text, confidence=one.confidence, reasoning=one.reasoning)
+
+    def _update(self, one: OperationAnswer, about: Sequence[int], memory: Known) -> None:
+        text = self._sound_text(one)
+        said = [place for place in about if text and says(text, self.facts[place].text)]
+        if not said:
+            if text:
+                self._refuse(one, "with what no fact says")
+        elif not any(self._is_about(place, memory) for place in said):
+            self._refuse(one, "of a memory that has nothing to do with its facts")
+        elif exact_form(text) == exact_form(memory.text):
+            self.note(NONE, said, memory.text, memory=memory, confidence=one.confidence)
+        else:
+            has_common = not stems(text).isdisjoint(stems(memory.text))  # "I live in" too
+            sure = one.confidence if has_common else min(one.confidence, _DOUBTFUL)
+            self.note(UPDATE, said, text, memory=memory, confidence=sure, reasoning=one.reasoning)
+
+    def _delete(
+        self, one: OperationAnswer, about: Sequence[int], memory: Known, incoming: set[int]
+    ) -> None:
+        """Take a memory away where that was asked for, or where what is new comes in elsewhere."""
+        near = [place for place in about if self._is_about(place, memory)]
+        near = [place for place in near if says(memory.text, self.facts[place].text)]
+        asked = [place for place in near if is_request_to_forget(self.facts[place].text)]
+        new = [place for place in near if place not in asked and place not in incoming]
+        if not near:
+            self._refuse(one, "that no fact asks for")
+        elif asked or not new:
+            sure = one.confidence if one.facts is not None else min(one.confidence, _DOUBTFUL)
+            self.note(
+                DELETE,
+                asked or near,
+                memory.text,
+                memory=memory,
+                confidence=sure,
+                reasoning=one.reasoning,
+            )
+        else:
+            self._tell(one, "brings nothing new: it became an UPDATE with what the fact says")
+            text = self.facts[new[0]].text
+            self.note(
+                UPDATE,
+                new[:1],
+                text,
+                memory=memory,
+                confidence=one.confidence,
+                reasoning=one.reasoning,
+            )
+
+    def _leave(self, one: OperationAnswer, about: Sequence[int], known: dict[str, Known]) -> None:
+        """Change nothing, where a memory says a fact, and goes on saying it."""
+        for place in about:
+            fact = self.facts[place].text
+            named = known.get(one.id or "")
+            candidates = [named] if named is not None else self._saying_the_same(place)
+            memory = next((it for it in candidates if self._still_says(it, fact)), None)
+            if memory is None:
+                self._refuse(one, "of a fact that no memory given says")
+            else:
+                self.note(
+                    NONE,
+                    [place],
+                    memory.text,
+                    memory=memory,
+                    confidence=one.confidence,
+                    reasoning=one.reasoning,
+                )
+
+    # Parts ------------------------------------------------------------------------------------
+
+    def _is_about(self, place: int, memory: Known) -> bool:
+        is_related = any(it.id == memory.id for it in self.related[place])
+        return is_related or says(memory.text, self.facts[place].text)
+
+    def _saying_the_same(self, place: int) -> list[Known]:
+        fact = self.facts[place].text
+        return [it for it in self.related[place] if grade_of(it.text, fact) is not None]
+
+    def _still_says(self, memory: Known, fact: str) -> bool:
+        text = self._texts.get(memory.id, memory.text)
+        return text is not None and says(text, fact)
+
+    def _is_there(self, text: str) -> bool:
+        form = exact_form(text)
+        return any(it.event is ADD and exact_form(it.text) == form for it in self.operations)
+
+    def _sound_text(self, one: OperationAnswer) -> str:
+        """Return an operation's text on one line, empty where no memory can say it."""
+        text = " ".join(one.text.split())
+        is_sound, fault = validate_memory_content(text)
+        if not is_sound:
+            self._refuse(one, f"with a text that no memory can have: {fault}")
+        return text if is_sound else ""
+
+    def note(
+        self,
+        event: OperationEvent,
+        about: Sequence[int],
+        text: str,
+        *,
+        memory: Known | None = None,
+        confidence: float | None = None,
+        reasoning: str | None = None,
+    ) -> None:
+        """Take an operation down; ``text`` is what the memory says afterwards."""
+        if memory is not None and event is not NONE:
+            self._texts[memory.id] = None if event is DELETE else text
+        self.operations.append(
+            MemoryOperation(
+                id=memory.id if memory else None,
+                event=event,
+                text=text,
+                old_memory=memory.text if memory and event is UPDATE else None,
+                confidence=None if confidence is None else round(confidence, 3),
+                reasoning=reasoning[:1000] if reasoning else None,
+            )
+        )
+        self.covers.append(tuple(about))
+
+    def _refuse(self, one: OperationAnswer, why: str) -> None:
+        self.problems.append(f"decision: {_article(one)} {why} was refused")
+
+    def _tell(self, one: OperationAnswer, what: str) -> None:
+        self.problems.append(f"decision: {_article(one)} {what}")
+
+
+def _article(one: OperationAnswer) -> str:
+    return f"an {one.event}" if one.event in (ADD, UPDATE) else f"a {one.event}"

@@ -1,0 +1,150 @@
+"""Language models of Anthropic, through the official client (the extra ``anthropic``)."""
+
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent_memory.errors import ConfigurationError
+from agent_memory.extraction.llm.answers import BadAnswer
+from agent_memory.extraction.llm.settings import NO_KEY, ChatSettings
+
+if TYPE_CHECKING:
+    import anthropic
+
+
+class AnthropicChat:
+    """Asks a model of Anthropic for JSON: the answer is the input of a tool that it has to call.
+
+    ``api_key`` and ``base_url`` come from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL unless they are
+    given. The other settings are as for ``OpenAIChat``. Raises ``ConfigurationError`` where the
+    package ``anthropic`` is missing, for a setting that cannot be, and where there is neither a key
+    nor a ``base_url``. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        temperature: float = 0.0,
+        max_tokens: int = 1000,
+        timeout: float = 30,
+        max_retries: int = 3,
+    ) -> None:
+        _require_anthropic()
+        self._settings = ChatSettings.checked(
+            "anthropic",
+            model,
+            api_key=api_key,
+            base_url=base_url,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            timeout=timeout,
+            max_retries=max_retries,
+        )
+        # Some models take no temperature, or cannot be made to call a tool, and say so.
+        self._left_out: frozenset[str] = frozenset()
+        self._clients: dict[int, anthropic.Anthropic] = {}
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._settings.model
+
+    def complete(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any]) -> str:
+        """Return the model's answer as JSON, or what it said instead.
+
+        Raises ``RateLimitExceeded`` or ``ProviderError``; ``BadAnswer`` where it was cut off.
+        """
+        import anthropic  # noqa: PLC0415 - only this model costs it
+
+        left_out = self._left_out
+        while True:
+            request = self._request(messages, schema, left_out)
+            try:
+                answer = _answer(self._client().messages.create(**request))
+            except anthropic.BadRequestError as error:
+                refused = _refused(str(error), left_out)
+                if refused is None:
+                    raise self._settings.error(error) from error
+                left_out |= {refused}
+            except (anthropic.AnthropicError, ValueError, TypeError, AttributeError) as error:
+                raise self._settings.error(error) from error
+            else:
+                self._left_out = left_out
+                return answer
+
+    def _request(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        schema: Mapping[str, Any],
+        left_out: frozenset[str],
+    ) -> dict[str, Any]:
+        name = str(schema.get("title", "answer"))
+        tool = {"name": name, "description": "Give the answer.", "input_schema": dict(schema)}
+        rules = [message["content"] for message in messages if message["role"] == "system"]
+        request: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": self._settings.max_tokens,
+            "system": "\n\n".join(rules),
+            "messages": [dict(message) for message in messages if message["role"] != "system"],
+        }
+        if "tool_choice" not in left_out:
+            request |= {"tools": [tool], "tool_choice": {"type": "tool", "name": name}}
+        if "temperature" not in left_out:
+            # The client has no argument for it any more; the models that take it still do.
+            request["extra_body"] = {"temperature": self._settings.temperature}
+        return request
+
+    def _client(self) -> anthropic.Anthropic:
+        """Return this process's client: a forked child must not speak on its parent's sockets."""
+        client = self._clients.get(os.getpid())
+        if client is None:
+            import anthropic  # noqa: PLC0415 - only this model costs it
+
+            client = anthropic.Anthropic(
+                api_key=self._settings.api_key or NO_KEY,
+                base_url=self._settings.base_url,
+                timeout=self._settings.timeout,
+                max_retries=self._settings.max_retries,
+            )
+            # Left to the garbage collector, its sockets were at times collected first, and warned.
+            weakref.finalize(self, client.close)
+            client = self._clients.setdefault(os.getpid(), client)
+        return client
+
+
+def _require_anthropic() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415 - only where a model is made
+
+    if find_spec("anthropic") is None:
+        raise ConfigurationError(
+            "the package anthropic is not installed: pip install 'agent-memory[anthropic]'"
+        )
+
+
+def _refused(message: str, left_out: frozenset[str]) -> str | None:
+    """Return what a server will not have of a request, where it can do without."""
+    for name in ("temperature", "tool_choice"):
+        if name in message and name not in left_out:
+            return name
+    return None
+
+
+def _answer(response: Any) -> str:  # noqa: ANN401 - the client promises more than servers send
+    """Return the tool's input, else what was said.
+
+    What was cut off may look whole: the client closes open braces.
+    """
+    if response.stop_reason == "max_tokens":
+        raise BadAnswer("the answer ends in the middle", is_truncated=True)
+    inputs = [block.input for block in response.content if block.type == "tool_use"]
+    if len(inputs) > 1:
+        raise BadAnswer(f"the answer has {len(inputs)} JSON objects, not one")
+    if inputs:
+        return inputs[0] if isinstance(inputs[0], str) else json.dumps(inputs[0])
+    return "\n".join(block.text for block in response.content if block.type == "text")

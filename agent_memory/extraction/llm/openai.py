@@ -1,0 +1,150 @@
+"""Language models of OpenAI, or of any server that speaks its API, through the official client."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.errors import ProviderError
+from agent_memory.extraction.llm.settings import NO_KEY, ChatSettings
+
+if TYPE_CHECKING:
+    import openai
+
+_LOOSER: Final = {"json_schema": "json_object", "json_object": ""}
+"""What is asked for next where a server will not have a format of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a request is written; servers and models differ in what they take."""
+
+    answer: str = "json_schema"
+    length: str = "max_tokens"
+    has_temperature: bool = True
+
+    def after(self, refusal: str) -> _Form | None:
+        """Return the form to try after a refusal, ``None`` where there is no other."""
+        if self.length == "max_tokens" and "max_completion_tokens" in refusal:
+            return replace(self, length="max_completion_tokens")
+        if self.has_temperature and "temperature" in refusal:
+            return replace(self, has_temperature=False)
+        if self.answer in _LOOSER:
+            return replace(self, answer=_LOOSER[self.answer])
+        return None
+
+
+class OpenAIChat:
+    """Asks OpenAI, or the server at ``base_url`` (Ollama, vLLM, ...), for JSON.
+
+    ``api_key`` and ``base_url`` come from OPENAI_API_KEY and OPENAI_BASE_URL unless they are given.
+    ``temperature`` is 0 to 2, ``max_tokens`` how long an answer may be, ``timeout`` the seconds of
+    each attempt, ``max_retries`` how often the client tries again after a failure.
+
+    The answer is held to the schema where the server can do that; else to JSON, else to nothing.
+    What a server takes is remembered. Raises ``ConfigurationError`` for a setting that cannot be,
+    and where there is neither a key nor a ``base_url``. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization: str | None = None,
+        temperature: float = 0.0,
+        max_tokens: int = 1000,
+        timeout: float = 30,
+        max_retries: int = 3,
+    ) -> None:
+        self._settings = ChatSettings.checked(
+            "openai",
+            model,
+            api_key=api_key,
+            base_url=base_url,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            timeout=timeout,
+            max_retries=max_retries,
+        )
+        self._organization = organization
+        self._form = _Form()
+        self._clients: dict[int, openai.OpenAI] = {}
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._settings.model
+
+    def complete(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any]) -> str:
+        """Return the model's answer, or its refusal to give one.
+
+        Raises ``RateLimitExceeded`` or ``ProviderError``.
+        """
+        import openai  # noqa: PLC0415 - half a second that only this model costs
+
+        form: _Form | None = self._form
+        while form is not None:
+            request = self._request(messages, schema, form)
+            try:
+                answer = _text(self._client().chat.completions.create(**request))
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                form = form.after(str(error))
+                if form is None:
+                    raise self._settings.error(error) from error
+            # The client checks nothing in an answer: an HTML page ends in an AttributeError.
+            except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
+                raise self._settings.error(error) from error
+            else:
+                self._form = form
+                return answer
+        raise ProviderError("no request was made")  # not reached: there always is a form
+
+    def _request(
+        self, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any], form: _Form
+    ) -> dict[str, Any]:
+        request: dict[str, Any] = {
+            "model": self.model,
+            "messages": [dict(message) for message in messages],
+            form.length: self._settings.max_tokens,
+        }
+        if form.has_temperature:
+            request["temperature"] = self._settings.temperature
+        if form.answer == "json_schema":
+            named = {"name": schema.get("title", "answer"), "schema": dict(schema), "strict": True}
+            request["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif form.answer:
+            request["response_format"] = {"type": form.answer}
+        return request
+
+    def _client(self) -> openai.OpenAI:
+        """Return this process's client: a forked child must not speak on its parent's sockets."""
+        client = self._clients.get(os.getpid())
+        if client is None:
+            import openai  # noqa: PLC0415 - half a second that only this model costs
+
+            client = openai.OpenAI(
+                api_key=self._settings.api_key or NO_KEY,
+                base_url=self._settings.base_url,
+                organization=self._organization,
+                timeout=self._settings.timeout,
+                max_retries=self._settings.max_retries,
+            )
+            # Left to the garbage collector, its sockets were at times collected first, and warned.
+            weakref.finalize(self, client.close)
+            client = self._clients.setdefault(os.getpid(), client)
+        return client
+
+
+def _text(response: Any) -> str:  # noqa: ANN401 - the client promises more than servers send
+    """Return what the model said; a refusal is no JSON, and is told as such."""
+    if not response.choices:
+        raise ValueError("there are no choices")
+    message = response.choices[0].message
+    said = message.content or getattr(message, "refusal", None) or ""
+    if not isinstance(said, str):
+        raise TypeError(f"the content is a {type(said).__name__}")
+    return said

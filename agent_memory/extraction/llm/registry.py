@@ -1,0 +1,118 @@
+"""The language model that is meant: an object, a function, a name, or C's settings of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from agent_memory.errors import ConfigurationError
+from agent_memory.extraction.llm.anthropic import AnthropicChat
+from agent_memory.extraction.llm.openai import OpenAIChat
+from agent_memory.models.protocols import LanguageModel
+
+ModelFunction = Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str | Mapping[str, Any]]
+"""What takes messages and a JSON schema, and answers with JSON as a text or a mapping."""
+ModelSpec = LanguageModel | ModelFunction | str | Mapping[str, Any] | None
+"""What ``as_language_model`` takes."""
+
+_PROVIDERS: Final[Mapping[str, Callable[..., LanguageModel]]] = {
+    "openai": OpenAIChat,
+    "anthropic": AnthropicChat,
+}
+_SETTINGS: Final = (
+    "api_key base_url organization temperature max_tokens timeout max_retries".split()
+)
+PROMPT_SETTINGS: Final = ("custom_fact_extraction_prompt", "custom_update_memory_prompt")
+"""Settings of C's ``llm`` that are no matter of the model: ``extract`` and ``decide`` take them."""
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+
+
+class FunctionModel:
+    """A function as a language model. Its name is the model's, unless it has a ``model``."""
+
+    def __init__(self, function: ModelFunction) -> None:
+        self._function = function
+        named = getattr(function, "model", None) or getattr(function, "__name__", None)
+        self._model = named if isinstance(named, str) else type(function).__name__
+
+    @property
+    def model(self) -> str:
+        """The function's name."""
+        return self._model[:200]
+
+    def complete(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any]) -> str:
+        """Return what the function answers, as a text."""
+        answer = self._function(messages, schema)
+        if isinstance(answer, Mapping):
+            return json.dumps(dict(answer), ensure_ascii=False)
+        return answer  # what is no text is refused where it is read
+
+
+def as_language_model(spec: ModelSpec) -> LanguageModel | None:
+    """Return the language model that is meant, ``None`` for none.
+
+    ``spec`` is ``None`` or ``"none"``; an object of the protocol ``LanguageModel``, which is
+    returned; a function ``(messages, schema) -> str | dict``; a provider and a model, as in
+    ``"openai:gpt-4.1-mini"`` and ``"anthropic:claude-sonnet-5"``; or C's settings ``llm``: a
+    mapping of ``provider``, ``model``, and what else ``OpenAIChat`` takes. A key may be written
+    ``${OPENAI_API_KEY}``, for the environment's.
+
+    Raises ``ConfigurationError`` for what is none of these, and for a model that cannot be had.
+    """
+    if spec is None or (isinstance(spec, str) and spec.strip().lower() in ("none", "")):
+        return None
+    if isinstance(spec, str):
+        provider, _, model = spec.strip().partition(":")
+        return _provider(provider)(model)
+    if isinstance(spec, Mapping):
+        return _of_settings(spec)
+    if not isinstance(spec, type):
+        if callable(getattr(spec, "complete", None)):
+            return spec  # type: ignore[return-value]  # isinstance would run its properties
+        if callable(spec):
+            return FunctionModel(spec)
+    raise ConfigurationError(
+        f"{spec!r:.100} is no language model: give a name such as 'openai:gpt-4.1-mini',"
+        " a function of messages and schema, or an object with `model` and `complete`"
+    )
+
+
+def _provider(name: object) -> Callable[..., LanguageModel]:
+    provider = _PROVIDERS.get(name.strip().lower()) if isinstance(name, str) else None
+    if provider is None:
+        raise ConfigurationError(
+            f"there is no language model provider {name!r:.100}: the names are"
+            f" {', '.join(sorted(_PROVIDERS))}, as in 'openai:gpt-4.1-mini'; any other server that"
+            " speaks OpenAI's API is 'openai' with its base_url"
+        )
+    return provider
+
+
+def _of_settings(settings: Mapping[str, Any]) -> LanguageModel:
+    known = {"provider", "model", *_SETTINGS, *PROMPT_SETTINGS}
+    unknown = sorted(str(name) for name in settings if name not in known)
+    if unknown:
+        raise ConfigurationError(
+            f"a language model has no setting {unknown[0]!r:.100}: there are"
+            f" {', '.join(sorted(known))}"
+        )
+    provider = _provider(settings.get("provider", "openai"))
+    given = {name: settings[name] for name in _SETTINGS if settings.get(name) is not None}
+    if provider is AnthropicChat and given.pop("organization", None):
+        raise ConfigurationError("organization is a setting of openai alone: leave it out")
+    if isinstance(given.get("api_key"), str):
+        given["api_key"] = _from_environment(given["api_key"])
+    return provider(settings.get("model", ""), **given)
+
+
+def _from_environment(key: str) -> str:
+    match = _VARIABLE.fullmatch(key.strip())
+    if match is None:
+        return key
+    value = os.environ.get(match[1], "").strip()
+    if not value:
+        raise ConfigurationError(f"the variable {match[1]} is not set: it is to hold the API key")
+    return value

@@ -1,0 +1,193 @@
+"""Reading a conversation: messages as mappings, as JSON, as JSONL, or as plain text."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pydantic
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.conversation import Message, MessageRole
+
+_ROLES: Final = {
+    **dict.fromkeys(("user", "human", "me", "q"), MessageRole.USER),
+    **dict.fromkeys(
+        ("assistant", "ai", "bot", "model", "claude", "chatgpt", "gpt", "gemini", "copilot", "a"),
+        MessageRole.ASSISTANT,
+    ),
+    "system": MessageRole.SYSTEM,
+}
+# What stands before a colon and is nobody.
+_LABELS: Final = frozenset(
+    """
+    note notes todo fixme important warning remember ps re subject from to date cc bcc http https
+    preference decision example hint tip update edit summary title name address phone email result
+    error info debug question answer ingredients steps
+    """.split()
+)
+_LINE: Final = re.compile(
+    r"(?:\[?(?P<time>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)\]?\s+)?"
+    r"(?:\*\*)?(?P<name>[^\W\d_][\w .'\u2019-]{0,39}?)(?:\*\*)?:(?:\*\*)?\s+(?P<text>\S.*)"
+)
+_BLANK_LINES: Final = re.compile(r"\n[^\S\n]*\n\s*")
+
+Source = str | Mapping[str, Any] | Message | Iterable[Mapping[str, Any] | Message]
+"""What ``conversation`` reads."""
+
+
+def conversation(source: Source) -> list[Message]:
+    """Return the messages of a conversation.
+
+    ``source`` is a list of messages (mappings of C's shape, or ``Message``), one of them, a mapping
+    with ``messages``, or a text: JSON of any of these, JSONL with a message a line, or plain text.
+    In plain text, a line that begins with a name and a colon begins a message: ``User``, ``Human``,
+    ``Assistant``, ``AI`` and ``System`` are roles, any other name is a user's. Without such lines,
+    each paragraph is a user's message.
+
+    Raises ``ValidationError`` that names the line or the message.
+    """
+    if isinstance(source, str):
+        messages = _of_text(source.removeprefix("\ufeff"))
+    else:
+        messages = _of_values(source)
+    if not messages:
+        raise ValidationError.of("messages", "there are none: give at least one", source)
+    return messages
+
+
+def _of_values(source: object) -> list[Message]:
+    if isinstance(source, Message):
+        return [source]
+    if isinstance(source, Mapping):
+        if "messages" not in source:
+            return [_message(source, "messages", 0)]
+        source = source["messages"]
+        if isinstance(source, str | Mapping):
+            raise _not_messages(source)
+    if isinstance(source, bytes) or not isinstance(source, Iterable):
+        raise _not_messages(source)
+    return [_message(value, "messages", place) for place, value in enumerate(source)]
+
+
+def _message(value: object, *at: str | int) -> Message:
+    if isinstance(value, Message):
+        return value
+    if not isinstance(value, Mapping):
+        where = " ".join(str(part) for part in at)
+        raise ValidationError.of(
+            "messages", f"{where}: a {type(value).__name__} is no message: give role and content",
+            value,
+        )  # fmt: skip
+    try:
+        return Message.model_validate(dict(value))
+    except pydantic.ValidationError as error:
+        raise ValidationError.from_pydantic(error, at=at) from None
+
+
+def _not_messages(value: object) -> ValidationError:
+    return ValidationError.of(
+        "messages", "give a list of messages, each with role and content, or a text", value
+    )
+
+
+# Texts ----------------------------------------------------------------------------------------
+
+
+def _of_text(text: str) -> list[Message]:
+    start = text.strip()
+    if start[:1] in ("[", '"') or start in ("null", "true", "false") or start.isdigit():
+        with contextlib.suppress(json.JSONDecodeError, RecursionError):
+            return _of_values(json.loads(start))  # which refuses what holds no messages
+    is_object = start.startswith("{")
+    if not is_object and not re.match(r"\[\s*[\[{\]\"]", start):
+        return _of_plain_text(text)
+    try:
+        return _of_values(json.loads(text))
+    except json.JSONDecodeError as error:
+        if is_object and error.msg == "Extra data":
+            return _of_lines(text)
+        if is_object and _is_jsonl(text):
+            return _of_lines(text)
+        raise _not_json(error, error.lineno) from None
+    except RecursionError:
+        raise ValidationError.of("messages", "the JSON is nested too deep", text) from None
+
+
+def _is_jsonl(text: str) -> bool:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return len(lines) > 1 and all(line.startswith("{") and '"' in line for line in lines)
+
+
+def _of_lines(text: str) -> list[Message]:
+    messages = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise _not_json(error, number) from None
+        except RecursionError:
+            raise ValidationError.of("messages", f"line {number}: nested too deep", line) from None
+        messages.append(_message(value, f"line {number}"))
+    return messages
+
+
+def _not_json(error: json.JSONDecodeError, line: int) -> ValidationError:
+    return ValidationError.of(
+        "messages", f"line {line} is not JSON: {error.msg} at column {error.colno}", error.doc
+    )
+
+
+def _of_plain_text(text: str) -> list[Message]:
+    lines = text.splitlines()
+    named = [_speaker(line) for line in lines]
+    if not _is_chat(lines, named):
+        paragraphs = [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
+        return [_message({"role": "user", "content": part}, "paragraph", n)
+                for n, part in enumerate(paragraphs, 1)]  # fmt: skip
+    found: list[tuple[int, dict[str, Any]]] = []
+    for number, (line, match) in enumerate(zip(lines, named, strict=True), 1):
+        if match is not None:
+            found.append((number, _named(match)))
+        elif found:
+            found[-1][1]["content"] += f"\n{line}"
+        elif line.strip():
+            found.append((number, {"role": "user", "content": line}))
+    for _, value in found:
+        value["content"] = value["content"].strip()
+    return [_message(value, f"line {number}") for number, value in found]
+
+
+def _speaker(line: str) -> re.Match[str] | None:
+    """Return what a line that begins a message has, ``None`` for any other line."""
+    match = _LINE.fullmatch(line.strip())
+    if match is None:
+        return None
+    name = match["name"].strip()
+    words = name.split()
+    is_name = len(words) <= 3 and all(not word[0].islower() for word in words)
+    if name.lower() in _ROLES or (is_name and name.lower() not in _LABELS):
+        return match
+    return None
+
+
+def _is_chat(lines: Sequence[str], named: Sequence[re.Match[str] | None]) -> bool:
+    """Tell whether lines are a chat: the first that is not blank names who speaks."""
+    written = [match for line, match in zip(lines, named, strict=True) if line.strip()]
+    return bool(written) and written[0] is not None
+
+
+def _named(match: re.Match[str]) -> dict[str, Any]:
+    name = match["name"].strip()
+    role = _ROLES.get(name.lower())
+    value: dict[str, Any] = {"role": role or MessageRole.USER, "content": match["text"]}
+    if role is None:
+        value["name"] = name
+    if match["time"]:
+        value["timestamp"] = match["time"]
+    return value

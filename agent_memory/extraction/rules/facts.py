@@ -1,0 +1,143 @@
+"""Facts without a language model: what a conversation says that is worth keeping, as it was said.
+
+A message is one fact, the speaker's name before it, when any of its sentences is worth keeping: on
+real conversations that is found far better than its sentences apart (``bench.extraction``). What
+can hold one value at a time ("I live in Lisbon") is a fact of its own, so that the next value can
+take its place. Greetings, thanks, reactions and questions make no fact; among people they stay
+beside what does, for they tell what it is about, and where there is an assistant they go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agent_memory.extraction.rules.small_talk import (
+    is_request_to_forget,
+    is_request_to_remember,
+    is_small_talk,
+    tells_by_asking,
+    without_fillers,
+    without_label,
+)
+from agent_memory.extraction.rules.statements import statement
+from agent_memory.extraction.types import Fact
+from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.text.sentences import fitting, sentences
+from agent_memory.text.stems import stems
+
+_OF_SPEAKER: Final = 0.7
+_OF_OTHERS: Final = 0.5
+"""How sure it is that a sentence is worth keeping, which speaks of its speaker or of others."""
+_LONGEST: Final = 500
+"""Characters of a fact. A longer message is several."""
+
+_JUDGED: Final = 1_000
+"""Characters of a sentence that it is judged by. What goes on for longer is no sentence."""
+
+_SELF: Final = re.compile(
+    r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
+)
+# "I'm vegetarian", "I am Bob"; not how somebody feels for now, nor what they are doing.
+_BEING: Final = re.compile(
+    r"\bI(?:['\u2019]m| am) (?:an? )?(?!(?:so|very|really|not|just|in|on|at|with|here|there|back"
+    r"|home|ready|done|late|sorry|sure|fine|good|great|well|ok|okay|glad|happy|sad|tired|excited"
+    r"|afraid|curious|confused|stuck|bored|busy|stuffed|hungry|all|also|still|too|a|an|the|\w+ing"
+    r"|\w+ed)\b)[^\W\d_]{2,}[^\w]*(?:now\W*)?$",
+    re.IGNORECASE,
+)
+_NAME: Final = re.compile(r"(?<![.!?])\s(?!I\b)[A-Z][\w&-]+")
+_NUMBER: Final = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|twice|first|second|third)\b",
+    re.IGNORECASE,
+)
+_TIME: Final = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|since|year|month|week|weekend|day|morning"
+    r"|evening|recently|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february"
+    r"|march|april|june|july|august|september|october|november|december|summer|winter|spring"
+    r"|autumn|birthday|anniversary)s?\b",
+    re.IGNORECASE,
+)
+_DONE: Final = (
+    r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
+)
+_JOINT: Final = re.compile(r"(?<=[\u3002\uff01\uff1f]) ")
+"""The space behind a sentence of Chinese or Japanese, where none belongs."""
+_LASTING: Final = re.compile(
+    rf"\bI(?:['\u2019]ve|['\u2019]ll| have| will)?\s+(?:just\s+|now\s+|also\s+)?{_DONE}"
+    r"|\bwe (?:decided|agreed|chose|settled|will use)\b|\bdecision(?: is|:)"
+    r"|\breminder (?:is )?set\b"
+    r"|\byour \w+(?: \w+){0,3} (?:is|are|was|will be)\b",
+    re.IGNORECASE,
+)
+"""What an assistant says that lasts: what it did, what was decided."""
+
+
+def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
+    """Return what a conversation says that is worth keeping, in its order, each fact once.
+
+    ``sources`` are the places in ``messages``.
+    """
+    found: dict[str, Fact] = {}
+    with_assistant = any(message.role is MessageRole.ASSISTANT for message in messages)
+    for place, message in enumerate(messages):
+        for fact in _facts_of(message, place, keeps_small_talk=not with_assistant):
+            found.setdefault(fact.text.casefold(), fact)
+    return list(found.values())
+
+
+def _facts_of(message: Message, place: int, *, keeps_small_talk: bool) -> Iterator[Fact]:
+    """Yield the facts of a message: what stands alone, and what is left together."""
+    if message.role is MessageRole.SYSTEM:
+        return
+    rest: list[str] = []
+    worth = 0.0
+    for sentence in sentences(message.text):
+        sure = _worth(sentence, message.role)
+        if sure and _stands_alone(sentence):
+            yield _fact(message, place, without_label(sentence), sure)
+        elif sure or _belongs(sentence, message.role, keeps_small_talk=keeps_small_talk):
+            rest.append(without_label(sentence))
+            worth = max(worth, sure)
+    if worth:
+        for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
+            yield _fact(message, place, piece, worth)
+
+
+def _belongs(sentence: str, role: MessageRole, *, keeps_small_talk: bool) -> bool:
+    """Tell whether a sentence that is not worth keeping alone stays beside one that is."""
+    sentence = sentence[:_JUDGED]
+    if role is not MessageRole.USER or not stems(without_fillers(sentence)):
+        return False
+    return keeps_small_talk or not is_small_talk(sentence)
+
+
+def _stands_alone(sentence: str) -> bool:
+    return statement(sentence) is not None or is_request_to_forget(sentence)
+
+
+def _fact(message: Message, place: int, text: str, confidence: float) -> Fact:
+    return Fact(spoken(message, text), (place,), confidence, message.name)
+
+
+def spoken(message: Message, text: str) -> str:
+    """Return what was said with the speaker's name before it, where that is known."""
+    return f"{message.name}: {text}" if message.name else text
+
+
+def _worth(sentence: str, role: MessageRole) -> float:
+    """Return how sure it is that a sentence says something to keep; 0 for one that does not."""
+    sentence = sentence[:_JUDGED]
+    if is_small_talk(sentence):
+        return 0.0
+    if role is MessageRole.ASSISTANT:
+        return _OF_OTHERS if _LASTING.search(sentence) else 0.0
+    words = len(stems(without_fillers(sentence)))
+    speaks_of_itself = _SELF.search(sentence) is not None
+    if is_request_to_remember(sentence) or tells_by_asking(sentence) or _BEING.search(sentence):
+        return _OF_SPEAKER
+    if speaks_of_itself and words >= 2:
+        return _OF_SPEAKER
+    signs = any(sign.search(sentence) for sign in (_NAME, _NUMBER, _TIME))
+    return _OF_OTHERS if words >= 3 or (words >= 2 and signs) else 0.0

@@ -1,0 +1,292 @@
+"""Relationships without a language model: few patterns, each of what is said plainly.
+
+Nothing is read from questions, from what is denied, supposed, wished for or past, from pronouns
+whose meaning a sentence alone does not tell, or from ends that are no name of anything. Where it is
+not sure, it finds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from agent_memory.extraction.rules.statements import speaker_and_text
+from agent_memory.models.graph import (
+    USER_NAME,
+    EdgeView,
+    GraphAction,
+    GraphUpdate,
+    GraphUpdates,
+    GraphUpdatesMetadata,
+    clean_name,
+    clean_relationship,
+    name_key,
+)
+from agent_memory.models.times import now_utc
+from agent_memory.text.sentences import sentences
+
+_SURE: Final = 0.8
+_TASTES: Final = frozenset(
+    {"likes", "loves", "enjoys", "prefers", "adores", "hates", "dislikes", "is_allergic_to"}
+)
+"""Of the same thing each person has one of these at a time."""
+_LIKING: Final = _TASTES - {"hates", "dislikes", "is_allergic_to"}
+_APOSTROPHE: Final = "['\u2019]"
+_BE: Final = rf"(?: am| is|{_APOSTROPHE}m|{_APOSTROPHE}s)"
+_HAVE: Final = rf"(?:{_APOSTROPHE}ve| have| has)?"
+_ADVERB: Final = (
+    r"(?: (?:now|also|still|really|especially|absolutely|currently|just|always|both|severely"
+    r"|recently|totally))*"
+)
+_TASTE: Final = "like|love|enjoy|prefer|adore|hate|dislike"
+_KIN: Final = (
+    "sister brother son daughter wife husband mother father dog cat pet friend cousin uncle aunt"
+    " niece nephew partner girlfriend boyfriend roommate".split()
+)
+_WHO: Final = (
+    r"(?P<who>I|[Tt]he user|[A-Z][\w\u2019'-]*[\w](?: [A-Z][\w\u2019'-]*\w){0,2}|[A-Z]\w*)"
+)
+_NAME: Final = (
+    r"(?P<what>[A-Z0-9][\w.&\u2019'-]*(?: (?:(?:of|de|la|the|and|&) )?[A-Z0-9][\w.&'-]*){0,4})"
+)
+_THING: Final = r"(?P<what>\S.*)"
+_NAMED: Final = rf"(?:named|called) {_NAME}"
+_KINDS: Final = "|".join(_KIN)
+
+# In each, the group ``what`` is the other end; the relationship may be named by the groups.
+_FORMS: Final = tuple(
+    (re.compile(rf"{pattern}(?P<rest>.*)"), relationship)
+    for pattern, relationship in (
+        (rf"{_WHO}{_BE}{_ADVERB} allergic to {_THING}", "is_allergic_to"),
+        (
+            rf"{_WHO}{_ADVERB} (?P<taste>{_TASTE})(?P<s>s?) {_THING}",
+            "",
+        ),
+        (rf"{_WHO}{_ADVERB} lives? in (?:the )?{_NAME}", "lives_in"),
+        (rf"{_WHO}{_BE}{_ADVERB} living in (?:the )?{_NAME}", "lives_in"),
+        (
+            rf"{_WHO}{_HAVE}{_ADVERB} (?:moved|relocated)(?: back)? to (?:the )?{_NAME}",
+            "lives_in",
+        ),
+        (rf"{_WHO}{_ADVERB} works? (?:at|for) (?:the )?{_NAME}", "works_at"),
+        (rf"{_WHO}{_BE}{_ADVERB} working (?:at|for) (?:the )?{_NAME}", "works_at"),
+        (rf"{_WHO}{_ADVERB} works? as (?:an? )?{_THING}", "works_as"),
+        (rf"{_WHO}{_BE}{_ADVERB} married to {_NAME}", "is_married_to"),
+        (rf"{_WHO}{_BE}{_ADVERB} planning a trip to (?:the )?{_NAME}", "plans_trip_to"),
+        (rf"{_WHO}{_ADVERB} speaks? {_NAME}", "speaks"),
+        (rf"{_WHO}{_ADVERB} ha(?:ve|s) an? (?:\w+ )?(?P<kin>{_KINDS}) {_NAMED}", ""),
+        (rf"(?P<who>[Mm]y) (?P<kin>{_KINDS}){_APOSTROPHE}s name is {_NAME}", ""),
+        (rf"(?P<who>[Mm]y) (?P<kin>{_KINDS}) is (?:named|called) {_NAME}", ""),
+        (rf"(?P<who>[Mm]y) name is {_NAME}", "is_named"),
+    )
+)
+_NO_LONGER: Final = re.compile(
+    rf"{_WHO}(?:{_BE})? no longer (?P<verb>likes?|loves?|enjoys?|prefers?|lives? in"
+    rf"|works? (?:at|for)|living in|working (?:at|for)|married to|allergic to) (?:the )?{_THING}"
+)
+_ANY_MORE: Final = re.compile(
+    rf"{_WHO} do(?:es)?(?: not|n{_APOSTROPHE}t)"
+    r" (?P<verb>like|love|enjoy|live in|work (?:at|for)) (?:the )?(?P<what>\S.*?) any ?more\b.*"
+)
+_QUIT: Final = re.compile(
+    rf"{_WHO}{_ADVERB} quit (?:my|his|her|their|the) job at (?:the )?{_NAME}.*"
+)
+_VERBS: Final = {
+    "live in": "lives_in", "living in": "lives_in", "work at": "works_at", "work for": "works_at",
+    "working at": "works_at", "working for": "works_at", "married to": "is_married_to",
+    "allergic to": "is_allergic_to",
+}  # fmt: skip
+
+_UNSURE: Final = re.compile(
+    rf"\?|\"|\b(?:if|would|could|might|may|maybe|perhaps|wish|hope|hopes|want|wants|wanted|used to"
+    rf"|think|thinks|thought|dream|dreams|suppose|unless|never|pretend|joking|almost|said|says"
+    rf"|told|asked|should|once|until|was|were|had|will|going to|{_APOSTROPHE}ll|{_APOSTROPHE}d)\b",
+    re.IGNORECASE,
+)
+_DENIED: Final = re.compile(rf"\b(?:not|no|nobody|none|neither|nor|hardly|\w+n{_APOSTROPHE}t)\b")
+_CUT: Final = re.compile(
+    r"[,;:.!?()]|\s[-\u2013\u2014]\s|\s(?:because|since|when|while|but|although|though|so|which|who"
+    r"|that|where|as|such as|like|after|before|with|for|from|than|over|more|and (?:I|he|she|we|they"
+    r"|my|it|am|is|has|have|works?|lives?|likes?|loves?|hates?|enjoys?|prefers?|plans?))\b"
+)
+_TAIL: Final = re.compile(
+    r"\s(?:a lot|very much|so much|too|now|these days|again|right now|currently|as well|lately"
+    r"|at the moment|nowadays|any ?more|the most|best|in general|last \w+|next \w+|this \w+"
+    r"|in (?:the )?(?:January|February|March|April|May|June|July|August|September|October|November"
+    r"|December|summer|winter|spring|autumn|\d{4}).*)$"
+)
+_BEGINS_NOTHING: Final = frozenset(
+    "to when how what being everything nothing something anything someone everyone there here"
+    " doing having going both all some any many".split()
+)
+_POINTING: Final = frozenset(
+    "it him her them this that these those my your his our their you me us myself".split()
+)
+_NOBODY: Final = frozenset(
+    "the this that these those it he she we they you my your his her our their who what which"
+    " everyone nobody people someone somebody anybody everybody but and so or if when while as"
+    " there here not no also now then yes well oh ok okay hey hi maybe many most some all both each"
+    " today yesterday tomorrow please remember note".split()
+)
+_PAIRS: Final = frozenset({"mac cheese", "fish chips", "rock roll", "bread butter", "salt pepper",
+                           "peanut jelly", "ham eggs", "gin tonic"})  # fmt: skip
+_MOST_WORDS: Final = 6
+
+
+def graph_updates_by_rules(
+    texts: Sequence[tuple[str, str]],
+    *,
+    speaker: str = USER_NAME,
+    known: Sequence[EdgeView] = (),
+    now: datetime | None = None,
+) -> GraphUpdates:
+    """Return what some memories say of the graph, in their order, each thing once.
+
+    ``texts`` are the ids and contents of the memories; ``reasoning`` names the id. ``speaker`` is
+    whom "I" and "my" mean, unless a text begins with a name ("Alice: I …"). ``known`` are the
+    relationships that hold: "loves" takes the place of "likes" among them, for the same thing.
+    """
+    found: dict[tuple[str, str, str, str], GraphUpdate] = {}
+    for memory_id, text in texts:
+        label, said = speaker_and_text(text)
+        if label.lower() in ("assistant", "system", "ai"):
+            continue
+        who = label if label and name_key(label) != USER_NAME.lower() else speaker
+        for sentence in sentences(said):
+            for action, source, relationship, target in _read(sentence, who):
+                update = GraphUpdate(
+                    action=action,
+                    source=source,
+                    relationship=relationship,
+                    target=target,
+                    confidence=_SURE,
+                    reasoning=f"{memory_id} says so",
+                )
+                key = (action.value, name_key(source), relationship, name_key(target))
+                found.setdefault(key, _compared(update, known))
+    updates = list(found.values())
+    metadata = GraphUpdatesMetadata(
+        processing_time=now or now_utc(), model_used="rules", total_updates=len(updates)
+    )
+    return GraphUpdates(updates=updates, metadata=metadata)
+
+
+def _read(sentence: str, speaker: str) -> Iterator[tuple[GraphAction, str, str, str]]:
+    line = sentence.rstrip(" .!")
+    if len(line) > 300 or _UNSURE.search(line):
+        return
+    for pattern in (_NO_LONGER, _ANY_MORE, _QUIT):
+        if match := pattern.fullmatch(line):
+            verb = match.groupdict().get("verb") or "work at"
+            yield from _updates(GraphAction.DELETE, match, _verb(verb), speaker)
+            return
+    if _DENIED.search(line):
+        return
+    for pattern, relationship in _FORMS:
+        if match := pattern.match(line):
+            yield from _updates(
+                GraphAction.ADD, match, relationship or _relationship(match), speaker
+            )
+            return
+
+
+def _relationship(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    return f"has_{groups['kin']}" if groups.get("kin") else f"{groups['taste']}s"
+
+
+def _verb(verb: str) -> str:
+    head, _, rest = verb.partition(" ")
+    plain = f"{head.removesuffix('s')} {rest}".strip()
+    return _VERBS.get(plain) or _VERBS.get(verb) or clean_relationship(f"{plain}s")
+
+
+def _updates(
+    action: GraphAction, match: re.Match[str], relationship: str, speaker: str
+) -> Iterator[tuple[GraphAction, str, str, str]]:
+    source = _subject(match["who"], speaker)
+    # "Sounds like fun" and "It's like air" are no tastes of anybody.
+    agrees = match.groupdict().get("s") in (None, "" if match["who"] == "I" else "s")
+    if source is None or not agrees:
+        return
+    for target in _targets(match["what"], relationship):
+        if name_key(target) != name_key(source):
+            yield action, source, relationship, target
+
+
+def _subject(who: str, speaker: str) -> str | None:
+    if who in ("I", "My", "my"):
+        return speaker
+    words = who.lower().split()
+    if who.lower() in ("user", "the user"):
+        return USER_NAME
+    is_name = _NOBODY.isdisjoint(words) and not re.search(_APOSTROPHE, who)
+    return who if is_name else None
+
+
+def _targets(what: str, relationship: str) -> Iterator[str]:
+    """Yield the things that an end names: one, or those of a list; nothing where that is unsure."""
+    cut = _CUT.search(what) if relationship in _TASTES or relationship == "works_as" else None
+    if cut is not None and cut[0].startswith(",") and _is_list(what):
+        parts = re.split(r",\s*(?:and\s+)?|\s+and\s+", what)
+    else:
+        parts = _split(what[: cut.start()] if cut else what)
+    for part in parts:
+        thing = part.strip()
+        while (shorter := _TAIL.sub("", f" {thing}").strip()) != thing:
+            thing = shorter
+        if _is_thing(thing, is_taste=relationship in _TASTES, cut=cut[0].strip() if cut else ""):
+            yield clean_name(thing)
+
+
+def _is_thing(text: str, *, is_taste: bool, cut: str) -> bool:
+    """Tell whether a text names something that can be understood alone; ``cut`` came after it."""
+    words = text.lower().split()
+    if not 0 < len(words) <= _MOST_WORDS or len(text) < 2 or not _POINTING.isdisjoint(words):
+        return False
+    if words[0] in _BEGINS_NOTHING or words.count("and") > int(len(words) <= 4):
+        return False
+    # "I love the colors" is about what was just seen, "spending time" with somebody is half said.
+    is_of_the_moment = is_taste and words[0] == "the" and text[4:5].islower()
+    is_half = cut in ("that", "which", "who", "where") or (
+        cut.isalpha() and words[0].endswith("ing")
+    )
+    return not is_of_the_moment and not is_half
+
+
+def _is_list(what: str) -> bool:
+    return (
+        re.fullmatch(r"[\w'-]+(?: [\w'-]+)?(?:, [\w'-]+(?: [\w'-]+)?)*,? and [\w'-]+", what)
+        is not None
+    )
+
+
+def _split(what: str) -> list[str]:
+    """Return the two of "pasta and pizza", but not of "fish and chips"."""
+    two = re.fullmatch(r"([a-z]+) and ([a-z]+)", what.strip())
+    if two is None or f"{two[1]} {two[2]}" in _PAIRS:
+        return [what]
+    return [two[1], two[2]]
+
+
+def _compared(update: GraphUpdate, known: Sequence[EdgeView]) -> GraphUpdate:
+    """Return a change as one of what is known, where that is about the same thing."""
+    if update.relationship not in _TASTES:
+        return update
+    held = [
+        edge.relationship
+        for edge in known
+        if edge.relationship in _TASTES
+        and name_key(edge.source, edge.user_id) == name_key(update.source, edge.user_id)
+        and name_key(edge.target) == name_key(update.target)
+    ]
+    if len(held) != 1 or held[0] == update.relationship:
+        return update
+    if update.action is GraphAction.ADD:
+        change = {"action": GraphAction.UPDATE, "old_relationship": held[0]}
+        return update.model_copy(update=change)
+    # Who no longer likes what they love does not love it either.
+    is_less = update.relationship in _LIKING and held[0] in _LIKING
+    return update.model_copy(update={"relationship": held[0]}) if is_less else update

@@ -1,0 +1,192 @@
+"""Putting new files into place, and the old ones into ``.backup``; also after a stop half-way.
+
+New files are written into a folder of their own. When all of them are whole and on the disk, that
+folder gets the name ``.exported``: from then on they are the folder's files. Should the moving be
+cut short, whoever reads or writes the folder next completes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import filecmp
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from agent_memory.errors import StorageFull, StorageUnavailable, ValidationError
+from agent_memory.formats.directory.layout import (
+    ARCHIVE,
+    BACKUPS,
+    BEYOND,
+    FURTHER,
+    INDEX,
+    MAIN_FILES,
+    MAX_BACKUPS,
+    READY,
+    STAGED,
+    STAMP_FORMAT,
+    archives_of,
+    backups_of,
+    is_written_here,
+    stamped_backups,
+)
+from agent_memory.models.times import now_utc
+from agent_memory.runtime.files import make_private_folder, open_private, sync_to_disk
+
+_LIST: Final = "files.txt"
+"""The names of the new files, one a line, in the order in which they are put into place."""
+
+
+@contextlib.contextmanager
+def told_failures(path: Path, done: str = "written") -> Iterator[None]:
+    """Raise what the system refuses in the body as ``StorageFull`` or ``StorageUnavailable``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            message = f"{path} does not fit: free space on its disk. Nothing stored was lost"
+            raise StorageFull(message) from error
+        raise StorageUnavailable(f"{path} cannot be {done}: {error}") from error
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder whose folders lead elsewhere: what is written there is not ours to write."""
+    for root in (folder, folder / READY):
+        years = [] if (root / ARCHIVE).is_symlink() else (root / ARCHIVE).glob("*")
+        for part in (root / BACKUPS, root / ARCHIVE, *years):
+            if part.is_symlink():
+                raise ValidationError(f"{part} is a symbolic link: put a folder in its place")
+
+
+def stage(folder: Path) -> Path:
+    """Make the folder for new files, empty and private. Call it after ``complete``.
+
+    What still has the name of new files then lost its list, and so was put into place: a power cut
+    came while it was deleted.
+    """
+    staged = folder / STAGED
+    for left in (staged, folder / READY):
+        if left.is_symlink():
+            left.unlink()
+        elif left.exists():
+            shutil.rmtree(left)
+    make_private_folder(staged)
+    return staged
+
+
+def commit(folder: Path, names: Iterable[str]) -> None:
+    """Make the staged files the folder's: bring them to the disk, then put them into place."""
+    staged = folder / STAGED
+    listed = list(names)
+    with open(staged / _LIST, "w", encoding="utf-8", opener=open_private) as file:
+        file.writelines(f"{name}\n" for name in listed)
+    for name in (*listed, _LIST):
+        sync_to_disk(staged / name)
+    for place in {staged / parent for name in listed for parent in Path(name).parents}:
+        sync_to_disk(place)
+    staged.rename(folder / READY)
+    sync_to_disk(folder)
+    complete(folder)
+
+
+def complete(folder: Path) -> None:
+    """Put files into place that are ready, if there are any. Call it with the folder's lock held.
+
+    A file that says the same stays as it is. Any other that stood there, or that has no successor,
+    goes into ``.backup``.
+    """
+    ready = folder / READY
+    if ready.is_symlink() or not (ready / _LIST).is_file():
+        return
+    refuse_links(folder)
+    names = _listed(ready)
+    moment = now_utc()
+    new = frozenset(names)
+    for name in (*MAIN_FILES, FURTHER, BEYOND, *archives_of(folder)):
+        if name not in new and os.path.lexists(folder / name):
+            _set_aside(folder, name, moment)
+            _remove_if_empty((folder / name).parent, folder)
+    for name in names:
+        if os.path.lexists(ready / name):
+            _place(folder, name, moment)
+    if (folder / STAGED).exists():
+        shutil.rmtree(folder / STAGED)
+    ready.rename(folder / STAGED)  # at once: half of it must not be taken for all
+    sync_to_disk(folder)
+    shutil.rmtree(folder / STAGED)
+    sync_to_disk(folder)
+
+
+def _listed(ready: Path) -> list[str]:
+    """Return the names of the new files: none that leads out of the folder, if a stranger's."""
+    names = (ready / _LIST).read_text(errors="replace").splitlines()
+    for name in names:
+        path = ready / name
+        if not is_written_here(name) or (os.path.lexists(path) and not _is_plain(path)):
+            raise ValidationError(
+                f"{ready / _LIST} names {name!r:.80}, which no export writes: delete {ready}"
+            )
+    return names
+
+
+def _place(folder: Path, name: str, moment: datetime) -> None:
+    new, old = folder / READY / name, folder / name
+    make_private_folder(old.parent)
+    if os.path.lexists(old):
+        filecmp.clear_cache()
+        if _is_plain(old) and filecmp.cmp(new, old, shallow=False):
+            old.chmod(0o600)
+            new.unlink()
+            return
+        if name != INDEX:
+            _set_aside(folder, name, moment, is_replaced=True)
+    new.replace(old)
+    for parent in Path(name).parents:
+        sync_to_disk(folder / parent)
+
+
+def _set_aside(folder: Path, name: str, moment: datetime, *, is_replaced: bool = False) -> None:
+    """Move a file into ``.backup``; one that is replaced stays in its place until it is."""
+    old = folder / name
+    if not _is_plain(old):
+        old.unlink()  # a symbolic link: what it leads to is not ours
+        return
+    backups = folder / BACKUPS
+    make_private_folder(backups)
+    target = backups / f"{old.name}.backup.{_stamp(folder, name, moment)}"
+    try:
+        target.hardlink_to(old)
+    except OSError:  # not every file system has hard links
+        old.replace(target)
+    else:
+        if not is_replaced:
+            old.unlink()
+    sync_to_disk(backups)
+    for surplus in backups_of(folder, name)[MAX_BACKUPS:]:
+        surplus.unlink()
+
+
+def _stamp(folder: Path, name: str, moment: datetime) -> str:
+    """Return the time of a new backup, in seconds: later than that of all others of its file."""
+    for stamp, _ in stamped_backups(folder, name)[:1]:
+        with contextlib.suppress(ValueError, OverflowError):
+            newest = datetime.strptime(stamp, STAMP_FORMAT).replace(tzinfo=UTC)
+            moment = max(moment, newest + timedelta(seconds=1))
+    while os.path.lexists(folder / BACKUPS / f"{Path(name).name}.backup.{moment:{STAMP_FORMAT}}"):
+        moment += timedelta(seconds=1)
+    return f"{moment:{STAMP_FORMAT}}"
+
+
+def _is_plain(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+def _remove_if_empty(place: Path, folder: Path) -> None:
+    while place != folder and not any(place.iterdir()):
+        place.rmdir()
+        place = place.parent

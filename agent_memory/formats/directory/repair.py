@@ -1,0 +1,311 @@
+"""From a line of E's files to a memory's fields; what can be put right is, and is told."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from agent_memory.errors import ValidationError, described
+from agent_memory.formats.directory.layout import kind_in
+from agent_memory.models.entry import Entry, Section
+from agent_memory.models.enums import Importance, MemoryKind, TaskStatus
+from agent_memory.models.times import parse_time
+
+NESTED: Final = "agent_memory"
+"""The key under which a line has what E has no place for, where that is in no file of its own."""
+
+_FIELDS: Final = frozenset(
+    """id type content category created_at updated_at accessed_at access_count tags importance
+    archived task_metadata""".split()
+)
+_KINDS: Final = frozenset(kind.value for kind in MemoryKind)
+_IMPORTANCES: Final = frozenset(importance.value for importance in Importance)
+_STATUSES: Final = frozenset(status.value for status in TaskStatus)
+_OF_TASK: Final = frozenset("status completed_at blockers outcome".split())
+_NUMBER: Final = re.compile(r"\s*(\d{1,18})(?:\.0*)?\s*")
+_WORDS_OF_TRUTH: Final = {
+    "true": True,
+    "yes": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "0": False,
+}
+
+
+def entry_of(
+    item: dict[str, Any],
+    *,
+    kind: MemoryKind,
+    is_in_archive: bool,
+    further: dict[str, Any] | None,
+    place: str,
+    repairs: tuple[str, ...] = (),
+) -> Entry:
+    """Return the memory that a line tells, or its fault.
+
+    ``kind`` is that of the file's name, ``further`` what our own file tells of this memory.
+    """
+    mending = _Mending(item, kind)
+    try:
+        fields = mending.fields(further, is_in_archive=is_in_archive)
+    except ValidationError as error:
+        return Entry(Section.MEMORY, {}, place, str(error), repairs)
+    return Entry(Section.MEMORY, fields, place, None, (*repairs, *mending.repairs))
+
+
+class _Mending:
+    """The reading of one line. ``repairs`` tells what was put right."""
+
+    def __init__(self, item: dict[str, Any], kind: MemoryKind) -> None:
+        self.repairs: list[str] = []
+        self._told = {key: value for key, value in item.items() if value is not None}
+        self._kind = kind
+        self._leftover: dict[str, Any] = {}
+
+    def fields(self, further: dict[str, Any] | None, *, is_in_archive: bool) -> dict[str, Any]:
+        """Return the memory's fields, by our names. Raises ``ValidationError``."""
+        nested = self._told.pop(NESTED, None)
+        if further is None and isinstance(nested, dict):
+            further = nested
+        elif nested is not None:
+            self._told[NESTED] = nested
+        told = self._told
+        count = self._access_count()
+        fields: dict[str, Any] = {
+            "id": self._id(),
+            "content": self._content(),
+            "category": told.get("category"),
+            "tags": self._tags(),
+            **self._times(count, further or {}),
+            "access_count": count,
+            "kind": self._type(),
+            "importance": self._importance(),
+            "archived": self._archived(is_in_archive=is_in_archive),
+            "task_metadata": self._task_metadata(),
+        }
+        fields = {key: value for key, value in fields.items() if value is not None}
+        if "accessed_at" in told:
+            fields.setdefault("last_accessed", None)
+        metadata = self._metadata()
+        return self._completed(fields, metadata, further or {})
+
+    def _note(self, text: str) -> None:
+        self.repairs.append(text)
+
+    def _id(self) -> str | None:
+        told = self._told.get("id")
+        if told is None:
+            self._note("id is missing: a new one is made")
+        elif isinstance(told, int) and not isinstance(told, bool):
+            self._note(f"id {told} is a number: it was taken for a text")
+            return str(told)
+        elif not isinstance(told, str):
+            raise _unfit("id", told, "is no text")
+        return told
+
+    def _content(self) -> str:
+        told = self._told.get("content")
+        if told is None:
+            raise ValidationError("content: is missing")
+        if not isinstance(told, str):
+            raise _unfit("content", told, "is no text")
+        return told
+
+    def _type(self) -> str:
+        told = self._told.get("type")
+        if isinstance(told, str):
+            if told in _KINDS:
+                return told
+            meant = kind_in(told) or self._kind
+        else:
+            meant = self._kind
+        self._note(f"type {_shown(told)}: {meant.value} was taken")
+        return meant.value
+
+    def _importance(self) -> str:
+        told = self._told.get("importance")
+        if isinstance(told, str) and told in _IMPORTANCES:
+            return told
+        word = told.strip().lower() if isinstance(told, str) else ""
+        meant = Importance(word) if word in _IMPORTANCES else Importance.MEDIUM
+        self._note(f"importance {_shown(told)}: {meant.value} was taken")
+        return meant.value
+
+    def _access_count(self) -> int:
+        told = self._told.get("access_count")
+        if isinstance(told, int) and not isinstance(told, bool) and told >= 0:
+            return told
+        is_number = isinstance(told, str | float) and not isinstance(told, bool)
+        match = _NUMBER.fullmatch(str(told)) if is_number else None
+        count = int(match[1]) if match else 0
+        self._note(f"access_count {_shown(told)}: {count} was taken")
+        return count
+
+    def _archived(self, *, is_in_archive: bool) -> bool:
+        told = self._told.get("archived")
+        if isinstance(told, bool) and (told or not is_in_archive):
+            return told
+        if is_in_archive:
+            if told is not None:
+                self._note(f"archived {_shown(told)}: it stands in the archive, so true was taken")
+            return True
+        meant = _WORDS_OF_TRUTH.get(str(told).strip().lower(), False)
+        self._note(f"archived {_shown(told)}: {str(meant).lower()} was taken")
+        return meant
+
+    def _tags(self) -> list[Any]:
+        told = self._told.get("tags")
+        if isinstance(told, list):
+            if any(isinstance(tag, dict | list) for tag in told):
+                raise _unfit("tags", told, "has what is no text")
+            tags = [tag if isinstance(tag, str) else _plain(tag) for tag in told if tag is not None]
+            if tags != told:
+                self._note(f"tags {_shown(told)}: {', '.join(tags)} were taken")
+            return tags
+        if isinstance(told, dict):
+            raise _unfit("tags", told, "is no list of texts")
+        words = [] if told is None else [word.strip() for word in _plain(told).split(",")]
+        tags = [word for word in words if word]
+        self._note(f"tags {_shown(told)}: {', '.join(tags) or 'none'} were taken")
+        return tags
+
+    # Times ------------------------------------------------------------------------------------
+
+    def _times(self, count: int, further: dict[str, Any]) -> dict[str, Any]:
+        """Return the times by our names; a missing one is taken from the others."""
+        names = ("created_at", "updated_at", "accessed_at")
+        created, updated, accessed = (self._time(name) for name in names)
+        made = created or updated or accessed
+        if created is None:
+            source = "updated_at" if updated else "accessed_at" if accessed else "the import's time"
+            self._note(f"created_at {self._fault('created_at')}: {source} was taken")
+        if updated is None:
+            source = "created_at" if created else "the time of its making"
+            self._note(f"updated_at {self._fault('updated_at')}: {source} was taken")
+        if accessed is None:
+            source = "updated_at" if count and updated else "created_at" if count else "never"
+            self._note(f"accessed_at {self._fault('accessed_at')}: {source} was taken")
+            accessed = (updated or made) if count else None
+        elif made is not None and parse_time(accessed) == parse_time(made):
+            was_accessed = further.get("accessed", bool(count))
+            accessed = accessed if was_accessed else None
+        return {"timestamp": made, "updated_at": updated or made, "last_accessed": accessed}
+
+    def _time(self, name: str) -> str | None:
+        told = self._told.get(name)
+        return told if isinstance(told, str) and _is_time(told) else None
+
+    def _fault(self, name: str) -> str:
+        told = self._told.get(name)
+        return "is missing" if told is None else f"{told!r:.60} is no time"
+
+    # Tasks ------------------------------------------------------------------------------------
+
+    def _task_metadata(self) -> dict[str, Any] | None:
+        """Return a task's metadata; what is not of it is left over."""
+        told = self._told.get("task_metadata")
+        if told is None:
+            return None
+        if not isinstance(told, dict):
+            self._note(f"task_metadata {_shown(told)}: it was put into the metadata")
+            self._leftover["task_metadata"] = told
+            return None
+        task = {key: value for key, value in told.items() if key in _OF_TASK and value is not None}
+        rest = {key: value for key, value in told.items() if key not in _OF_TASK}
+        self._mend_status(task, rest)
+        self._mend_rest_of_task(task, rest)
+        if rest:
+            names = ", ".join(rest)
+            self._note(f"task_metadata: {names!r:.80} was put into the metadata")
+            self._leftover["task_metadata"] = rest
+        return task
+
+    def _mend_status(self, task: dict[str, Any], rest: dict[str, Any]) -> None:
+        told = task.get("status")
+        if isinstance(told, str) and told in _STATUSES:
+            return
+        word = re.sub(r"[\s_]+", "-", told.strip().lower()) if isinstance(told, str) else ""
+        if word in _STATUSES:
+            meant = TaskStatus(word)
+        else:
+            is_blocked = bool(task.get("blockers"))
+            meant = TaskStatus.BLOCKED if is_blocked else TaskStatus.IN_PROGRESS
+            meant = TaskStatus.COMPLETED if "completed_at" in task else meant
+            if told is not None:
+                rest["status"] = told
+        task["status"] = meant.value
+        self._note(f"task_metadata.status {_shown(told)}: {meant.value} was taken")
+
+    def _mend_rest_of_task(self, task: dict[str, Any], rest: dict[str, Any]) -> None:
+        completed = task.get("completed_at")
+        if completed is not None and not (isinstance(completed, str) and _is_time(completed)):
+            rest["completed_at"] = task.pop("completed_at")
+        if isinstance(blocker := task.get("blockers"), str):
+            task["blockers"] = [blocker]
+            self._note("task_metadata.blockers is a single text: a list of it was taken")
+
+    # Metadata, and what our own file tells ----------------------------------------------------
+
+    def _metadata(self) -> dict[str, Any]:
+        metadata = self._told.get("metadata", {})
+        if not isinstance(metadata, dict):
+            raise _unfit("metadata", metadata, "is no object")
+        known = _FIELDS | {"metadata"}
+        unknown = {key: value for key, value in self._told.items() if key not in known}
+        unknown |= self._leftover
+        if twice := sorted(unknown.keys() & metadata.keys()):
+            raise ValidationError(f"{twice[0]!r:.80}: stands both in the line and in its metadata")
+        return {**metadata, **unknown}
+
+    def _completed(
+        self, fields: dict[str, Any], metadata: dict[str, Any], further: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Add what E has no place for. What E has a place for is as E's file has it."""
+        rest = {key: value for key, value in further.items() if key not in ("id", "accessed")}
+        fields["id"] = rest.pop("memory_id", None) or fields.get("id")
+        if fields["id"] is None:
+            del fields["id"]
+        task = _whole_task(fields, rest.pop("task_metadata", None))
+        if task is not None:
+            fields["task_metadata"] = task
+        ours = rest.pop("metadata", {})
+        if not isinstance(ours, dict):
+            raise _unfit("metadata", ours, "is no object")
+        names = "created_by_session user_id run_id memory_type version".split()
+        fields |= {name: rest.pop(name) for name in names if rest.get(name) is not None}
+        # Where our own line says of no metadata, there was none. E's has no place for it.
+        if (metadata := {**ours, **rest, **metadata}) or further:
+            fields["metadata"] = metadata
+        return fields
+
+
+def _whole_task(fields: dict[str, Any], ours: object) -> dict[str, Any] | None:
+    """Return a task's metadata with our part of it, if that still goes with what E's file says."""
+    told = fields.get("task_metadata")
+    if not isinstance(ours, dict):
+        return told
+    if told is None:
+        return None if fields["kind"] == MemoryKind.TASK.value else ours
+    return {**ours, **told} if ours.get("status") == told["status"] else told
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(value: object) -> str:
+    """Write a number or a truth as JSON has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shown(told: object) -> str:
+    return "is missing" if told is None else f"{told!r:.60} is not right"
+
+
+def _unfit(field: str, value: object, fault: str) -> ValidationError:
+    return ValidationError(f"{field}: {fault} (got {described(value)})")

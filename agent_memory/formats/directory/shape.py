@@ -1,0 +1,130 @@
+"""A memory in E's shape, and what that shape has no place for."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from agent_memory.formats.categories import given_back
+from agent_memory.formats.directory.layout import MAX_LINE_BYTES
+from agent_memory.models.enums import MemoryKind, MemoryType, TaskStatus
+from agent_memory.models.memory import Memory
+from agent_memory.models.times import format_time
+
+_MAX_CONTENT: Final = 5000
+_MAX_CATEGORY: Final = 50
+_MAX_TAGS: Final = 10
+_MAX_TAG: Final = 30
+
+_UUID4: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE
+)
+# What E has in the metadata of a task, by its status.
+_OF_STATUS: Final = {
+    TaskStatus.COMPLETED: ("status", "completed_at", "outcome"),
+    TaskStatus.IN_PROGRESS: ("status",),
+    TaskStatus.BLOCKED: ("status", "blockers"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A memory as E has it, in E's order, and by our names what E has no place for."""
+
+    fields: dict[str, Any]
+    further: dict[str, Any]
+
+
+def shaped(memory: Memory) -> Shaped:
+    """Return a memory in E's shape. It may be beyond E's limits: see ``misfit``."""
+    category, metadata = given_back(memory)
+    told, untold = _task(memory)
+    fields: dict[str, Any] = {
+        "id": e_id(memory.id),
+        "type": memory.kind.value,
+        "content": memory.content,
+        "category": category,
+        "created_at": e_time(memory.timestamp),
+        "updated_at": e_time(memory.updated_at),
+        "accessed_at": e_time(memory.last_accessed or memory.timestamp),
+        "access_count": memory.access_count,
+        "tags": memory.tags,
+        "importance": memory.importance.value,
+        "archived": memory.archived,
+    }
+    if told is not None:
+        fields["task_metadata"] = told
+    return Shaped(fields, _further(memory, fields, metadata, untold))
+
+
+def _further(
+    memory: Memory, fields: dict[str, Any], metadata: dict[str, Any], task: dict[str, Any]
+) -> dict[str, Any]:
+    is_like_new = fields["accessed_at"] == fields["created_at"] and not memory.access_count
+    was_accessed = memory.last_accessed is not None
+    values: tuple[tuple[str, object, object], ...] = (
+        ("memory_id", memory.id, fields["id"]),
+        ("created_by_session", memory.created_by_session, None),
+        ("user_id", memory.user_id, None),
+        ("run_id", memory.run_id, None),
+        ("memory_type", memory.memory_type.value, MemoryType.STANDARD.value),
+        ("version", memory.version, 1),
+        # A time of access that is that of the making means "never" where nothing was counted.
+        ("accessed", was_accessed, not is_like_new),
+        ("task_metadata", task, {}),
+        ("metadata", metadata, {}),
+    )
+    return {key: value for key, value, default in values if value != default}
+
+
+def _task(memory: Memory) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return a task's metadata as E has it, and the rest: with the status that it goes with."""
+    task = memory.task_metadata
+    if task is None:
+        return None, {}
+    every: dict[str, Any] = {
+        "status": task.status.value,
+        "completed_at": task.completed_at and e_time(task.completed_at),
+        "blockers": task.blockers or None,
+        "outcome": task.outcome,
+    }
+    every = {key: value for key, value in every.items() if value is not None}
+    if memory.kind is not MemoryKind.TASK:
+        return None, every
+    names = _OF_STATUS[task.status]
+    told = {key: value for key, value in every.items() if key in names}
+    if "blockers" in names:
+        told.setdefault("blockers", [])
+    rest = {key: value for key, value in every.items() if key not in told}
+    return told, {"status": every["status"], **rest} if rest else {}
+
+
+def e_id(memory_id: str) -> str:
+    """Return the id that a memory has in E's files: a UUID v4, always the same one."""
+    if _UUID4.fullmatch(memory_id):
+        return memory_id
+    return str(UUID(bytes=hashlib.sha256(memory_id.encode()).digest()[:16], version=4))
+
+
+def e_time(moment: datetime) -> str:
+    """Write a time as E does, with microseconds only where there are any."""
+    return format_time(moment).replace(".000000Z", "Z")
+
+
+def misfit(fields: dict[str, Any], line: bytes) -> str | None:
+    """Say which of E's limits keeps a memory out of E's files, if one does."""
+    if len(fields["content"]) > _MAX_CONTENT:
+        return f"content of over {_MAX_CONTENT:,} characters"
+    if len(fields["category"]) > _MAX_CATEGORY:
+        return f"category of over {_MAX_CATEGORY} characters"
+    if len(fields["tags"]) > _MAX_TAGS:
+        return f"more than {_MAX_TAGS} tags"
+    if any(len(tag) > _MAX_TAG for tag in fields["tags"]):
+        return f"tag of over {_MAX_TAG} characters"
+    if len(line) > MAX_LINE_BYTES:
+        return f"line of over {MAX_LINE_BYTES:,} bytes"
+    return None

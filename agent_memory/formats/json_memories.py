@@ -1,0 +1,145 @@
+"""JSON and JSONL of memories, in A's shape and in C's: four formats, read alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from json import JSONDecodeError, JSONDecoder
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.formats.json_reader import JsonItem, read_items, unwrapped
+from agent_memory.formats.jsonl import read_lines
+from agent_memory.formats.protocol import Sample, Source, Written
+from agent_memory.formats.record_shapes import Found, entries, memory_json, record_json
+from agent_memory.models.entry import Entry
+from agent_memory.models.memory import Memory
+from agent_memory.runtime.files import read_steadily, written_atomically
+
+_AROUND_ITEMS: Final = re.compile(r'\{\s*"(results|memories|success)"\s*:')
+_NOTE: Final = "only the memories: `store` has the history and the settings too"
+_plain: Final = JSONDecoder()
+
+
+@dataclass(slots=True)
+class JsonArray:
+    """An array with one memory a line. What is read may have any of the shapes.
+
+    Also read are objects one after another, and an object around a list, as a search returns it.
+    """
+
+    name: str
+    summary: str
+    write_one: Callable[[Memory], str]
+    is_asked: bool
+    """Whether it is this format that knows a file by its content."""
+    is_folder: bool = False
+    skips_bad: bool = False
+
+    def recognises(self, sample: Sample) -> bool:
+        """Tell whether it begins as JSON does, and is no JSONL."""
+        if not self.is_asked or sample.is_folder:
+            return False
+        return sample.text().startswith(("[", "{")) and not _is_by_line(sample)
+
+    def read(self, path: Path) -> Iterator[Entry]:
+        """Yield the memories, and the agent that the first of them names."""
+        with read_steadily(path) as file:
+            try:
+                yield from entries(_items_of(file))
+            except ValidationError as error:
+                raise ValidationError(f"{path}: {error}") from error
+
+    def write(self, path: Path, source: Source) -> Written:
+        """Write all memories."""
+        written = Written(notes=[_NOTE])
+        with written_atomically(path) as file:
+            file.write(b"[")
+            for memory in source.memories():
+                file.write(b",\n" if written.memories else b"\n")
+                file.write(_line_of(memory, self.write_one))
+                written.memories += 1
+            file.write(b"\n]\n" if written.memories else b"]\n")
+        return written
+
+
+@dataclass(slots=True)
+class JsonLines:
+    """One memory a line. A line that cannot be read does not keep the next from being read."""
+
+    name: str
+    summary: str
+    write_one: Callable[[Memory], str]
+    is_asked: bool
+    """Whether it is this format that knows a file by its content."""
+    is_folder: bool = False
+    skips_bad: bool = False
+
+    def recognises(self, sample: Sample) -> bool:
+        """Tell whether an object stands on the first line, and the next on the next."""
+        return self.is_asked and not sample.is_folder and _is_by_line(sample)
+
+    def read(self, path: Path) -> Iterator[Entry]:
+        """Yield the memories, and the agent that the first of them names."""
+        with read_steadily(path) as file:
+            yield from entries(_lines_of(file))
+
+    def write(self, path: Path, source: Source) -> Written:
+        """Write all memories."""
+        written = Written(notes=[_NOTE])
+        with written_atomically(path) as file:
+            for memory in source.memories():
+                file.write(_line_of(memory, self.write_one) + b"\n")
+                written.memories += 1
+        return written
+
+
+def _items_of(file: BinaryIO) -> Iterator[Found]:
+    for number, item in enumerate(read_items(file), start=1):
+        yield Found(f"line {item.line}, item {number}", item.value, item.error)
+
+
+def _lines_of(file: BinaryIO) -> Iterator[Found]:
+    for line in read_lines(file):
+        found = JsonItem(line.number, None if line.error else line.item, line.error)
+        for item in unwrapped(found):
+            yield Found(f"line {item.line}", item.value, item.error)
+
+
+def _line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:
+    try:
+        return write_one(memory).encode()
+    except (ValueError, RecursionError) as error:  # another program can have put anything there
+        message = f"of the memory {memory.id} cannot be written as JSON: {error}"
+        raise ValidationError.of("metadata", message, memory.id) from error
+
+
+def _is_by_line(sample: Sample) -> bool:
+    """Tell whether a file has one object a line, as far as its beginning shows."""
+    text = sample.text()
+    if not text.startswith("{"):
+        return False
+    first, _, rest = text.partition("\n")
+    second = rest.lstrip().partition("\n")[0].rstrip()
+    try:
+        end = _plain.raw_decode(first)[1]
+    except JSONDecodeError:
+        if _AROUND_ITEMS.match(first) or first.rstrip().endswith(("{", "[", ",", ":")):
+            return False
+        # One line, broken or longer than the sample; or a broken one before another.
+        return len(first) == len(text) or rest.startswith("{")
+    except (ValueError, RecursionError):
+        return True  # whole, but with a number or a depth that nobody can read: told by line
+    return not first[end:].strip() and second != "{"
+
+
+JSON: Final = JsonArray("json", "JSON: an array, one memory a line", memory_json, is_asked=True)
+JSONL: Final = JsonLines("jsonl", "JSONL: one memory a line", memory_json, is_asked=True)
+RECORD_JSON: Final = JsonArray(
+    "record-json", "JSON: an array of Memory Records", record_json, is_asked=False
+)
+RECORD_JSONL: Final = JsonLines(
+    "record-jsonl", "JSONL: one Memory Record a line", record_json, is_asked=False
+)

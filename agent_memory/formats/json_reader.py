@@ -1,0 +1,312 @@
+"""JSON in: parsed strictly, and streamed one item at a time, however long the file is.
+
+Strictly: without the numbers that JSON does not have, without keys that stand twice. What is JSON
+all the same but breaks such a rule is told of its item, and the next one is read; after what is no
+JSON at all nobody can say where the next item begins, so the reading ends there with its line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, BinaryIO, Final, NoReturn
+
+from agent_memory.errors import ValidationError
+
+MAX_ITEM: Final = 1_000_000
+"""The longest item of a file, in characters: a memory has 10,000, its metadata the rest."""
+
+_CHUNK: Final = 64 * 1024
+_MAX_DIGITS: Final = 4300  # where Python stops reading an integer; a memory's have 19
+_LONGEST_WORD: Final = 16  # characters; the longest that can be cut is -Infinity
+_WHITE: Final = re.compile(r"[ \t\r\n]*")
+_DIGITS: Final = re.compile(r"[-+.0-9eE]*")
+_BOTH: Final = "has a 'content' and a list of items: leave one of them out"
+_TOO_LONG: Final = f"is longer than {MAX_ITEM:,} characters"
+_LISTS: Final = ("results", "memories")
+"""The keys whose list has the items, where an object stands around it (A, C)."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonItem:
+    """A value that was read: its line from 1, and what is wrong with it."""
+
+    line: int
+    value: Any
+    error: str | None = None
+
+
+def parse(text: str) -> Any:  # noqa: ANN401 - JSON data
+    """Return the data of one JSON text.
+
+    Raises ``ValidationError``, worded to follow a place: "is not JSON: …", "is nested too deep".
+    """
+    try:
+        return _STRICT.decode(text)
+    except JSONDecodeError as error:
+        where = f"line {error.lineno}, " if error.lineno > 1 else ""
+        message = f"is not JSON: {error.msg} ({where}column {error.colno})"
+        raise ValidationError(message) from error
+    except RecursionError as error:
+        raise ValidationError("is nested too deep") from error
+
+
+def read_items(file: BinaryIO) -> Iterator[JsonItem]:
+    """Yield the elements of an array, or values that stand one after another, one at a time.
+
+    Of an object around a list, as a search returns it (``{"results": […]}``), the elements of the
+    list are yielded. At most one item is held, of ``MAX_ITEM`` characters. Raises
+    ``ValidationError`` with the line where it cannot be read past.
+    """
+    text = _Text(file)
+    while first := text.peek():
+        if first == "[":
+            for element in _elements(text):
+                yield from unwrapped(element)
+        elif (item := text.held_item()) is not None:
+            yield from unwrapped(item)
+        elif first == "{":
+            yield from _object(text)
+        else:
+            yield text.item()
+
+
+def unwrapped(item: JsonItem, *, is_inside: bool = False) -> Iterator[JsonItem]:
+    """Yield the items of an object around a list, or the item itself where it is none."""
+    is_around_items, told = False, set[str]()
+    if isinstance(item.value, dict):
+        for key, value in item.value.items():
+            first = "[" if isinstance(value, list) else "{" if isinstance(value, dict) else ""
+            if _holds_items(key, first, told):
+                is_around_items = True
+                yield from (JsonItem(item.line, one) for one in value)
+            elif not is_inside and _holds_answer(key, first, told):
+                is_around_items = True
+                yield from unwrapped(JsonItem(item.line, value), is_inside=True)
+            told.add(key)
+    if is_around_items and "content" in told:
+        yield JsonItem(item.line, None, _BOTH)
+    elif not is_around_items:
+        yield item
+
+
+def _holds_items(key: str, first: str, told: Container[str]) -> bool:
+    """Tell whether it is the list that an object stands around; a memory has its content first.
+
+    ``first`` is how the value begins, ``told`` the keys before it.
+    """
+    return key in _LISTS and first == "[" and "content" not in told
+
+
+def _holds_answer(key: str, first: str, told: Container[str]) -> bool:
+    """Tell whether it is what a response is about (C)."""
+    return key == "data" and first == "{" and "success" in told and "content" not in told
+
+
+def _elements(text: _Text) -> Iterator[JsonItem]:
+    has_more = text.opens("[", "]")
+    while has_more:
+        yield text.item()
+        has_more = text.take(",]") == ","
+
+
+def _object(text: _Text, *, is_inside: bool = False) -> Iterator[JsonItem]:
+    """Do for an object that is longer than what is held what ``unwrapped`` does."""
+    line, size, is_around_items = text.line, 0, False
+    told: dict[str, Any] = {}
+    faults: list[str] = []
+    has_more = text.opens("{", "}")
+    while has_more:
+        start, key = text.offset, text.key()
+        if key in told:
+            faults.append(_twice(key))
+        first = text.peek()
+        if _holds_items(key, first, told):
+            is_around_items, told[key] = True, None
+            yield from _elements(text)
+        elif not is_inside and _holds_answer(key, first, told):
+            is_around_items, told[key] = True, None
+            yield from _object(text, is_inside=True)
+        else:
+            item = text.item()
+            told[key] = item.value
+            faults += [item.error] if item.error else []
+            size += text.offset - start
+        if size > MAX_ITEM:
+            text.refuse(_TOO_LONG)
+        has_more = text.take(",}") == ","
+    if is_around_items and "content" in told:
+        faults.append(_BOTH)
+    if faults:
+        yield JsonItem(line, None, faults[0])
+    elif not is_around_items:
+        yield JsonItem(line, told)
+
+
+class _Text:
+    """A file of JSON of which a piece is held: from where the reading is to the item's end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.line = 1
+        self.offset = 0
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._buffer = ""
+        self._at = 0
+
+    def peek(self) -> str:
+        """Pass over white space, and return the character that stands next, or nothing."""
+        while True:
+            gap = _WHITE.match(self._buffer, self._at)
+            self._advance(gap.end() if gap else self._at)
+            if self._at < len(self._buffer):
+                return self._buffer[self._at]
+            if not self._grow():
+                return ""
+
+    def take(self, letters: str) -> str:
+        """Take one of these characters, which must stand next."""
+        if not (found := self.peek()) or found not in letters:
+            self._refuse_at(self._at, f"{' or '.join(map(repr, letters))} is missing")
+        self._advance(self._at + 1)
+        return found
+
+    def opens(self, opening: str, closing: str) -> bool:
+        """Take what opens a list or an object, and tell whether anything is in it."""
+        self.take(opening)
+        if self.peek() != closing:
+            return True
+        self.take(closing)
+        return False
+
+    def key(self) -> str:
+        """Take a key and its colon."""
+        if self.peek() != '"':
+            self._refuse_at(self._at, "a key between double quotes is missing")
+        key = str(self.item().value)
+        self.take(":")
+        return key
+
+    def item(self) -> JsonItem:
+        """Take one value, whatever it is."""
+        self.peek()
+        while True:
+            try:
+                value, end, error = self._decoded()
+            except JSONDecodeError as problem:
+                if not self._is_cut(problem) or not self._grow():
+                    self._refuse_at(problem.pos, problem.msg)
+            except RecursionError:
+                self.refuse("is nested too deep")
+            else:
+                rest = _DIGITS.match(self._buffer, end)  # a number might go on in what follows
+                is_whole = rest is not None and rest.end() < len(self._buffer)
+                if is_whole or not self._grow():
+                    return self._taken(value, end, error)
+
+    def held_item(self) -> JsonItem | None:
+        """Take an object if its end is held already."""
+        if self.peek() != "{":
+            return None
+        try:
+            return self._taken(*self._decoded())
+        except (JSONDecodeError, RecursionError):
+            return None
+
+    def refuse(self, message: str) -> NoReturn:
+        """End the reading."""
+        raise ValidationError(f"line {self.line}: {message}")
+
+    def _decoded(self) -> tuple[Any, int, str | None]:
+        try:
+            value, end = _STRICT.raw_decode(self._buffer, self._at)
+        except ValidationError as error:  # it is JSON that breaks a rule: find where it ends
+            return None, _LENIENT.raw_decode(self._buffer, self._at)[1], str(error)
+        return value, end, None
+
+    def _taken(self, value: object, end: int, error: str | None) -> JsonItem:
+        line, is_long = self.line, end - self._at > MAX_ITEM
+        self._advance(end)
+        return JsonItem(line, None, _TOO_LONG) if is_long else JsonItem(line, value, error)
+
+    def _is_cut(self, problem: JSONDecodeError) -> bool:
+        """Tell whether it may only be that the item goes on in what was not read yet."""
+        is_near_the_end = problem.pos > len(self._buffer) - _LONGEST_WORD
+        return is_near_the_end or problem.msg.startswith("Unterminated string")
+
+    def _advance(self, position: int) -> None:
+        self.line += self._buffer.count("\n", self._at, position)
+        self.offset += position - self._at
+        self._at = position
+
+    def _grow(self) -> bool:
+        """Read on, and tell whether there was more."""
+        held = len(self._buffer) - self._at
+        if held > MAX_ITEM:
+            self.refuse(_TOO_LONG)
+        data = self._file.read(max(_CHUNK, held))
+        try:
+            more = self._decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            lines = self._buffer.count("\n", self._at) + error.object.count(b"\n", 0, error.start)
+            raise ValidationError(f"line {self.line + lines}: is not UTF-8") from error
+        if not data:
+            return False
+        self._buffer = self._buffer[self._at :] + more
+        self._at = 0
+        return True
+
+    def _refuse_at(self, position: int, problem: str) -> NoReturn:
+        rest = self._buffer[position : position + 8].split("\n")[0]  # more might show a key
+        where = f"before {rest!r}" if rest else "at the end of the line"
+        if position >= len(self._buffer):
+            where = "at the end of the file, which seems to be cut off"
+        line = self.line + self._buffer.count("\n", self._at, position)
+        raise ValidationError(f"line {line}: is not JSON: {problem} {where}")
+
+
+def _twice(key: str) -> str:
+    return f"is not JSON: the key {key!r:.80} stands twice"
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            break
+        seen.add(key)
+    raise ValidationError(_twice(key))
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValidationError(f"is not JSON that can be kept: {text:.40} is too large a number")
+    return number
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValidationError(f"is not JSON that can be kept: a number has {len(text):,} digits")
+    return int(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValidationError(f"is not JSON: {name} is no number that JSON has")
+
+
+_STRICT: Final = JSONDecoder(
+    object_pairs_hook=_object_of,
+    parse_float=_finite,
+    parse_int=_integer,
+    parse_constant=_no_constant,
+)
+_LENIENT: Final = JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+"""For finding the end of what the strict one refuses."""

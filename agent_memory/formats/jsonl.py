@@ -1,0 +1,65 @@
+"""JSONL in: one JSON object a line. A line is refused with its number, never guessed at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.formats.json_reader import parse
+
+MAX_LINE_BYTES: Final = 1_000_000
+"""A memory's content is 10,000 characters; its metadata has room for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that was read: its number from 1, and the object, or what is wrong with it."""
+
+    number: int
+    item: dict[str, Any]
+    error: str | None = None
+
+
+def read_lines(file: BinaryIO) -> Iterator[Line]:
+    """Yield the lines that are not blank. A byte order mark and CRLF are accepted.
+
+    The file is read by lines of bytes: text would also be split at U+2028, which may stand inside
+    a JSON string.
+    """
+    number = 0
+    while raw := file.readline(MAX_LINE_BYTES + 2):
+        number += 1
+        if len(raw.rstrip(b"\r\n")) > MAX_LINE_BYTES:
+            while raw and not raw.endswith(b"\n"):
+                raw = file.readline(MAX_LINE_BYTES)
+            yield Line(number, {}, f"is longer than {MAX_LINE_BYTES:,} bytes")
+            continue
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        if raw.strip():
+            yield _line(number, raw)
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return the object that a line holds.
+
+    Raises ``ValidationError``, worded to follow a place, for what is no JSON or no object: also
+    for NaN, for numbers too large to keep, for keys that stand twice, for nesting without end.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise ValidationError(f"is not JSON: it is not UTF-8 (byte {error.start + 1})") from error
+    value = parse(text)
+    if not isinstance(value, dict):
+        raise ValidationError(f"is a JSON {type(value).__name__}, not an object with a content")
+    return value
+
+
+def _line(number: int, raw: bytes) -> Line:
+    try:
+        return Line(number, parse_object(raw))
+    except ValidationError as error:
+        return Line(number, {}, str(error))

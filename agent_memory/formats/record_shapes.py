@@ -1,0 +1,203 @@
+"""The two shapes of a memory in JSON: A's, which is ``Memory`` itself, and C's Memory Record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.formats.categories import given_back
+from agent_memory.models.entry import Entry, Section
+from agent_memory.models.fields import to_json, validate_agent_id
+from agent_memory.models.memory import Memory
+
+KEPT: Final = "agent_memory"
+"""The key of C's ``custom_metadata`` under which stands what C's record has no place for."""
+
+_OWN: Final = "metadata"
+"""The key below ``KEPT`` of what the memory's own metadata has under that name."""
+_FIELDS: Final = frozenset(Memory.model_fields)
+_IN_RECORD: Final = ("user_id", "agent_id", "run_id", "updated_at", "memory_type", "category")
+_BEYOND_RECORD: Final[dict[str, object]] = {
+    "kind": "learning",
+    "importance": "medium",
+    "task_metadata": None,
+    "archived": False,
+    "access_count": 0,
+    "last_accessed": None,
+    "created_by_session": None,
+}
+"""What C's record has no place for, with what it is when it is not told."""
+_MARKS_OF_RECORD: Final = ("created_at", "updated_at", "memory_type", "custom_metadata")
+_ONLY_IN_A: Final = _FIELDS - {"id", "content", "embedding", "metadata", "version"}
+_PLACED: Final = {"id", "content", "embedding", "metadata", "version", "score"}
+_PLACED_IN_METADATA: Final = {*_IN_RECORD, "created_at", "tags", "custom_metadata"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in a file: where, a value, and what is wrong with it."""
+
+    place: str
+    value: object
+    error: str | None = None
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def memory_json(memory: Memory) -> str:
+    """Write a memory on one line as A has it: what ``Memory.model_dump_json`` gives."""
+    category, metadata = given_back(memory)
+    if metadata is not memory.metadata:
+        memory = memory.model_copy(update={"category": category, "metadata": metadata})
+    return memory.model_dump_json()
+
+
+def record_json(memory: Memory) -> str:
+    """Write a memory on one line as C's Memory Record, without the optional fields that are None.
+
+    What the record has no place for stands under the key ``agent_memory`` of its
+    ``custom_metadata``, where it differs from the default.
+    """
+    category, own = given_back(memory)
+    if own is not memory.metadata:
+        memory = memory.model_copy(update={"category": category, "metadata": own})
+    fields = memory.model_dump(mode="json")
+    custom = fields["metadata"]
+    beyond = {name: fields[name] for name, usual in _BEYOND_RECORD.items() if fields[name] != usual}
+    if KEPT in custom:
+        beyond[_OWN] = custom[KEPT]
+    metadata = {
+        "user_id": fields["user_id"],
+        "agent_id": fields["agent_id"],
+        "run_id": fields["run_id"],
+        "created_at": fields["timestamp"],
+        "updated_at": fields["updated_at"],
+        "memory_type": fields["memory_type"],
+        "category": fields["category"],
+        "tags": fields["tags"],
+        "custom_metadata": {**custom, KEPT: beyond},
+    }
+    record = {
+        "id": fields["id"],
+        "content": fields["content"],
+        "embedding": fields["embedding"],
+        "metadata": {name: value for name, value in metadata.items() if value is not None},
+        "version": fields["version"],
+    }
+    return to_json({name: value for name, value in record.items() if value is not None})
+
+
+# Reading ------------------------------------------------------------------------------------
+
+
+def entries(found: Iterable[Found]) -> Iterator[Entry]:
+    """Yield what a file tells, whichever shape each of its items has.
+
+    The agent of the first memory that names one is told before it, as whose the file is. Another
+    agent's name, further on, stays in the ``metadata`` of the memory.
+    """
+    agent_id: str | None = None
+    for one in found:
+        if one.error is not None:
+            yield Entry(Section.MEMORY, {}, one.place, one.error)
+            continue
+        try:
+            fields = _fields_of(one.value)
+            told = fields.pop("agent_id", None)
+            if agent_id is None and isinstance(told, str) and validate_agent_id(told):
+                agent_id = told
+                yield Entry(Section.AGENT, {"agent_id": told}, one.place)
+            repairs: tuple[str, ...] = ()
+            if told not in (None, agent_id):
+                _keep(fields, "agent_id", told)
+                repairs = (f"is of the agent {told!r:.80}, which its metadata says now",)
+        except ValidationError as error:
+            yield Entry(Section.MEMORY, {}, one.place, str(error))
+        else:
+            yield Entry(Section.MEMORY, fields, one.place, None, repairs)
+
+
+def _fields_of(value: object) -> dict[str, Any]:
+    """Return the fields of ``Memory`` that an item tells. Raises ``ValidationError``."""
+    if not isinstance(value, dict):
+        kind = "null" if value is None else type(value).__name__
+        raise ValidationError(f"is a JSON {kind}, not an object with a content")
+    item: dict[str, Any] = value
+    if isinstance(item.get("memory"), dict) and "content" not in item:
+        item = item["memory"]  # what a search found (A); its score was that of one query
+    metadata = item.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise ValidationError(f"metadata: is a JSON {type(metadata).__name__}, not an object")
+    is_record = metadata is not None and _is_record(item, metadata)
+    fields = _of_record(item, metadata or {}) if is_record else _of_memory(item)
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None or name == "last_accessed"
+    }
+
+
+def _is_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Tell whether an item is C's: A's fields may have any metadata, C's stand in theirs."""
+    return (
+        any(name in metadata for name in _MARKS_OF_RECORD)
+        and all(item.get(name) is None for name in _ONLY_IN_A)
+        and item.get("session_id") is None
+    )
+
+
+def _of_memory(item: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: value for name, value in item.items() if name in _FIELDS}
+    unknown = {name: value for name, value in item.items() if name not in _FIELDS}
+    unknown.pop("relevance_score", None)  # D's search adds it
+    if fields.get("created_by_session") is None and "session_id" in unknown:
+        fields["created_by_session"] = unknown.pop("session_id")
+    for name, value in unknown.items():
+        _keep(fields, name, value)
+    return fields
+
+
+def _of_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    custom = metadata.get("custom_metadata")
+    if custom is not None and not isinstance(custom, dict):
+        raise ValidationError(
+            f"metadata.custom_metadata: is a JSON {type(custom).__name__}, not an object"
+        )
+    fields = {name: item.get(name) for name in ("id", "content", "embedding", "version")}
+    fields |= {name: metadata.get(name) for name in _IN_RECORD}
+    fields |= {"tags": metadata.get("tags"), "timestamp": metadata.get("created_at")}
+    if custom:
+        fields |= _taken_out(custom)
+    for part, placed in ((item, _PLACED), (metadata, _PLACED_IN_METADATA)):
+        for name, value in part.items():
+            if name not in placed:
+                _keep(fields, name, value)
+    return fields
+
+
+def _taken_out(custom: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``custom_metadata`` as metadata, and what ``record_json`` put into it beside that."""
+    kept = custom.get(KEPT)
+    if not isinstance(kept, dict) or "created_by_session" not in kept:
+        return {"metadata": dict(custom)}
+    if not kept.keys() <= {*_BEYOND_RECORD, _OWN}:
+        return {"metadata": dict(custom)}
+    own = {
+        name: kept[_OWN] if name == KEPT else value
+        for name, value in custom.items()
+        if name != KEPT or _OWN in kept
+    }
+    return {**{name: value for name, value in kept.items() if name != _OWN}, "metadata": own}
+
+
+def _keep(fields: dict[str, Any], name: str, value: object) -> None:
+    """Put what a memory has no field for into its metadata; null tells nothing."""
+    if value is None:
+        return
+    metadata = dict(fields.get("metadata") or {})
+    if name in metadata:
+        raise ValidationError(f"{name!r:.80} stands beside the metadata and in it: remove one")
+    fields["metadata"] = {**metadata, name: value}

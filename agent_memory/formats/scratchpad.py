@@ -1,0 +1,393 @@
+"""``scratchpad.yaml``, and its backup of any length: document A's format, written and read.
+
+Written as A shows it, so that any YAML reader gets the same data back. Read one entry at a time:
+ours, A's, B's with nothing but ``memories``, or one that was written by hand.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import Field
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import ValidationError
+from agent_memory.formats.categories import given_back
+from agent_memory.formats.protocol import Codec, Sample, Source, Written
+from agent_memory.formats.yaml_reader import Item, read_items
+from agent_memory.formats.yaml_writer import flow
+from agent_memory.models.entry import Entry, Section
+from agent_memory.models.enums import (
+    MAX_SCRATCHPAD_SIZE,
+    Importance,
+    MemoryCategory,
+    MemoryKind,
+    MemoryType,
+)
+from agent_memory.models.fields import AgentId, Metadata, Text
+from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.models.record import Record
+from agent_memory.models.scratchpad import ScratchpadMemoryEntry
+from agent_memory.models.times import UtcDatetime
+from agent_memory.runtime.files import written_atomically
+
+_FIELDS: Final = frozenset(Memory.model_fields) - {"agent_id"}
+_BEGINS: Final = re.compile(
+    r"(?:\s|[#%].*+|---(?=\s))*+[\"']?(?:agent_id|last_updated|max_size|memories)[\"']?\s*:(?=\s|$)"
+)
+_HAS_MEMORIES: Final = re.compile(r"^[\"']?memories[\"']?\s*:(?=\s|$)", re.MULTILINE)
+
+
+class ScratchpadYaml:
+    """The hot set: A's ``scratchpad.yaml``, to the letter."""
+
+    name = "scratchpad"
+    summary = "YAML: scratchpad.yaml, the memories of the hot set"
+    is_folder = False
+    skips_bad = False
+
+    def recognises(self, sample: Sample) -> bool:
+        """Tell whether it is a mapping that begins with a key of A's and has ``memories``."""
+        text = sample.text()
+        if sample.is_folder or text.startswith("{"):  # JSON is YAML too, but has its own formats
+            return False
+        return bool(_BEGINS.match(text) and _HAS_MEMORIES.search(text))
+
+    def read(self, path: Path) -> Iterator[Entry]:
+        """Yield the agent, if it is told, the memories, and the order of those of a scratchpad.
+
+        A file is a scratchpad, and not a backup of everything, if it has no more entries than its
+        ``max_size``, nor than any scratchpad can have. Its first memory is the last one to enter.
+        """
+        return _entries(path)
+
+    def write(self, path: Path, source: Source) -> Written:
+        """Write the seven keys of each memory of the hot set, and nothing else."""
+        pad = source.scratchpad()
+        categories = _original_categories(source, pad.memories)
+        entries = (_entry(one, categories.get(one.id, one.category)) for one in pad.memories)
+        head = _head(source.agent_id, source.changed_at, pad.max_size)
+        count = _write(path, head, entries)
+        note = "only the hot set, and A's seven fields of it: `backup` has all, `store` the history"
+        return Written(count, [note])
+
+
+class BackupYaml(ScratchpadYaml):
+    """All memories with all of their fields, in the same format."""
+
+    name = "backup"
+    summary = "YAML: scratchpad.yaml.backup, all memories in the format of the scratchpad"
+
+    def recognises(self, sample: Sample) -> bool:  # noqa: ARG002 - the protocol's
+        """Recognise nothing: what is in this format, ``scratchpad`` reads."""
+        return False
+
+    def write(self, path: Path, source: Source) -> Written:
+        """Write all memories, archived ones too."""
+        count = write_scratchpad(
+            path,
+            map(_as_it_came, source.memories()),
+            agent_id=source.agent_id,
+            last_updated=source.changed_at,
+            max_size=source.scratchpad().max_size,
+        )
+        return Written(count, ["only the memories: `store` has the history and the settings too"])
+
+
+CODEC: Final[Codec] = ScratchpadYaml()
+BACKUP: Final[Codec] = BackupYaml()
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def write_scratchpad(
+    path: Path,
+    memories: Iterable[Memory],
+    *,
+    agent_id: str,
+    last_updated: datetime,
+    max_size: int,
+) -> int:
+    """Write memories as a scratchpad file of mode 0600, and return how many they were.
+
+    The file holds all of them, however few ``max_size`` allows. An entry has A's seven keys, then
+    those fields of ``Memory`` that differ from their defaults (``embedding`` is left out). It
+    takes the place of what stands at ``path`` when it is whole. Half of a surrogate pair, which no
+    YAML can hold, becomes U+FFFD.
+
+    Raises ``StorageFull`` when the disk is, ``StorageUnavailable`` when the file cannot be
+    written, ``ValidationError`` for metadata that is nested hundreds deep.
+    """
+    return _write(path, _head(agent_id, last_updated, max_size), map(_full_entry, memories))
+
+
+def _head(agent_id: str, last_updated: datetime, max_size: int) -> str:
+    return (
+        f"agent_id: {flow(agent_id)}\nlast_updated: {flow(last_updated)}\nmax_size: {max_size}\n\n"
+    )
+
+
+def _write(path: Path, head: str, entries: Iterable[str]) -> int:
+    count = 0
+    with written_atomically(path) as file:
+        file.write(head.encode())
+        for count, entry in enumerate(entries, start=1):
+            file.write(b"\n" if count > 1 else b"memories:\n")
+            file.write(entry.encode())
+        if not count:
+            file.write(b"memories: []\n")
+    return count
+
+
+def _entry(memory: Memory | ScratchpadMemoryEntry, category: str) -> str:
+    return (
+        f"  - id: {flow(memory.id)}\n"
+        f"    timestamp: {flow(memory.timestamp)}\n"
+        f"    category: {flow(category)}\n"
+        f"    content: {flow(memory.content)}\n"
+        f"    tags: {flow(memory.tags)}\n"
+        f"    access_count: {memory.access_count}\n"
+        f"    last_accessed: {flow(memory.last_accessed)}\n"
+    )
+
+
+def _full_entry(memory: Memory) -> str:
+    try:
+        further = "".join(f"    {key}: {flow(value)}\n" for key, value in _further(memory))
+    except RecursionError as error:
+        message = f"of the memory {memory.id} is nested too deep to be written"
+        raise ValidationError.of("metadata", message, memory.id) from error
+    return _entry(memory, memory.category) + further
+
+
+def _further(memory: Memory) -> Iterator[tuple[str, object]]:
+    """Yield what A's seven keys do not tell and is not the default."""
+    task = memory.task_metadata
+    fields: tuple[tuple[str, object, object], ...] = (
+        ("kind", memory.kind, MemoryKind.LEARNING),
+        ("importance", memory.importance, Importance.MEDIUM),
+        ("created_by_session", memory.created_by_session, None),
+        ("user_id", memory.user_id, None),
+        ("run_id", memory.run_id, None),
+        ("memory_type", memory.memory_type, MemoryType.STANDARD),
+        ("archived", memory.archived, False),
+        ("task_metadata", task and task.model_dump(exclude_defaults=True), None),
+        ("metadata", memory.metadata, {}),
+        ("updated_at", memory.updated_at, memory.timestamp),
+        ("version", memory.version, 1),
+    )
+    return ((key, value) for key, value, default in fields if value != default)
+
+
+def _as_it_came(memory: Memory) -> Memory:
+    """Return a memory with the category that it had before an import changed that."""
+    category, metadata = given_back(memory)
+    if metadata is memory.metadata:
+        return memory
+    return memory.model_copy(update={"category": category, "metadata": metadata})
+
+
+def _original_categories(
+    source: Source, entries: Sequence[ScratchpadMemoryEntry]
+) -> dict[str, str]:
+    """Return the categories, by id, that entries had before an import changed them.
+
+    An entry of the hot set does not tell: its memory does.
+    """
+    notes = {entry.id for entry in entries if entry.category == MemoryCategory.NOTE.value}
+    found: dict[str, str] = {}
+    for memory in source.memories() if notes else ():
+        if memory.id in notes:
+            found[memory.id] = given_back(memory)[0]
+            if len(found) == len(notes):
+                break
+    return found
+
+
+# Reading ------------------------------------------------------------------------------------
+
+
+def memory_fields(told: object) -> dict[str, Any]:
+    """Return the fields of ``Memory`` that an entry of a YAML file tells.
+
+    A key that is not of ``Memory`` goes into the metadata. Null tells nothing, but that the memory
+    was never accessed. Raises ``ValidationError`` for what is no entry.
+    """
+    if not isinstance(told, dict):
+        raise ValidationError("must be a mapping with a content")
+    fields = {
+        key: value
+        for key, value in told.items()
+        if key in _FIELDS and (value is not None or key == "last_accessed")
+    }
+    metadata = fields.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise ValidationError.of("metadata", "must be a mapping", metadata)
+    unknown = {k: v for k, v in told.items() if k not in _FIELDS and v is not None}
+    if twice := sorted(unknown.keys() & metadata.keys()):
+        message = "stands both in the entry and in its metadata: remove one"
+        raise ValidationError.of(twice[0], message, unknown[twice[0]])
+    if unknown:
+        fields["metadata"] = {**metadata, **unknown}
+    return fields
+
+
+def memory_entry(item: Item) -> Entry:
+    """Return the memory that an item tells, or what is wrong with it."""
+    place = f"line {item.line}"
+    if item.error is not None:
+        return Entry(Section.MEMORY, {}, place, item.error)
+    try:
+        return Entry(Section.MEMORY, memory_fields(item.value), place)
+    except ValidationError as error:
+        return Entry(Section.MEMORY, {}, place, str(error))
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    size, has_memories = 0, False
+    max_size = MAX_SCRATCHPAD_SIZE
+    members: list[Entry] = []
+    for item in read_items(path):
+        if item.key == "memories":
+            has_memories = True
+            if _is_of_list(path, item):
+                size += 1
+                yield (entry := memory_entry(item))
+                if size <= MAX_SCRATCHPAD_SIZE and entry.fields.get("id") is not None:
+                    fields = {"id": entry.fields["id"], "reason": "stored"}
+                    members.append(Entry(Section.SCRATCHPAD, fields, entry.place))
+        elif item.key in ("agent_id", "max_size") and (item.error or item.value is not None):
+            entry = _told_of_agent(item)
+            if item.key == "agent_id" or entry.error is not None:
+                yield entry
+            elif isinstance(item.value, int):
+                max_size = min(max_size, item.value)
+                yield from _size_setting(item.value, entry.place)
+    if not has_memories:
+        raise ValidationError(f"{path}: is no scratchpad: that is a mapping with a list `memories`")
+    if size <= max_size:
+        yield from reversed(members)
+
+
+def _size_setting(size: int, place: str) -> Iterator[Entry]:
+    """Yield the setting for a size of the scratchpad, if it is another than usual."""
+    if _LEAST_SIZE <= size <= MAX_SCRATCHPAD_SIZE and size != _USUAL_SIZE:
+        yield Entry(Section.AGENT, {"config": {"scratchpad_max_size": size}}, place)
+
+
+def _is_of_list(path: Path, item: Item) -> bool:
+    """Tell whether an item is one of the list, and not the list, which must be empty then."""
+    if item.number is None and (item.error is not None or item.value not in (None, [])):
+        why = item.error or "must be a list of memories"
+        raise ValidationError(f"{path}: line {item.line}: {item.key}: {why}")
+    return item.number is not None
+
+
+def _told_of_agent(item: Item) -> Entry:
+    """Return what a key of the head tells, or what is wrong with that."""
+    place, error = f"line {item.line}", item.error
+    is_text = item.key == "agent_id"
+    fits = item.number is None and type(item.value) is (str if is_text else int)
+    if error is None and not fits:
+        want = "a text: put it between double quotes" if is_text else "a whole number"
+        error = f"{item.key}: must be {want}"
+    fields = {item.key: item.value} if is_text and error is None else {}
+    return Entry(Section.AGENT, fields, place, error)
+
+
+# Reading as a whole -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ScratchpadFile:
+    """What a scratchpad file holds.
+
+    Each of ``memories`` is a mapping with every field of ``Memory`` but ``agent_id`` and
+    ``embedding``, times aware and in UTC, ``task_metadata`` a mapping. What the entry did not
+    tell has its default: ``None`` for ``id``, ``timestamp``, ``last_accessed`` and
+    ``created_by_session``, the ``timestamp`` for ``updated_at``. The values have the right types;
+    the limits of a memory (the length of its content, the categories) are not checked here.
+    """
+
+    agent_id: str | None = None
+    memories: list[dict[str, Any]] = field(default_factory=list)
+
+
+Model = TypeVar("Model", bound=Record)
+_USUAL_SIZE: Final = 50
+_LEAST_SIZE: Final = 10
+Natural = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+class _Entry(Record):
+    """One entry: the types of its fields, and what they are when it does not tell."""
+
+    id: Text | None = Field(default=None, min_length=1)
+    content: Text = Field(min_length=1)
+    category: Text = MemoryCategory.NOTE.value
+    tags: list[Text] = Field(default_factory=list)
+    timestamp: UtcDatetime | None = None
+    access_count: Natural = 0
+    last_accessed: UtcDatetime | None = None
+    kind: MemoryKind = MemoryKind.LEARNING
+    importance: Importance = Importance.MEDIUM
+    created_by_session: Text | None = None
+    user_id: Text | None = None
+    run_id: Text | None = None
+    memory_type: MemoryType = MemoryType.STANDARD
+    archived: bool = False
+    task_metadata: TaskMetadata | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    updated_at: UtcDatetime | None = None
+    version: Annotated[int, Field(ge=1, lt=2**53)] = 1
+
+
+class _Head(Record):
+    """What a file tells beside its memories."""
+
+    agent_id: AgentId
+
+
+def read_scratchpad(path: Path) -> ScratchpadFile:
+    """Read a scratchpad file as a whole: what is wrong with one entry is wrong with the file.
+
+    A time without zone is UTC; an empty value is the default. What is no scratchpad (wrong YAML,
+    a key that stands twice, an alias, an id that two entries have, a value of the wrong type, a
+    file of over 2 GB) is ``ValidationError`` with the line and the key. A file that cannot be read
+    is ``StorageUnavailable``.
+    """
+    found = ScratchpadFile()
+    seen: set[str] = set()
+    for entry in _entries(path):
+        try:
+            _take(found, entry, seen)
+        except ValidationError as error:
+            faults = [{**fault, "loc": (entry.place, *fault["loc"])} for fault in error.errors()]
+            raise ValidationError(f"{path}: {entry.place}: {error}", faults) from error
+    return found
+
+
+def _take(found: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
+    if entry.error is not None:
+        raise ValidationError(entry.error)
+    if entry.section is Section.AGENT:
+        found.agent_id = _validated(_Head, entry.fields).agent_id
+    elif entry.section is Section.MEMORY:
+        memory = _validated(_Entry, entry.fields).model_dump()
+        if memory["id"] in seen:
+            raise ValidationError.of("id", "an earlier entry has it too", memory["id"])
+        if memory["id"] is not None:
+            seen.add(memory["id"])
+        memory["updated_at"] = memory["updated_at"] or memory["timestamp"]
+        found.memories.append(memory)
+
+
+def _validated(model: type[Model], data: Mapping[str, object]) -> Model:
+    try:
+        return model.model_validate(data)
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error) from error

@@ -1,0 +1,206 @@
+"""Everything that a store holds, as YAML: the portable backup, made to be compared by line.
+
+A memory's fields stand one a line, and a text of several lines on as many, so that a word that was
+changed is a line that was changed. What is known about the memories stands below them, one thing a
+line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.formats.protocol import Codec, Sample, Source, Written
+from agent_memory.formats.scratchpad import memory_entry
+from agent_memory.formats.yaml_reader import MAX_ITEM_BYTES, Item, read_items
+from agent_memory.formats.yaml_writer import block, fields, flow, name
+from agent_memory.models.entry import Entry, Section
+from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, MemoryType
+from agent_memory.runtime.files import written_atomically
+
+VERSION: Final = 1
+"""The version of the format that is written; what is newer cannot be read."""
+
+_FORMAT: Final = "agent-memory store"
+_KEYS: Final = {
+    Section.AGENT: "agent",
+    Section.MEMORY: "memories",
+    Section.SCRATCHPAD: "scratchpad",
+    Section.REJECTION: "rejections",
+    Section.ENTITY: "entities",
+    Section.RELATIONSHIP: "relationships",
+    Section.REVIEW: "reviews",
+    Section.MODEL: "models",
+    Section.VECTOR: "vectors",
+    Section.CHANGE: "changes",
+}
+_SECTIONS: Final = {key: section for section, key in _KEYS.items()}
+_BEGINS: Final = re.compile(
+    rf"(?:\s|[#%].*+|---(?=\s))*+[\"']?format[\"']?\s*:\s+[\"']?{_FORMAT}[\"']?\s*$", re.MULTILINE
+)
+
+
+_LEFT_OUT: Final[Mapping[str, Any]] = {
+    "category": MemoryCategory.NOTE.value,
+    "tags": [],
+    "kind": MemoryKind.LEARNING.value,
+    "importance": Importance.MEDIUM.value,
+    "memory_type": MemoryType.STANDARD.value,
+    "archived": False,
+    "metadata": {},
+}
+"""What a memory has where the file says nothing: left out in writing, put back in reading.
+
+If it were not put back, a memory that is replaced would stay as it is: archived, for one.
+"""
+
+
+class StoreYaml:
+    """A whole store in one file that people can read and compare."""
+
+    name = "store"
+    summary = "YAML: everything that a store holds, the portable backup"
+    is_folder = False
+    skips_bad = False
+
+    def recognises(self, sample: Sample) -> bool:
+        """Tell whether it says so in its first line."""
+        return not sample.is_folder and _BEGINS.match(sample.text()) is not None
+
+    def read(self, path: Path) -> Iterator[Entry]:
+        """Yield the entries in the order of the file."""
+        header: dict[str, Item] = {}
+        end, is_whole = None, False
+        for item in read_items(path):
+            if item.key == "end":
+                end = item.value
+                continue
+            if item.key in ("format", "version"):
+                header[item.key] = item
+                _refuse_other(path, item)
+                continue
+            if len(header) < 2:
+                message = "`format` and `version` must stand first"
+                raise ValidationError(f"{path}: line {item.line}: {message}")
+            if _is_entry(path, item):
+                is_whole = is_whole or (item.key == "agent" and "created_at" in str(item.value))
+                yield _entry(item)
+        if len(header) < 2:
+            raise ValidationError(f"{path}: is no store: `format` and `version` are missing")
+        # One that was written by hand need not say where it ends.
+        if is_whole and end is None:
+            error = "the file is cut off: its last line, `end`, is missing"
+            yield Entry(Section.AGENT, {}, "the end", error)
+
+    def write(self, path: Path, source: Source) -> Written:
+        """Write all entries of the store."""
+        written = Written()
+        too_long = 0
+        with written_atomically(path) as file:
+            file.write(f"format: {_FORMAT}\nversion: {VERSION}\n".encode())
+            for section, entries in groupby(source.entries(), key=attrgetter("section")):
+                file.write(f"{_KEYS[section]}:\n".encode())
+                lines = _LINES.get(section, _one_line)
+                for entry in entries:
+                    text = _written(lines, entry).encode()
+                    file.write(text)
+                    too_long += len(text) > MAX_ITEM_BYTES
+                    written.memories += section is Section.MEMORY
+            # Without a last line, a file that was cut off between two entries would pass for whole.
+            file.write(b"end: true\n")
+        if too_long:
+            note = f"{too_long} entries are longer than {MAX_ITEM_BYTES:,} bytes: no import reads"
+            written.notes.append(f"{note} them")
+        return written
+
+
+CODEC: Final[Codec] = StoreYaml()
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def _written(lines: Callable[[Mapping[str, Any]], str], entry: Entry) -> str:
+    try:
+        return lines(entry.fields)
+    except RecursionError as error:
+        memory_id = entry.fields.get("id")
+        message = f"{_KEYS[entry.section]}: {memory_id} is nested too deep to be written"
+        raise ValidationError(message) from error
+
+
+def _agent(told: Mapping[str, Any]) -> str:
+    return "".join(f"  {name(key)}{flow(value)}\n" for key, value in told.items()) or "  {}\n"
+
+
+def _memory(told: Mapping[str, Any]) -> str:
+    lines = []
+    for key, value in told.items():
+        if key in _LEFT_OUT and value == _LEFT_OUT[key]:
+            continue
+        text = block(value, "      ") if isinstance(value, str) else flow(value)
+        lines.append(f"    {name(key)}{text}\n")
+    return "  - " + "".join(lines)[4:] if lines else "  - {}\n"
+
+
+def _one_line(told: Mapping[str, Any]) -> str:
+    return f"  - {fields(told)}\n"
+
+
+_LINES: Final[Mapping[Section, Callable[[Mapping[str, Any]], str]]] = {
+    Section.AGENT: _agent,
+    Section.MEMORY: _memory,
+}
+
+
+# Reading ------------------------------------------------------------------------------------
+
+
+def _refuse_other(path: Path, item: Item) -> None:
+    """Refuse a file that says that it is something else, or newer."""
+    place = f"{path}: line {item.line}"
+    if item.key == "format" and (item.number is not None or item.value != _FORMAT):
+        raise ValidationError(f"{place}: is no store: the format of that is `{_FORMAT}`")
+    if item.key == "version" and (
+        item.number is not None or type(item.value) is not int or item.value < 1
+    ):
+        raise ValidationError(f"{place}: version: must be a number from 1 to {VERSION}")
+    if item.key == "version" and item.value != VERSION:
+        raise ValidationError(
+            f"{place}: is of version {item.value} of the format, and this program reads up to"
+            f" {VERSION}: upgrade agent-memory"
+        )
+
+
+def _is_entry(path: Path, item: Item) -> bool:
+    """Tell whether an item is an entry; a section without entries is none."""
+    place = f"{path}: line {item.line}"
+    if item.key not in _SECTIONS:
+        raise ValidationError(f"{place}: {item.key!r:.80} is no section of a store")
+    if item.key == "agent":
+        return item.error is not None or item.value is not None
+    if item.number is None and (item.error is not None or item.value not in (None, [])):
+        raise ValidationError(f"{place}: {item.key}: {item.error or 'must be a list'}")
+    return item.number is not None
+
+
+def _entry(item: Item) -> Entry:
+    section = _SECTIONS[item.key]
+    if section is Section.MEMORY:
+        entry = memory_entry(item)
+        return (
+            replace(entry, fields={**entry.fields, **_LEFT_OUT, **entry.fields})
+            if entry.fields
+            else entry
+        )
+    place, told, error = f"line {item.line}", item.value, item.error
+    is_list = section is Section.AGENT and item.number is not None
+    if error is None and (is_list or not isinstance(told, dict)):
+        error = "must be a mapping"
+    return Entry(section, told if isinstance(told, dict) else {}, place, error)

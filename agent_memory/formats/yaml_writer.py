@@ -1,0 +1,127 @@
+"""YAML out: values as text that every YAML reader, of 1.1 and of 1.2, takes for the same data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from json import JSONEncoder
+from typing import Final
+
+from agent_memory.models.times import format_time
+
+_MAX_PLAIN_KEY: Final = 1000  # of 1,024 characters, past which YAML wants a "?" before a key
+
+# What JSON leaves as it is in a text, but YAML takes for line breaks or refuses.
+_ODD: Final = "\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
+_NOT_IN_YAML: Final = re.compile(f"[{_ODD}]")
+_NOT_IN_BLOCK: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_ODD}]")
+# What JSON writes and YAML may take for something else; a text that has it is looked at closely.
+_NOT_AS_JSON: Final = re.compile(f"[{_ODD}]|[0-9]e[-+]?[0-9]|NaN|Infinity")
+_PLAIN_NAME: Final = re.compile("[a-z][a-z_]*")
+_NO_NAMES: Final = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+
+def _time_of(value: object) -> str:
+    """Return a time as ISO 8601 text in UTC; a fraction of a second only if there is one."""
+    if isinstance(value, datetime):
+        return format_time(value).replace(".000000Z", "Z")
+    raise TypeError(f"a {type(value).__name__} is no JSON data")
+
+
+_to_json: Final = JSONEncoder(ensure_ascii=False, default=_time_of).encode
+
+
+def quoted(text: str) -> str:
+    """Write a text between double quotes, on one line.
+
+    Half of a surrogate pair, which no YAML can hold, becomes U+FFFD.
+    """
+    return _NOT_IN_YAML.sub(_escape, _to_json(text))
+
+
+def flow(value: object) -> str:
+    """Write JSON data on one line; a time as ISO 8601 text.
+
+    Raises ``RecursionError`` for what is nested hundreds deep.
+    """
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, datetime):
+        return f'"{_time_of(value)}"'
+    written = _to_json(value)
+    is_long = len(written) > _MAX_PLAIN_KEY
+    if _NOT_AS_JSON.search(written) or (is_long and _may_have_long_key(value)):
+        return _flow(value)
+    return written
+
+
+def fields(values: Mapping[str, object]) -> str:
+    """Write a mapping on one line; names that are words stand without quotes."""
+    return "{" + ", ".join(f"{name(key)}{flow(value)}" for key, value in values.items()) + "}"
+
+
+@lru_cache(256)
+def name(key: str) -> str:
+    """Write a key and its colon, without quotes if every reader takes it for a text as it is."""
+    if key not in _NO_NAMES and _PLAIN_NAME.fullmatch(key):
+        return f"{key}: "
+    return _key(key)
+
+
+def block(text: str, indent: str) -> str:
+    """Write a text of several lines as that, below the key; any other text between quotes.
+
+    ``indent`` goes before each line; it is two spaces more than what stands before the key.
+    """
+    if "\n" not in text or not text.strip() or _NOT_IN_BLOCK.search(text):
+        return quoted(text)
+    # Unless the indent is said, it is that of the first line, with all of its spaces.
+    header = "|2" if text[0] in " \t\n" else "|"
+    if text.endswith("\n"):
+        lines = text[:-1].split("\n")
+        header += "" if lines[-1] else "+"
+    else:
+        lines = text.split("\n")
+        header += "-"
+    return "\n".join([header, *(indent + line if line else "" for line in lines)])
+
+
+def _flow(value: object) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_key(key) + _flow(item) for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _to_json(value)
+
+
+def _may_have_long_key(value: object) -> bool:
+    if isinstance(value, Mapping):
+        # Escapes make six characters of one.
+        return any(
+            6 * len(key) > _MAX_PLAIN_KEY or _may_have_long_key(item) for key, item in value.items()
+        )
+    return isinstance(value, list | tuple) and any(map(_may_have_long_key, value))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"
+
+
+def _key(key: str) -> str:
+    text = quoted(key)
+    return f"? {text} : " if len(text) > _MAX_PLAIN_KEY else f"{text}: "
+
+
+def _float(number: float) -> str:
+    # YAML 1.1 takes 1e-07 for a text: it wants the point. And it writes infinity as .inf.
+    text = repr(number)
+    if "n" in text:
+        return text.replace("inf", ".inf").replace("nan", ".nan")
+    return text if "." in text else text.replace("e", ".0e")

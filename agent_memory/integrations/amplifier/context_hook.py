@@ -1,0 +1,123 @@
+"""``hooks-memory-context``: the scratchpad before the model, once, and again when it changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, Literal, cast
+
+from agent_memory import AgentMemory, AgentMemoryError, MemoryContextConfig, MissingAgentIdentity
+from agent_memory.integrations.amplifier.protocol import Cleanup, Coordinator, HookResult
+from agent_memory.integrations.amplifier.shared_memory import Membership, Opener, join, logger
+
+__amplifier_module_type__ = "hook"
+
+Role = Literal["system", "user"]
+
+ROLE: Final[Role] = "user"
+"""Who says it, unless it is set: what was recalled is data, and has no system prompt's weight."""
+
+
+class Reminder:
+    """The scratchpad as text, and whether it has changed since it was last given.
+
+    A scratchpad has changed when its entries have; in which order they were used is no change.
+    ``config`` has the fields of ``MemoryContextConfig``.
+    """
+
+    def __init__(self, membership: Membership, config: Mapping[str, Any]) -> None:
+        self._membership = membership
+        self._config = dict(config)
+        self._given: object = None
+        self._told: set[str] = set()
+
+    async def changed(self) -> str | None:
+        """Return the text if it has changed, or was never given; else ``None``.
+
+        It is empty where there is nothing to be reminded of. A memory that cannot be read changes
+        nothing; that is logged once. No file is made for an agent who has none.
+        """
+        try:
+            opener = self._membership.opener()
+            return await asyncio.to_thread(self._read, opener)
+        except MissingAgentIdentity:
+            return None
+        except AgentMemoryError as error:
+            self._tell(str(error))
+        except Exception as error:  # noqa: BLE001 - nothing may bring the host down
+            self._tell(type(error).__name__)
+        return None
+
+    def _read(self, opener: Opener) -> str | None:
+        memory = opener() if opener.exists() else None
+        seen = (opener.agent_id, _entries(memory))
+        if seen == self._given:
+            return None
+        text = "" if memory is None else memory.context(config=self._config)
+        self._given = seen
+        return text
+
+    def _tell(self, message: str) -> None:
+        if message not in self._told:
+            logger.warning("nobody is reminded of anything: %s", message)
+        self._told.add(message)
+
+
+def _entries(memory: AgentMemory | None) -> frozenset[tuple[object, ...]]:
+    pad = [] if memory is None else memory.scratchpad().memories
+    return frozenset((it.id, it.content, it.category, tuple(it.tags)) for it in pad)
+
+
+def split_config(config: Mapping[str, Any], module: str) -> tuple[dict[str, Any], Role]:
+    """Return the settings of the text, and the role in which it is said.
+
+    What is no setting is left out, and logged.
+    """
+    settings = dict(config)
+    role = settings.pop("role", ROLE)
+    if role not in ("system", "user"):
+        logger.warning("%s: role must be system or user: it is not heeded", module)
+        role = ROLE
+    for name in settings.keys() - MemoryContextConfig.model_fields.keys():
+        logger.warning("%s knows no setting %.80r", module, name)
+        del settings[name]
+    return settings, cast("Role", role)
+
+
+def _injected(text: str, role: Role) -> HookResult:
+    return HookResult(
+        action="inject_context",
+        context_injection=text,
+        context_injection_role=role,
+        ephemeral=True,
+        suppress_output=True,
+    )
+
+
+async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = None) -> Cleanup:
+    """Register the hook: the text is injected before a request to the model, and not kept.
+
+    The next request does not have it any more, unless the scratchpad has changed by then. Where
+    ``context-memory-scratchpad`` is the context, which shows it all the time, nothing is injected.
+    ``config`` may have the options of the memory (``sharing.OPTIONS``), the fields of
+    ``MemoryContextConfig``, and ``role``: ``user`` or ``system``.
+    """
+    membership, rest = join(coordinator, config)
+    settings, role = split_config(rest, "hooks-memory-context")
+    reminder = Reminder(membership, settings)
+
+    async def remind(event: str, data: Mapping[str, Any] | None) -> HookResult:  # noqa: ARG001
+        context = coordinator.get("context")
+        text = None if getattr(context, "shows_scratchpad", False) else await reminder.changed()
+        return _injected(text, role) if text else HookResult(action="continue")
+
+    taken_back = [
+        coordinator.hooks.register("provider:request", remind, name="hooks-memory-context")
+    ]
+
+    async def cleanup() -> None:
+        while taken_back:
+            taken_back.pop()()
+        await membership.leave()
+
+    return cleanup

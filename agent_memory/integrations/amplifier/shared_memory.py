@@ -1,0 +1,224 @@
+"""One open memory for all modules of a session, opened when it is first needed.
+
+The modules of a session find each other by the capability ``memory.store``. What the mount plan
+says of the memory to one of them (``agent_id``, ``storage_root``, …) holds for the others too,
+unless they are told otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agent_memory import (
+    AgentMemory,
+    EventName,
+    MemoryToolConfig,
+    MissingAgentIdentity,
+    StorageClosed,
+    database_path,
+    sanitize_agent_id,
+)
+from agent_memory.integrations.amplifier.event_bridge import EventBridge
+from agent_memory.integrations.amplifier.protocol import Coordinator, in_thread
+from agent_memory.integrations.identity import CAPABILITY, resolve_agent_id
+
+logger: Final = logging.getLogger("agent_memory.amplifier")
+
+STORE_CAPABILITIES: Final = ("memory.store", "agent_memory.store")
+"""Where a session's memories are found; the second where somebody else has the first."""
+OPTIONS: Final = frozenset(
+    {"agent_id", "of_parent", "embedder", "event_text", *MemoryToolConfig.model_fields}
+)
+"""What a module's configuration may say of the memory; ``MemoryToolConfig`` has the most of it.
+
+``of_parent`` means the memory of the session that delegated to this one. ``embedder`` is a name,
+``event_text`` puts the text of queries and memories into events.
+"""
+_LONGEST_SESSION: Final = 200
+_sessions: Final[weakref.WeakValueDictionary[str, SessionMemories]] = weakref.WeakValueDictionary()
+
+
+class SessionMemories:
+    """The memories that the modules of one session use, usually one. Threads may share it."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.events = EventBridge(coordinator.hooks)
+        self.session_id: Final = str(coordinator.session_id)[:_LONGEST_SESSION]
+        self._coordinator: Coordinator | None = coordinator
+        self._options: dict[str, Any] = {}
+        self._open: dict[str, AgentMemory] = {}
+        self._opening = threading.Lock()
+        self._members: set[Membership] = set()
+        self._is_closed = False
+
+    def join(self, options: Mapping[str, Any]) -> Membership:
+        """Take a module in, with what its configuration says of the memory."""
+        for name, value in options.items():
+            self._options.setdefault(name, value)
+        membership = Membership(self, options)
+        self._members.add(membership)
+        return membership
+
+    async def leave(self, membership: Membership) -> None:
+        """Let a module go. The last one closes what was opened."""
+        self._members.discard(membership)
+        if self._members or self._is_closed:
+            return
+        coordinator, self._coordinator = self._coordinator, None
+        if coordinator is not None:
+            for name in STORE_CAPABILITIES:
+                if coordinator.get_capability(name) is self:
+                    coordinator.register_capability(name, None)
+        await in_thread(self._close)
+        await self.events.close()
+
+    def options(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what holds for a module: its own options, then those of the others."""
+        return {**self._options, **own}
+
+    def agent_id(self, options: Mapping[str, Any]) -> str:
+        """Return whose memory is meant. Raises ``MissingAgentIdentity``."""
+        coordinator = self._coordinator
+        if coordinator is None:
+            raise StorageClosed("the session has ended, and its memory is closed")
+        session = _session_of(coordinator)
+        capabilities = session.get("capabilities")
+        capabilities = capabilities if isinstance(capabilities, Mapping) else {}
+        switch = capabilities.get("memory", coordinator.get_capability("memory"))
+        if isinstance(switch, Mapping) and switch.get("enabled") is False:
+            raise MissingAgentIdentity("memory is switched off for this session")
+        given = coordinator.get_capability(CAPABILITY) or capabilities.get(CAPABILITY)
+        if not options.get("of_parent"):
+            return resolve_agent_id(options.get("agent_id"), given, agent_name_of(coordinator))
+        parent = _sessions.get(coordinator.parent_id or "")
+        if parent is None or options.get("agent_id") or given:
+            return resolve_agent_id(options.get("agent_id"), given)
+        return parent.agent_id(parent.options({}))
+
+    def opened(self, agent_id: str, options: Mapping[str, Any]) -> AgentMemory:
+        """Return the open memory of an agent. Raises what ``AgentMemory`` raises."""
+        key = json.dumps([agent_id, options], sort_keys=True, default=str)
+        with self._opening:
+            if self._is_closed:
+                raise StorageClosed("the session has ended, and its memory is closed")
+            if key not in self._open:
+                self._open[key] = AgentMemory(
+                    agent_id,
+                    session_id=self.session_id,
+                    on_event=self.events,
+                    **_arguments(options),
+                )
+            return self._open[key]
+
+    def _close(self) -> None:
+        with self._opening:
+            self._is_closed = True
+            memories = list(self._open.values())
+            self._open.clear()
+        for memory in memories:
+            try:
+                memory.close()
+            except Exception as error:  # noqa: BLE001 - the session ends, whatever happens
+                logger.warning("a memory could not be closed: %s", type(error).__name__)
+
+
+class Membership:
+    """A module's part in the memories of its session."""
+
+    def __init__(self, memories: SessionMemories, options: Mapping[str, Any]) -> None:
+        self._memories = memories
+        self._own = dict(options)
+
+    @property
+    def session_id(self) -> str:
+        """The name of the session."""
+        return self._memories.session_id
+
+    def opener(self) -> Opener:
+        """Return what opens the memory that is meant now. Call it in the session's loop.
+
+        Raises ``MissingAgentIdentity`` where nobody says whose it is.
+        """
+        self._memories.events.attach()
+        options = self._memories.options(self._own)
+        agent_id = self._memories.agent_id(options)
+        settings = {
+            name: value for name, value in options.items() if name not in ("agent_id", "of_parent")
+        }
+        return Opener(self._memories, agent_id, settings)
+
+    async def leave(self) -> None:
+        """Let go of the memory. Again does nothing."""
+        await self._memories.leave(self)
+
+
+class Opener:
+    """Opens an agent's memory, or returns the one that is open: a function for any thread."""
+
+    def __init__(
+        self, memories: SessionMemories, agent_id: str, options: Mapping[str, Any]
+    ) -> None:
+        self.agent_id: Final = agent_id
+        self._memories = memories
+        self._settings = dict(options)
+
+    def __call__(self) -> AgentMemory:
+        """Return the open memory. It must not be closed: others use it too."""
+        return self._memories.opened(self.agent_id, self._settings)
+
+    def exists(self) -> bool:
+        """Tell whether the agent has a memory at all."""
+        return database_path(self.agent_id, self._settings.get("storage_root")).exists()
+
+
+def join(coordinator: Coordinator, config: object) -> tuple[Membership, dict[str, Any]]:
+    """Take a module into its session's memories; with it return the rest of its configuration."""
+    given = dict(config) if isinstance(config, Mapping) else {}
+    options = {str(name): given.pop(name) for name in list(given) if name in OPTIONS}
+    return _memories_of(coordinator).join(options), given
+
+
+def agent_name_of(coordinator: Coordinator) -> str:
+    """Return the agent's name in the metadata of the session, as an agent id, or an empty text.
+
+    Agents of bundles are called ``bundle:agent``, which no agent id can be.
+    """
+    metadata = _session_of(coordinator).get("metadata")
+    name = metadata.get("agent_name") if isinstance(metadata, Mapping) else None
+    return sanitize_agent_id(name.replace(":", "-")) if isinstance(name, str) else ""
+
+
+def _session_of(coordinator: Coordinator) -> Mapping[str, Any]:
+    session = (coordinator.config or {}).get("session")
+    return session if isinstance(session, Mapping) else {}
+
+
+def _memories_of(coordinator: Coordinator) -> SessionMemories:
+    for name in STORE_CAPABILITIES:
+        there = coordinator.get_capability(name)
+        if isinstance(there, SessionMemories):
+            return there
+        if there is None:
+            memories = SessionMemories(coordinator)
+            coordinator.register_capability(name, memories)
+            coordinator.register_contributor(
+                "observability.events", "agent-memory", lambda: [it.value for it in EventName]
+            )
+            _sessions[memories.session_id] = memories
+            return memories
+    return SessionMemories(coordinator)
+
+
+def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as ``AgentMemory`` takes them."""
+    config = {name: options[name] for name in options if name in MemoryToolConfig.model_fields}
+    arguments: dict[str, Any] = {"config": config}
+    for name in ("embedder", "event_text"):
+        if name in options:
+            arguments[name] = options[name]
+    return arguments

@@ -1,0 +1,315 @@
+"""Capture: what tools return and what is said is looked through, and what matters is stored.
+
+Framework-free: a host calls ``tool_output``, ``turn`` and ``session_end`` with what it has, and
+``close`` at the end. No call raises, and with ``async_capture`` none waits for the disk or for an
+embedder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory import AgentMemory, MemoryCaptureConfig, Observation, ValidationError
+from agent_memory.integrations.capture.observations import look, promises
+from agent_memory.integrations.capture.queue import WorkQueue
+from agent_memory.integrations.capture.tool_results import texts_of
+from agent_memory.integrations.capture.writer import CaptureReport, Counts, Keeper, logger
+from agent_memory.models.fields import clean_label
+
+__all__ = ["CaptureReport", "MemoryCapture"]
+
+_OUR_TOOLS: Final = re.compile(r"(?:^|[^A-Za-z0-9]|__)memory_\w+$")
+_SHORT: Final = 4_000
+"""Characters of a text that is looked through at once, if few places in it promise anything."""
+_SHORT_FOR_ANY_PATTERN: Final = 500
+_FEW: Final = 2
+_MOST_WAITING: Final = 50_000_000
+"""Characters of texts that may wait to be looked through."""
+_CLOSING_SECONDS: Final = 30.0
+_NAME: Final = re.compile(r"[^\w.:/@-]+")
+_SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text that is looked through in the background."""
+
+    text: str
+    source: str
+
+
+class MemoryCapture:
+    """Captures observations from what a session's tools return and what is said in it.
+
+    ``memory`` is where they are stored, or a function that opens it: it is called in the
+    background, for the first observation, and what it opened is closed by ``close``. ``session_id``
+    is what the memories are signed with, and the one that limits count for: unless it is given,
+    that of the memory, else ``AGENT_MEMORY_SESSION``, else a new one. ``config`` says what is
+    looked for, from where, and how much is kept.
+
+    A memory that was captured has the observation's type as its category, keywords as tags, and
+    ``source`` (``tool:bash``, ``turn:user``), ``confidence`` and ``auto_captured`` in its metadata.
+    What is there already in the same words is not stored again, nor what was recalled within the
+    hour and printed, nor anything from tools that are called ``memory_…``, nor what stands between
+    the marks of ``render_memories``. Only what the user says takes back what was said since.
+
+    Secrets are masked, whatever the file's setting; where that is ``refuse``, the sentence is not
+    stored. Nobody looked at these texts before they were stored, so ``warn`` and ``keep`` are not
+    enough.
+
+    With ``async_capture`` a thread in the background does the work; at most ``queue_size``
+    observations and long texts wait for it. What does not fit is counted, and logged once. A file
+    that is locked or full is tried again for some seconds. Without ``async_capture`` an observation
+    is stored before the call returns, or counted as failed at the first error.
+
+    It may be shared by threads. A forked child begins with an empty queue and no counts, and closes
+    its own. Use it as a context manager, or call ``close``; at the interpreter's end that is done.
+
+    Raises ``ValidationError`` for a config or a session that cannot be; nothing else ever raises.
+    """
+
+    def __init__(
+        self,
+        memory: AgentMemory | Callable[[], AgentMemory],
+        *,
+        session_id: str | None = None,
+        config: MemoryCaptureConfig | Mapping[str, Any] | None = None,
+    ) -> None:
+        self.config: Final = _validated(config)
+        self.session_id: Final = _session_name(session_id, memory)
+        self._engine = _Engine(memory, self.config, self.session_id)
+        self._end = weakref.finalize(self, self._engine.close, _CLOSING_SECONDS)
+
+    def tool_output(self, tool: str, result: object) -> int:
+        """Look through what a tool returned, and return how many observations were queued.
+
+        ``result`` may be a text, a mapping, a list or an object: the texts in it are found. Those
+        over 4,000 characters, and those that promise several observations, are looked through in
+        the background: what they give is not in the number, but in ``report``.
+        """
+        if not self.config.observe_tool_outputs or _OUR_TOOLS.search(str(tool)):
+            return 0
+        return self._engine.offer(lambda: texts_of(result), f"tool:{_named(tool)}")
+
+    def turn(self, text: str, role: str = "assistant") -> int:
+        """Look through what the ``role`` said, as ``tool_output`` does."""
+        if not self.config.observe_turn_completions:
+            return 0
+        return self._engine.offer(lambda: texts_of(text), f"turn:{_named(role)}")
+
+    def session_end(self, text: str) -> int:
+        """Look through what is said of a session at its end, as ``tool_output`` does."""
+        if not self.config.observe_session_end:
+            return 0
+        return self._engine.offer(lambda: texts_of(text), "session_end")
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all that was offered is stored or counted, and tell whether it is.
+
+        ``timeout`` is in seconds; without one it waits as long as it takes.
+        """
+        return self._engine.queue.flush(timeout)
+
+    def close(self, timeout: float = _CLOSING_SECONDS) -> None:
+        """Flush, for ``timeout`` seconds at most, and capture nothing more. Again does nothing.
+
+        What was not stored by then is counted as dropped, and that is logged.
+        """
+        if self._end.detach() is not None:
+            self._engine.close(timeout)
+
+    @property
+    def report(self) -> CaptureReport:
+        """What became of all that was offered so far."""
+        return self._engine.counts.report()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Engine:
+    """What the thread works with. It knows nothing of the front, so that that can be let go."""
+
+    def __init__(
+        self,
+        memory: AgentMemory | Callable[[], AgentMemory],
+        config: MemoryCaptureConfig,
+        session_id: str,
+    ) -> None:
+        self._config = config
+        self._session_id = session_id
+        self._is_owner = not isinstance(memory, AgentMemory)
+        self._is_closed = False
+        self._is_full_told = False
+        self._waiting_characters = 0
+        opener = (lambda: memory) if isinstance(memory, AgentMemory) else memory
+        self.counts = Counts()
+        self.keeper = Keeper(
+            opener,
+            self.counts,
+            most=config.max_captures_per_session,
+            is_patient=config.async_capture,
+        )
+        self.queue: WorkQueue[_Text | Observation] = WorkQueue(
+            self._work, size=config.queue_size, name="agent-memory-capture"
+        )
+        _engines.add(self)
+
+    def offer(self, texts: Callable[[], Iterable[str]], source: str) -> int:
+        """Look through texts, now or later, and return how many observations were queued."""
+        if self._is_closed:
+            return 0
+        queued = 0
+        try:
+            for text in texts():
+                self.counts.add("offered")
+                queued += self._take(text, source)
+        except Exception as error:  # noqa: BLE001 - nothing may bring the host down
+            self.counts.add("unreadable")
+            logger.warning("what came from %s could not be read: %s", source, type(error).__name__)
+        return queued
+
+    def close(self, timeout: float) -> None:
+        """Work off what waits, and let go of the memory."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        started = time.monotonic()
+        left = self.queue.close(timeout)
+        if left:
+            self._count_dropped(left)
+            logger.warning("%d captures were dropped: there was no time to store them", len(left))
+        self.keeper.give_up.set()
+        self.queue.flush(max(1.0, timeout - (time.monotonic() - started)))
+        self.keeper.close(is_owner=self._is_owner)
+
+    def start_anew(self) -> None:
+        """In a forked child: what waited is the parent's, and so are its counts."""
+        self.counts = Counts()
+        self.keeper.start_anew(self.counts)
+        self.queue.start_anew()
+        self._waiting_characters = 0
+
+    def _take(self, text: str, source: str) -> int:
+        if not self._config.async_capture:
+            found = self._looked(text, source)
+            for observation in found:
+                self.keeper.keep(observation)
+            return len(found)
+        promised = promises(text, self._config) if len(text) <= _SHORT else None
+        if promised == 0:
+            return 0
+        is_long = len(text) > (_SHORT if promised is not None else _SHORT_FOR_ANY_PATTERN)
+        if is_long or (promised or 0) > _FEW:
+            self._defer(_Text(text, source))
+            return 0
+        return sum(self._queued(it) for it in self._looked(text, source))
+
+    def _looked(
+        self, text: str, source: str, pause: Callable[[], object] = bool
+    ) -> list[Observation]:
+        looked = look(
+            text, source=source, session_id=self._session_id, config=self._config, pause=pause
+        )
+        self.counts.add("observed", len(looked.observations))
+        self.counts.add("below_confidence", looked.below_confidence)
+        return looked.observations
+
+    def _queued(self, observation: Observation) -> bool:
+        is_queued = self.queue.put(observation)
+        if not is_queued:
+            self.counts.add("dropped")
+            self._tell_full()
+        return is_queued
+
+    def _defer(self, item: _Text) -> None:
+        """Let a text be looked through in the background, if there is room for it."""
+        waiting = self._waiting_characters
+        fits = not waiting or waiting + len(item.text) <= _MOST_WAITING
+        self._waiting_characters = waiting + len(item.text)
+        if not fits or not self.queue.put(item):
+            self._waiting_characters -= len(item.text)
+            self.counts.add("unread")
+            self._tell_full()
+
+    def _tell_full(self) -> None:
+        if not self._is_full_told:
+            self._is_full_told = True
+            logger.warning("captures are dropped: %d wait for storage", len(self.queue))
+
+    def _count_dropped(self, left: Iterable[_Text | Observation]) -> None:
+        for item in left:
+            self.counts.add("unread" if isinstance(item, _Text) else "dropped")
+
+    def _work(self, item: _Text | Observation) -> None:
+        """Do what waits, in the background."""
+        if isinstance(item, Observation):
+            self.keeper.keep(item)
+            return
+        self._waiting_characters -= len(item.text)
+        try:
+            found = self._looked(item.text, item.source, pause=_let_others_run)
+        except Exception as error:  # noqa: BLE001 - the next text must be looked through
+            self.counts.add("unreadable")
+            logger.warning("what came from %s is unreadable: %s", item.source, type(error).__name__)
+            return
+        for observation in found:
+            self.keeper.keep(observation)
+
+
+def _let_others_run() -> None:
+    time.sleep(0)
+
+
+def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> MemoryCaptureConfig:
+    if config is None or isinstance(config, MemoryCaptureConfig):
+        return config or MemoryCaptureConfig()
+    try:
+        return MemoryCaptureConfig.model_validate(dict(config))
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error) from error
+
+
+def _session_name(given: str | None, memory: object) -> str:
+    if given is None and isinstance(memory, AgentMemory):
+        return memory.session_id
+    name = given or os.environ.get(_SESSION_VARIABLE) or f"session-{uuid.uuid4().hex[:12]}"
+    try:
+        return clean_label(name)
+    except ValueError as error:
+        raise ValidationError.of("session_id", str(error), name) from error
+
+
+def _named(name: object) -> str:
+    """Return the name of a tool or a role as it may stand in metadata."""
+    return _NAME.sub(" ", str(name)).strip()[:100] or "unknown"
+
+
+_engines: Final[weakref.WeakSet[_Engine]] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for engine in list(_engines):
+        engine.start_anew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,353 @@
+"""Observations from a text: the sentences worth keeping, not the text that they stand in.
+
+A text is looked through for what the capture patterns find. Of each place the sentence is taken,
+without markup and what stands in front of it, and weighed: who says it, in what words, and amid
+what. Pure: no file, no clock but the one given, time linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Final
+
+from agent_memory.integrations.capture import cues
+from agent_memory.models.config import DEFAULT_CAPTURE_PATTERNS, MemoryCaptureConfig
+from agent_memory.models.fields import validate_memory_content
+from agent_memory.models.observation import Observation
+from agent_memory.models.times import now_utc
+from agent_memory.text import passages
+from agent_memory.text.passages import Passage
+
+LONGEST_PIECE: Final = 1_000
+"""Characters of a line that a pattern sees at a time: some patterns take long for long lines."""
+MOST_PLACES: Final = 2_000
+"""Places in one text that are weighed; those that repeat word for word count once."""
+MOST_SPOTS: Final = 50_000
+"""Places in one text that are looked at at all."""
+MOST_KEYWORDS: Final = 5
+
+# What each of A's patterns needs, in lower case: where none of it stands, nothing is found.
+_NEEDED: Final = (
+    *("remember", "important", "decided to", "learned that", "discovered", "solved by"),
+    *("preference:", "todo:", "fixme:", "note:"),
+)
+_ANSI: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_RECALLED: Final = re.compile(r"<memories-([0-9a-f]{8})>")
+_ENTRY: Final = re.compile(r"\{[\w.:-]{1,200} by [^{}]{1,200}\}\s*$")
+_ESCAPED_SPACE: Final = re.compile(r"\\[nrt]")
+_FENCE: Final = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+_URL: Final = re.compile(r"\w+://\S+|(?:^|\s)[~.]{0,2}/\S+")
+_DENSE: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD: Final = re.compile(r"[^\W_][\w.+#/-]*[\w+#]|[^\W\d_]", re.UNICODE)
+_KEYWORD: Final = re.compile(
+    "[\u30a0-\u30ff]{2,10}|[\u3400-\u9fff]{2,6}|[^\\W\\d_][\\w+#.-]{1,20}[\\w+#]"
+)
+_STOP_WORDS: Final = frozenset(
+    """
+    about after again all also and any are because been before being between both but can could
+    decided did discovered does doing done down each else even every few for from further get had
+    has have having her here him his how important into its just learned let like more most must
+    need never note not now off once one only other our out over own please preference remember
+    same shall she should since so solved some such than that the their them then there these they
+    this those through todo too under until use used using very was way were what when where which
+    while who why will with would you your fixme always instead it's i'm we're don't der die das
+    und ist nicht ein eine einen dem den von mit für auf wird jeden
+    """.split()
+)
+
+# How much less sure a sentence is amid what.
+_AMID: Final = {
+    "fenced": 0.3, "code": 0.3, "among code": 0.5, "help": 0.4, "legal": 0.4, "sales": 0.5,
+    "listed": 0.1, "foreign": 0.2, "not added": 0.1, "done": 0.0, "log": 0.9,
+}  # fmt: skip
+_TO_DO: Final = re.compile(r"TODO:|FIXME:")
+_WEAK_KEYS: Final = frozenset({"description", "title", "summary"})
+_FROM_THE_WEB: Final = re.compile(r"web|brows|fetch|crawl|scrape|google", re.IGNORECASE)
+_HOPELESS: Final = 0.2
+"""A sentence that its own words make no surer than this is not looked at further."""
+_BY_THE_USER: Final = 0.25
+_FROM_A_PAGE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a text holds: the observations that are sure enough, and how many were not."""
+
+    observations: list[Observation]
+    below_confidence: int = 0
+
+
+def observe(
+    text: str,
+    *,
+    source: str,
+    session_id: str,
+    config: MemoryCaptureConfig | None = None,
+    now: datetime | None = None,
+) -> list[Observation]:
+    """Return what a text says that is worth keeping, in its order; usually nothing.
+
+    ``source`` says where it was seen: ``turn:user`` and ``turn:assistant`` are what was said in a
+    conversation, all else is taken for the name of a tool. What the user says is the surest; pages
+    of the web, whoever wrote them, are believed least. ``config`` has the patterns, which are
+    tried without regard to case, on one line at a time, and on 1,000 characters of it at most.
+    ``now`` is the time that the observations carry (the present one).
+
+    Raises ``ValidationError`` of Pydantic for a source or session that no text can have.
+    """
+    return look(text, source=source, session_id=session_id, config=config, now=now).observations
+
+
+def look(
+    text: str,
+    *,
+    source: str,
+    session_id: str,
+    config: MemoryCaptureConfig | None = None,
+    now: datetime | None = None,
+    pause: Callable[[], object] = bool,
+) -> Looked:
+    """Return what ``observe`` returns, and count what was not sure enough.
+
+    ``pause`` is called now and then: it may let other threads run.
+    """
+    chosen = config or MemoryCaptureConfig.defaults()
+    found: dict[str, Observation] = {}
+    below = 0
+    for passage in _passages(text, chosen, pause):
+        kind, sure = cues.said(passage)
+        sure = _weighed(passage, sure, source)
+        content = cues.without_label(passage.sentence)
+        if not _fits(content, chosen):
+            continue
+        if sure < chosen.min_confidence:
+            below += 1
+            continue
+        there = found.get(content)
+        if there is None or there.confidence < sure:
+            found[content] = Observation(
+                content=content,
+                observation_type=kind,
+                source=source,
+                keywords=keywords(content),
+                confidence=sure,
+                session_id=session_id,
+                timestamp=now or now_utc(),
+            )
+    most = chosen.max_captures_per_output
+    kept = sorted(found.values(), key=lambda it: -it.confidence)[:most]
+    return Looked([it for it in found.values() if it in kept], below)
+
+
+def promises(text: str, config: MemoryCaptureConfig) -> int | None:
+    """Count, fast, the places where a text may say something, up to 10; 0 is for sure.
+
+    ``None`` says that the patterns of the user must be tried to know.
+    """
+    if tuple(config.capture_patterns) != DEFAULT_CAPTURE_PATTERNS:
+        return None
+    lower = text.lower()
+    found = 0
+    for word in _NEEDED:
+        spot = lower.find(word)
+        while spot >= 0 and found < 10:
+            found += 1
+            spot = lower.find(word, spot + len(word))
+    return found
+
+
+def keywords(content: str) -> list[str]:
+    """Return up to five words that say what a sentence is about, names first, in lower case.
+
+    None of them is a number or looks made up: a key or a password must not become a tag.
+    """
+    words = [it for it in _KEYWORD.findall(content) if _is_telling(it)]
+    ranked = sorted(dict.fromkeys(words), key=_rank)
+    return list(dict.fromkeys(it.lower().strip(".-") for it in ranked))[:MOST_KEYWORDS]
+
+
+def _rank(word: str) -> int:
+    is_name = any(it.isupper() for it in word[1:]) or any(it in "_.+#-" for it in word)
+    return 0 if is_name else 1 if word[0].isupper() else 2 if len(word) > 6 else 3
+
+
+def _is_telling(word: str) -> bool:
+    if word.lower() in _STOP_WORDS or sum(it.isdigit() for it in word) > 2:
+        return False
+    return len(word) > 2 or _DENSE.match(word) is not None
+
+
+# Where to look ------------------------------------------------------------------------------
+
+
+def _passages(
+    text: str, config: MemoryCaptureConfig, pause: Callable[[], object] = bool
+) -> Iterator[Passage]:
+    """Yield the passages that the patterns find, those of texts within texts too."""
+    text = _cleaned(text)
+    done_to = fences = fenced_to = weighed = 0
+    recalled = _recalled(text)
+    seen: set[tuple[str, str]] = set()
+    for start, end in islice(_places(text, config), MOST_SPOTS):
+        pause()
+        if start < done_to or any(low <= start < high for low, high in recalled):
+            continue
+        near = text[max(0, start - 60) : start], text[start : end + 60]
+        if near in seen or is_part_of_name(text, start, end):
+            continue
+        seen.add(near)
+        weighed += 1
+        if weighed > MOST_PLACES:
+            return
+        fences += len(_FENCE.findall(text, fenced_to, start))
+        fenced_to = start
+        if (span := passages.quoted(text, start, end)) is not None:
+            done_to = span[1]
+            yield from _inner(text[span[0] : span[1]], span[2], config)
+        else:
+            yield passages.passage(text, start, end, fenced=fences % 2 == 1)
+
+
+def _inner(text: str, key: str, config: MemoryCaptureConfig) -> Iterator[Passage]:
+    """Yield the passages of a text in quotes: the value of a key of JSON, or a cell."""
+    plain = unescaped_text(text)
+    for start, end in _places(plain, config):
+        if is_part_of_name(plain, start, end):
+            continue
+        found = passages.passage(plain, start, end)
+        yield replace(found, shapes=found.shapes | {"value"}, key=key)
+
+
+def is_part_of_name(text: str, start: int, end: int) -> bool:
+    """Tell, at little cost, whether what was found is a word of a program and not of anybody."""
+    return cues.is_stuck(text[max(0, start - 2) : start], text[start:end], text[end : end + 2])
+
+
+def unescaped_text(text: str) -> str:
+    """Return what a quoted text stands for, without what cannot be stored."""
+    return _UNSTORABLE.sub(" ", passages.unescaped(text))
+
+
+def _cleaned(text: str) -> str:
+    """Return a text without colours of terminals, and without what cannot be stored."""
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub(" ", text)
+
+
+def _recalled(text: str) -> list[tuple[int, int]]:
+    """Return where memories stand that were given out before: between their marks."""
+    spans: list[tuple[int, int]] = []
+    if "<memories-" in text:
+        for mark in _RECALLED.finditer(text):
+            if not spans or mark.start() >= spans[-1][1]:
+                end = text.find(f"</memories-{mark[1]}>", mark.end())
+                spans.append((mark.start(), len(text) if end < 0 else end))
+    return spans
+
+
+def _places(text: str, config: MemoryCaptureConfig) -> Iterator[tuple[int, int]]:
+    """Yield where the patterns find something, in order, overlapping ones apart."""
+    patterns = _compiled(tuple(config.capture_patterns))
+    if "\\" in text:  # a line break in JSON is no letter before what follows
+        text = _ESCAPED_SPACE.sub("  ", text)
+    is_usual = tuple(config.capture_patterns) == DEFAULT_CAPTURE_PATTERNS
+    for low, high in _lines_with_cues(text) if is_usual else _pieces(text, 0, len(text)):
+        found = {
+            match.span() for it in patterns for match in it.finditer(text, low, high) if match[0]
+        }
+        yield from sorted(found)
+
+
+def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(it, re.IGNORECASE) for it in patterns)  # which keeps them
+
+
+def _pieces(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Yield the lines between two places, long ones in pieces that end between words."""
+    while low < high:
+        end = text.find("\n", low, high)
+        end = high if end < 0 else end
+        while end - low > LONGEST_PIECE:
+            cut = text.rfind(" ", low + LONGEST_PIECE // 2, low + LONGEST_PIECE)
+            cut = low + LONGEST_PIECE if cut < 0 else cut
+            yield low, cut
+            low = cut
+        yield low, end
+        low = end + 1
+
+
+def _lines_with_cues(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the pieces around what A's patterns need, without trying them on all the others."""
+    lower = text.lower()
+    if len(lower) != len(text):  # a few letters become two in lower case
+        yield from _pieces(text, 0, len(text))
+        return
+    spots: list[int] = []
+    for word in _NEEDED:
+        spot = lower.find(word)
+        last = len(spots) + MOST_SPOTS
+        while spot >= 0 and len(spots) < last:
+            spots.append(spot)
+            spot = lower.find(word, spot + len(word))
+    done_to = 0
+    for spot in sorted(spots):
+        if spot < done_to:
+            continue
+        low = max(done_to, text.rfind("\n", max(0, spot - LONGEST_PIECE), spot) + 1)
+        low = max(low, spot - LONGEST_PIECE // 2) if spot - low > LONGEST_PIECE // 2 else low
+        end = text.find("\n", spot, spot + LONGEST_PIECE // 2)
+        done_to = min(len(text), spot + LONGEST_PIECE // 2) if end < 0 else end
+        yield low, done_to
+
+
+# Weighing -----------------------------------------------------------------------------------
+
+
+def _weighed(passage: Passage, sure: float, source: str) -> float:
+    """Return how sure a passage is, amid what stands around it and by whom it is said."""
+    if sure < _HOPELESS or _ENTRY.search(passage.sentence) or _in_address(passage):
+        return min(sure, _HOPELESS)
+    shapes = passage.shapes | passages.kind_of_text(passage.around)
+    for shape in shapes:
+        if shape in {"code", "among code"} and "comment" in shapes:
+            continue
+        sure *= _AMID.get(shape, 1.0)
+    if "comment" in shapes:
+        sure *= 0.75 if _TO_DO.match(passage.sentence, passage.at) else 0.5
+    if "among settings" in shapes and passage.sentence[:1].islower():
+        sure *= 0.5
+    if "value" in shapes and passage.key:
+        sure *= 0.6 if passage.key.lower() in _WEAK_KEYS else 1.0
+    if not _says_enough(cues.without_label(passage.sentence)):
+        sure *= 0.3
+    if source.startswith("turn:user"):
+        return min(1.0, sure + _BY_THE_USER) if sure >= 0.4 else sure
+    if not source.startswith("turn:") and _FROM_THE_WEB.search(source):
+        sure *= _FROM_A_PAGE
+    return min(1.0, sure)
+
+
+def _says_enough(content: str) -> bool:
+    return len(_WORD.findall(content)) >= 3 or len(_DENSE.findall(content)) >= 6
+
+
+def _in_address(passage: Passage) -> bool:
+    return any(
+        found.start() <= passage.at < found.end() for found in _URL.finditer(passage.sentence)
+    )
+
+
+def _fits(content: str, config: MemoryCaptureConfig) -> bool:
+    """Tell whether a sentence has a length that is wanted, and can be stored."""
+    longest = min(config.max_content_length, passages.LONGEST_SENTENCE)
+    return (
+        config.min_content_length <= len(content) <= longest and validate_memory_content(content)[0]
+    )

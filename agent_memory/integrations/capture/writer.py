@@ -1,0 +1,238 @@
+"""Storing what was observed: once, within the limits, with patience, and never raising."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from agent_memory import (
+    AgentMemory,
+    AgentMemoryError,
+    DuplicateGrade,
+    DuplicateMemory,
+    FoundSecrets,
+    LimitReached,
+    Observation,
+    OnSecret,
+    RejectedContent,
+    SecretFound,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageLocked,
+    StorageUnavailable,
+)
+from agent_memory.models.duplicate import Duplicate
+from agent_memory.models.safety import SecretPolicy
+
+logger: Final = logging.getLogger("agent_memory.capture")
+
+_PATIENCE: Final = (0.2, 1.0, 5.0)
+"""Seconds before each further attempt where a file is locked, full or out of reach."""
+_PASSING: Final = (StorageLocked, StorageFull, StorageUnavailable)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """What became of all that was offered to a capture so far.
+
+    ``offered`` counts texts. ``observed`` counts the sentences that were sure enough, of which
+    each is ``stored``, refused as one that is there already (``duplicates``; ``echoes`` if it had
+    been recalled within the hour), ``over_limit``, ``refused`` by the file (a secret, a rejected
+    value, a hard limit), ``dropped`` because the queue was full or closed too soon, ``failed``
+    after some attempts, or still ``waiting``. ``below_confidence`` counts sentences that were not
+    sure enough, ``unread`` texts that were dropped before they were looked through, and
+    ``unreadable`` results that could not be looked at.
+    """
+
+    offered: int = 0
+    observed: int = 0
+    stored: int = 0
+    duplicates: int = 0
+    echoes: int = 0
+    over_limit: int = 0
+    refused: int = 0
+    dropped: int = 0
+    failed: int = 0
+    below_confidence: int = 0
+    unread: int = 0
+    unreadable: int = 0
+    waiting: int = 0
+
+
+class Counts:
+    """Counts that several threads add to, by the names of ``CaptureReport``."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def add(self, name: str, count: int = 1) -> int:
+        """Add to a count, and return what it is now."""
+        with self._lock:
+            self._counts[name] += count
+            return self._counts[name]
+
+    def __getitem__(self, name: str) -> int:
+        return self._counts[name]
+
+    def report(self) -> CaptureReport:
+        """Return all counts. What is neither done nor given up waits."""
+        with self._lock:
+            counts = dict(self._counts)
+        done = "stored duplicates echoes over_limit refused dropped failed".split()
+        waiting = counts.get("observed", 0) - sum(counts.get(name, 0) for name in done)
+        return CaptureReport(**counts, waiting=waiting)
+
+
+class Keeper:
+    """Stores observations in a memory, which is opened for the first of them.
+
+    ``most`` is how many are stored at all. ``is_patient`` says whether a file that is locked or
+    full is tried again, some seconds later, until ``give_up`` is set.
+    """
+
+    def __init__(
+        self, opener: Callable[[], AgentMemory], counts: Counts, *, most: int, is_patient: bool
+    ) -> None:
+        self.give_up = threading.Event()
+        self._opener = opener
+        self._counts = counts
+        self._most = most
+        self._waits = _PATIENCE if is_patient else ()
+        self._memory: AgentMemory | None = None
+        self._kept: set[str] = set()
+        self._one_at_a_time = threading.RLock()
+        self._told: set[str] = set()
+
+    def start_anew(self, counts: Counts) -> None:
+        """In a forked child: the counts begin again, and the locks may have been held."""
+        self.give_up = threading.Event()
+        self._one_at_a_time = threading.RLock()
+        self._counts = counts
+
+    def keep(self, observation: Observation) -> None:
+        """Store an observation, or count why not. Never raises."""
+        with self._one_at_a_time:
+            self._keep(observation)
+
+    def _keep(self, observation: Observation) -> None:
+        mark = " ".join(observation.content.casefold().split()).rstrip(".!")
+        is_users = observation.source == "turn:user"
+        if mark in self._kept and not is_users:
+            self._counts.add("duplicates")
+        elif self._counts["stored"] >= self._most:
+            self._tell("the session's limit of captures is reached: no more are stored")
+            self._counts.add("over_limit")
+        else:
+            outcome = self._outcome(observation)
+            self._counts.add(outcome)
+            if outcome in {"stored", "duplicates", "echoes"}:
+                self._kept.add(mark)
+
+    def close(self, *, is_owner: bool) -> None:
+        """Close the memory, if it was opened here."""
+        memory, self._memory = self._memory, None
+        if is_owner and memory is not None:
+            try:
+                memory.close()
+            except AgentMemoryError as error:
+                self._tell(f"the memory could not be closed: {error}")
+
+    def _outcome(self, observation: Observation) -> str:
+        for wait in (*self._waits, None):
+            try:
+                return self._stored(observation)
+            except _PASSING as error:
+                if wait is None or self.give_up.wait(wait):
+                    self._tell(f"an observation could not be stored: {error}")
+                    return "failed"
+            except (SecretFound, RejectedContent, LimitReached):
+                return "refused"
+            except StorageError as error:
+                if isinstance(error, StorageCorrupt):
+                    self._tell("the memory is damaged: `agent-memory check` says how")
+                else:
+                    self._tell(f"an observation could not be stored: {error}")
+                return "failed"
+            except Exception as error:  # noqa: BLE001 - nothing may bring the host down
+                self._tell(f"an observation could not be stored: {type(error).__name__}")
+                return "failed"
+        return "failed"
+
+    def _stored(self, observation: Observation) -> str:
+        if self._memory is None:
+            self._memory = self._opener()
+        noticed: list[FoundSecrets] = []
+
+        def notice(found: FoundSecrets) -> str:
+            noticed.append(found)
+            return "refuse"
+
+        try:
+            self._store(self._memory, observation, on_duplicate=_refused, on_secret=notice)
+        except DuplicateMemory:
+            return self._repeated(self._memory, observation)
+        except SecretFound:
+            if noticed[-1].decision is OnSecret.REFUSE:
+                raise
+            # Without keywords: one of them might be a piece of the secret.
+            bare = observation.model_copy(update={"keywords": []})
+            try:
+                self._store(self._memory, bare, on_duplicate=_refused, on_secret=OnSecret.MASK)
+            except DuplicateMemory:
+                return self._repeated(self._memory, bare)
+        return "stored"
+
+    def _repeated(self, memory: AgentMemory, observation: Observation) -> str:
+        """Say what a sentence that is there already is, or store what takes back a newer one.
+
+        Who says "tabs", then "spaces", then "tabs" again means tabs. That is believed of the user
+        alone: tools print the same lists again and again.
+        """
+        found = memory.duplicates(observation.content)
+        same = [it for it in found if it.grade is not DuplicateGrade.SIMILAR]
+        if observation.source == "turn:user" and same:
+            last = max(_when(memory, it) for it in same)
+            others = [it for it in found if it.grade is DuplicateGrade.SIMILAR]
+            if any(_when(memory, it) > last for it in others):
+                self._store(memory, observation, on_duplicate="keep", on_secret=OnSecret.MASK)
+                return "stored"
+        return "echoes" if any(it.recalled_at is not None for it in same) else "duplicates"
+
+    @staticmethod
+    def _store(
+        memory: AgentMemory,
+        observation: Observation,
+        *,
+        on_duplicate: str | Callable[[Duplicate], str | None],
+        on_secret: SecretPolicy,
+    ) -> None:
+        made = observation.to_memory(memory.agent_id)
+        memory.store(
+            made.content,
+            category=made.category,
+            tags=made.tags,
+            session_id=made.created_by_session,
+            metadata=made.metadata,
+            on_duplicate=on_duplicate,  # no timestamp: with one it could be no echo
+            on_secret=on_secret,
+        )
+
+    def _tell(self, message: str) -> None:
+        """Log a fact, the first time as a warning. No message quotes what was observed."""
+        logger.log(logging.DEBUG if message in self._told else logging.WARNING, "%s", message)
+        self._told.add(message)
+
+
+def _refused(duplicate: Duplicate) -> str | None:
+    return None if duplicate.grade is DuplicateGrade.SIMILAR else "refuse"
+
+
+def _when(memory: AgentMemory, duplicate: Duplicate) -> float:
+    there = memory.get(duplicate.memory_id)
+    return there.timestamp.timestamp() if there is not None else 0.0

@@ -1,0 +1,130 @@
+"""The arguments of the tools, as models: they make the JSON schemas, and check what a model sends.
+
+The descriptions are read by language models: they say when to use a field, not how it works.
+"""
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from agent_memory.models.times import now_utc, parse_time, shifted
+
+_SPAN = re.compile(r"(\d{1,6})\s*([hdw])")
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def _read_moment(value: object) -> object:
+    """Read ISO 8601, or how long ago: 12h, 7d, 2w."""
+    if not isinstance(value, str):
+        return value
+    if match := _SPAN.fullmatch(value.strip()):
+        return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
+    return parse_time(value)
+
+
+def _as_list(value: object) -> object:
+    """Take one word for a list of one: models send either."""
+    return [value] if isinstance(value, str) else value
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_read_moment, json_schema_input_type=str),
+]
+Words = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=list[str])]
+MemoryId = Annotated[
+    str, Field(description="The id of a memory, as a search gives it (mem-…).", min_length=1)
+]
+
+
+class Arguments(BaseModel):
+    """What all arguments have in common: unknown names are refused, texts are never quoted."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def leave_out_null(cls, given: object) -> object:
+        """Take ``null`` for a field that was left out: many models send it."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class DateRange(Arguments):
+    """From when to when, both included."""
+
+    start: Moment | None = Field(None, description="ISO 8601, or how long ago: 12h, 7d, 2w.")
+    end: Moment | None = Field(None, description="ISO 8601, or how long ago.")
+
+
+class Filters(Arguments):
+    """What a memory must be like; all that is given must hold."""
+
+    category: str | None = Field(None, description="This category only.")
+    tags: Words | None = Field(None, description="Any of these tags.")
+    date_range: DateRange | None = None
+    min_access_count: int | None = Field(None, ge=0, description="Found so often at least.")
+
+
+class StoreArguments(Arguments):
+    """``memory_store``."""
+
+    content: str = Field(
+        description="One fact, decision or preference, in a sentence that can be understood"
+        " without this conversation. 1 to 10,000 characters. No passwords or keys."
+    )
+    category: str = Field(
+        "note",
+        description="preference, decision, discovery, pattern, task, bugfix, note, question or"
+        " insight.",
+    )
+    tags: Words = Field(default_factory=list, description="Up to 20 words to find it by.")
+    metadata: dict[str, Any] | None = Field(None, description="Anything else, as JSON.")
+
+
+class SearchArguments(Arguments):
+    """``memory_search``."""
+
+    query: str = Field(description="A question or some words, as you would ask a person.")
+    limit: int = Field(5, ge=1, le=100, description="How many at most.")
+    since: Moment | None = Field(
+        None, description="Only what was learned since: ISO 8601, or how long ago: 12h, 7d, 2w."
+    )
+    filters: Filters | None = None
+
+
+class ListRecentArguments(Arguments):
+    """``memory_list_recent``."""
+
+    limit: int = Field(10, ge=1, le=100, description="How many at most.")
+
+
+class PromoteArguments(Arguments):
+    """``memory_promote``."""
+
+    memory_id: MemoryId
+
+
+class GetArguments(Arguments):
+    """``memory_get``."""
+
+    memory_id: MemoryId
+
+
+class UpdateArguments(Arguments):
+    """``memory_update``."""
+
+    memory_id: MemoryId
+    content: str | None = Field(None, description="The new text, whole.")
+    category: str | None = Field(None, description="The new category.")
+    tags: Words | None = Field(None, description="All tags; they replace the old ones.")
+    metadata: dict[str, Any] | None = Field(None, description="Replaces the old metadata.")
+
+
+class ForgetArguments(Arguments):
+    """``memory_forget``."""
+
+    memory_id: MemoryId

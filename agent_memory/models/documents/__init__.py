@@ -1,0 +1,1 @@
+"""Shapes that documents A and C name."""

@@ -1,0 +1,118 @@
+"""C's envelopes around what a verb returned, or around the error that it raised (C, 12 and 13)."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import AgentMemoryError, ValidationError, described, without_secrets
+from agent_memory.models.documents.responses import (
+    ErrorCode,
+    ErrorDetail,
+    ErrorResponse,
+    ResponseMetadata,
+    SuccessResponse,
+)
+
+_UNEXPECTED: Final = (
+    "Something unexpected stopped this: that is a fault of agent-memory, not of what was asked"
+)
+_MOST_SHOWN: Final = 80
+
+
+def new_request_id() -> str:
+    """Make the id of a request: ``req_`` and 12 hexadecimal digits."""
+    return f"req_{secrets.token_hex(6)}"
+
+
+def success(
+    data: object, *, started: datetime, now: datetime, request_id: str | None = None
+) -> SuccessResponse:
+    """Wrap what a verb returned: JSON data or models, and ``None`` as an empty object.
+
+    ``started`` and ``now`` are aware times; the milliseconds between them are told, 0 at least.
+    """
+    return SuccessResponse(
+        data={} if data is None else data,
+        metadata=ResponseMetadata(
+            timestamp=now,
+            processing_time_ms=max(0, round((now - started).total_seconds() * 1000)),
+            request_id=request_id,
+        ),
+    )
+
+
+def failure(
+    error: Exception,
+    *,
+    now: datetime,
+    request_id: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> ErrorResponse:
+    """Wrap an error, under one of C's codes.
+
+    An error of this library is told in its own words, which name no secret; the details have the
+    ``memory_id`` and the ``errors`` that it carries (``loc``, ``msg``, ``type``, ``input``), and
+    what the caller adds. Any other is an INTERNAL_ERROR of which nothing more is told: nobody
+    wrote it for users.
+    """
+    if isinstance(error, PydanticValidationError):
+        error = ValidationError.from_pydantic(error)
+    code, message = ErrorCode.INTERNAL_ERROR, _UNEXPECTED
+    known = dict(details or {})
+    if isinstance(error, AgentMemoryError):
+        is_listed = error.code in list(ErrorCode)
+        code, message = ErrorCode(error.code) if is_listed else code, _printable(str(error))
+        known = {**_details(error), **known}
+    return ErrorResponse(
+        error=ErrorDetail(
+            code=code,
+            message=message,
+            details=known or None,
+            timestamp=now,
+            request_id=request_id,
+        )
+    )
+
+
+def _details(error: AgentMemoryError) -> dict[str, Any]:
+    """Return what an error carries beside its message, as JSON data."""
+    found: dict[str, Any] = {}
+    memory_id = getattr(error, "memory_id", None)
+    if isinstance(memory_id, str) and memory_id:
+        found["memory_id"] = without_secrets(_shortened(memory_id))
+    if isinstance(error, ValidationError) and (faults := error.errors()):
+        found["errors"] = [_fault(fault) for fault in faults]
+    return found
+
+
+def _fault(fault: Mapping[str, Any]) -> dict[str, Any]:
+    loc = [it if isinstance(it, int) else _shortened(str(it)) for it in fault["loc"]]
+    told: dict[str, Any] = {"loc": loc}
+    told |= {name: _printable(str(fault[name])) for name in ("msg", "type") if name in fault}
+    if "input" in fault:
+        told["input"] = _shown(fault["input"])
+    return told
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, str):
+        return _shortened(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such number
+    return described(value)
+
+
+def _shortened(text: str) -> str:
+    text = _printable(text)
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """Escape half of a surrogate pair, which no UTF-8 can hold."""
+    return text.encode(errors="backslashreplace").decode()

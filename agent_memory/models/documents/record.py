@@ -1,0 +1,261 @@
+"""A memory as C's Memory Record, and a search as C has it (C, 1 and 6)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    PlainSerializer,
+)
+
+from agent_memory.models.documents.record_rules import CustomMetadata, Embedding, clean_embedding
+from agent_memory.models.enums import (
+    MAX_SEARCH_LIMIT,
+    ORIGINAL_CATEGORY,
+    MemoryCategory,
+    MemoryType,
+)
+from agent_memory.models.fields import Content, Label, MemoryId, Tags, Text
+from agent_memory.models.memory import Memory
+from agent_memory.models.record import SparseRecord
+from agent_memory.models.search import SearchFilters, SearchResults
+from agent_memory.models.times import UtcDatetime
+
+DEFAULT_RECORD_LIMIT: Final = 10
+"""Records that C's search returns at most, unless it is asked for another number."""
+DEFAULT_SCORE_THRESHOLD: Final = 0.7
+"""C's least score. It counts where it was asked for: see ``SearchQuery.search_arguments``."""
+_NINE: Final = frozenset(MemoryCategory.all_values())
+
+
+# The record ---------------------------------------------------------------------------------
+
+
+class MemoryRecordMetadata(SparseRecord):
+    """Whose a record is, when it was made and changed, and what it is about (C, 1).
+
+    C asks for a ``user_id``; a memory that is about nobody has none here.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Label | None = None
+    agent_id: Label | None = None
+    run_id: Label | None = None
+    created_at: UtcDatetime
+    updated_at: UtcDatetime | None = None
+    memory_type: MemoryType | None = None
+    category: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    tags: Tags | None = None
+    custom_metadata: CustomMetadata | None = None
+
+
+class MemoryRecord(SparseRecord):
+    """A memory in C's shape: nested metadata, a score where a search found it, a version.
+
+    ``id`` is a UUID, or an id of this library. What is ``None`` is left out of its JSON, whose keys
+    stand in the order of C's examples. ``score`` is finite, ``version`` counts from 1. Making one
+    from wrong values raises Pydantic's ``ValidationError``.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: MemoryId
+    content: Content
+    embedding: Embedding | None = None
+    score: FiniteFloat | None = None
+    metadata: MemoryRecordMetadata
+    version: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+
+    @classmethod
+    def from_memory(
+        cls,
+        memory: Memory,
+        *,
+        score: float | None = None,
+        embedding: Sequence[float] | None = None,
+    ) -> "MemoryRecord":
+        """Make the record of a memory; ``embedding`` is the memory's own unless it is given.
+
+        What the memory has is taken as it is: its metadata may be longer and deeper than that of a
+        record that comes from elsewhere. What C has no place for (kind, importance, accesses, the
+        session, a task's details) is left out.
+        """
+        category, custom = _as_it_came(memory)
+        vector = memory.embedding if embedding is None else embedding
+        return cls.model_construct(
+            id=memory.id,
+            content=memory.content,
+            embedding=None if vector is None else clean_embedding(vector),
+            score=score,
+            metadata=MemoryRecordMetadata.model_construct(
+                user_id=memory.user_id,
+                agent_id=memory.agent_id,
+                run_id=memory.run_id,
+                created_at=memory.timestamp,
+                updated_at=memory.updated_at,
+                memory_type=memory.memory_type,
+                category=category,
+                tags=list(memory.tags) or None,
+                custom_metadata=custom or None,
+            ),
+            version=memory.version,
+        )
+
+    def to_memory_input(
+        self, *, agent_id: str | None = None, categories: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Return what ``AgentMemory.store`` and ``store_many`` take: the fields that are told.
+
+        A category that is none of the nine, nor of the agent's own ``categories``, becomes a note
+        with the word in ``metadata["original_category"]``; ``from_memory`` gives it back. Where the
+        record is of another agent than ``agent_id``, its name stands in ``metadata["agent_id"]``.
+        The embedding, the score, the version and the time of the last change are not stored: the
+        store has its own.
+        """
+        said = self.metadata
+        metadata = dict(said.custom_metadata or {})
+        category = said.category
+        if category is not None and category not in _NINE.union(categories):
+            metadata[ORIGINAL_CATEGORY] = category
+            category = MemoryCategory.NOTE.value
+        if agent_id is not None and said.agent_id not in (None, agent_id):
+            metadata["agent_id"] = said.agent_id
+        fields = {
+            "id": self.id,
+            "content": self.content,
+            "category": category,
+            "tags": said.tags,
+            "user_id": said.user_id,
+            "run_id": said.run_id,
+            "memory_type": said.memory_type,
+            "timestamp": said.created_at,
+            "metadata": metadata or None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def _as_it_came(memory: Memory) -> tuple[str, dict[str, Any]]:
+    """Return a memory's category and metadata, with a category that was unknown given back."""
+    original = memory.metadata.get(ORIGINAL_CATEGORY)
+    is_unknown = isinstance(original, str) and original not in _NINE
+    if memory.category != MemoryCategory.NOTE or not is_unknown:
+        return memory.category, memory.metadata
+    rest = {key: value for key, value in memory.metadata.items() if key != ORIGINAL_CATEGORY}
+    return str(original), rest
+
+
+# The search ---------------------------------------------------------------------------------
+
+
+def _as_given(filters: SearchFilters) -> dict[str, Any]:
+    """Write the filters that were given, and no others."""
+    return filters.model_dump(mode="json", exclude_unset=True)
+
+
+GivenFilters = Annotated[SearchFilters, PlainSerializer(_as_given)]
+"""Filters whose JSON has what was given and nothing else."""
+Limit = Annotated[int, Field(strict=True, ge=1, le=MAX_SEARCH_LIMIT)]
+Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class SearchQuery(SparseRecord):
+    """What is asked of a search (C, 6): any text, filters, and how many records at most.
+
+    ``limit`` is 1 to 100. ``include_embeddings`` asks for the records' vectors too.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str
+    filters: GivenFilters = Field(default_factory=SearchFilters)
+    limit: Limit = DEFAULT_RECORD_LIMIT
+    score_threshold: Threshold = DEFAULT_SCORE_THRESHOLD
+    include_embeddings: bool = False
+
+    def search_arguments(self) -> dict[str, Any]:
+        """Return what ``AgentMemory.search`` takes.
+
+        ``score_threshold`` counts where it was given. C's 0.7, by default and of any model, would
+        hide right answers: without a threshold each query has one of its own.
+        """
+        arguments: dict[str, Any] = {
+            "query": self.query,
+            "limit": self.limit,
+            "filters": self.filters,
+        }
+        if "score_threshold" in self.model_fields_set:
+            arguments["similarity_threshold"] = self.score_threshold
+        return arguments
+
+
+class RecordSearchMetadata(SparseRecord):
+    """How a search went, in C's words (C, 6). Times are whole milliseconds.
+
+    Ours are ``explanation``, why it found nothing, and ``degraded``, what it had to do without;
+    both are left out of the JSON where there is nothing to say.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    query_time: UtcDatetime
+    processing_time_ms: int = Field(ge=0)
+    embedding_time_ms: int = Field(default=0, ge=0)
+    vector_search_time_ms: int = Field(default=0, ge=0)
+    filters_applied: dict[str, Any] = Field(default_factory=dict)
+    explanation: str | None = None
+    degraded: list[str] | None = None
+
+
+class MemorySearchResponse(SparseRecord):
+    """What a search found, as C has it (C, 6): records, best first, and how it went.
+
+    ``total_count`` is how many memories matched, of which the records are the first.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    results: list[MemoryRecord]
+    total_count: int = Field(ge=0)
+    search_metadata: RecordSearchMetadata
+
+    @classmethod
+    def from_results(
+        cls,
+        found: SearchResults,
+        *,
+        score_threshold: float | None = None,
+        embeddings: Mapping[str, Sequence[float]] | None = None,
+    ) -> "MemorySearchResponse":
+        """Make it of what ``AgentMemory.search`` returned.
+
+        A record's ``score`` is the hit's similarity, 0 to 1, which is what a threshold is held
+        against; the order is by relevance, so scores need not fall from one to the next.
+        ``embeddings`` are the vectors by id, of those that have one. ``score_threshold``, where it
+        was asked for, is told among the filters.
+        """
+        how = found.search_metadata
+        applied = dict(how.filters_applied)
+        if score_threshold is not None:
+            applied["score_threshold"] = score_threshold
+        vectors = embeddings or {}
+        return cls.model_construct(
+            results=[
+                MemoryRecord.from_memory(
+                    hit.memory, score=hit.similarity, embedding=vectors.get(hit.memory.id)
+                )
+                for hit in found
+            ],
+            total_count=found.total_count,
+            search_metadata=RecordSearchMetadata.model_construct(
+                query_time=how.query_time,
+                processing_time_ms=round(how.processing_time_ms),
+                embedding_time_ms=round(how.embedding_time_ms),
+                vector_search_time_ms=round(how.vector_search_time_ms),
+                filters_applied=applied,
+                explanation=None if found.results else how.explanation,
+                degraded=list(how.degraded) or None,
+            ),
+        )

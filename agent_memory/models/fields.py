@@ -1,0 +1,224 @@
+"""The rules of a memory's parts: agent id, memory id, content, tags, metadata.
+
+``validate_…`` and ``normalize_tags`` are document A's, with its mistakes put right; ``clean_…``
+return the value as it is stored, or raise ``ValueError`` with what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator
+
+from agent_memory.models.enums import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH, MAX_TAGS_PER_MEMORY
+
+_AGENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MEMORY_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+# Windows opens these as devices, whatever directory they stand in.
+_WINDOWS_DEVICES: Final = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
+)
+_MAX_METADATA_DEPTH: Final = 20
+
+
+def validate_agent_id(agent_id: str) -> bool:
+    r"""Tell whether an agent id may be used (A, B).
+
+    It has 1 to 64 letters, digits, hyphens and underscores, from the first character to the last
+    (A's ``re.match(…$)`` let ``"bob\n"`` pass), and is not the name of a Windows device.
+    """
+    return (
+        isinstance(agent_id, str)
+        and _AGENT_ID.fullmatch(agent_id) is not None
+        and agent_id.lower() not in _WINDOWS_DEVICES
+    )
+
+
+is_valid_agent_id = validate_agent_id
+"""B's and D's name for the same."""
+
+
+def sanitize_agent_id(agent_id: str) -> str:
+    """Drop what an agent id cannot have, and cut it at 64 characters (A).
+
+    What is left may still be no agent id: an empty text, or a device's name.
+    """
+    return re.sub(r"[^A-Za-z0-9_-]", "", agent_id)[:64]
+
+
+def clean_agent_id(agent_id: str) -> str:
+    """Return the agent id, or raise ``ValueError``."""
+    if not validate_agent_id(agent_id):
+        raise ValueError(
+            f"{agent_id!r:.100} is not an agent id: use 1 to 64 letters, digits, '-' and '_',"
+            " and not a Windows device name such as 'con'"
+        )
+    return agent_id
+
+
+def is_memory_id(memory_id: object) -> bool:
+    """Tell whether a memory can have this id at all."""
+    return isinstance(memory_id, str) and _MEMORY_ID.fullmatch(memory_id) is not None
+
+
+def clean_memory_id(memory_id: str) -> str:
+    """Return the memory id, or raise ``ValueError``."""
+    if not is_memory_id(memory_id):
+        raise ValueError(
+            f"{memory_id!r:.160} is not a memory id:"
+            " use 1 to 128 letters, digits, '-', '_', '.' and ':'"
+        )
+    return memory_id
+
+
+def _fault_of_text(text: str) -> str | None:
+    """Say what keeps a text from being stored by SQLite as it is, if anything."""
+    if "\x00" in text:
+        return "has a NUL character, at which other SQLite tools would cut it: remove it"
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        return "is not valid UTF-8 (it has half of a surrogate pair): remove it"
+    return None
+
+
+def _is_blank(text: str) -> bool:
+    """Tell whether nothing can be seen of a text: white space, controls, zero-width characters."""
+    return all(letter.isspace() or unicodedata.category(letter) in ("Cf", "Cc") for letter in text)
+
+
+def validate_memory_content(content: str) -> tuple[bool, str | None]:
+    """Tell whether a content may be stored, and if not, why (A, C).
+
+    It has at least one character that can be seen, and 10,000 characters (code points) at most.
+    (A's helper asked for 3; A's model, C and D for 1.)
+    """
+    if _is_blank(content):
+        return False, "Content cannot be empty"
+    if len(content) > MAX_MEMORY_CONTENT_LENGTH:
+        return False, (
+            f"Content exceeds {MAX_MEMORY_CONTENT_LENGTH} characters (it has {len(content)}):"
+            " store it as several memories"
+        )
+    if fault := _fault_of_text(content):
+        return False, f"Content {fault}"
+    return True, None
+
+
+def clean_content(content: str) -> str:
+    """Return the content, or raise ``ValueError``."""
+    is_valid, reason = validate_memory_content(content)
+    if not is_valid:
+        raise ValueError(reason)
+    return content
+
+
+def validate_tags(tags: list[str]) -> tuple[bool, str | None]:
+    """Tell whether tags may be stored, and if not, why (A): 20 of 50 characters at most."""
+    if len(tags) > MAX_TAGS_PER_MEMORY:
+        return False, f"Too many tags (maximum {MAX_TAGS_PER_MEMORY}, got {len(tags)})"
+    for number, tag in enumerate(tags, 1):
+        if not tag.strip():
+            return False, "Empty tags not allowed"
+        if len(tag) > MAX_TAG_LENGTH:
+            return False, (
+                f"Tag {number} exceeds {MAX_TAG_LENGTH} characters (it has {len(tag):,})"
+            )
+        if fault := _fault_of_text(tag):
+            return False, f"Tag {number} {fault}"
+    return True, None
+
+
+def normalize_tags(tags: Iterable[str]) -> list[str]:
+    """Strip and lower-case tags, drop empty ones and repetitions, and keep the order.
+
+    (A passed them through ``set``, so that their order changed from run to run.)
+    """
+    return list(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
+
+
+def clean_tags(tags: list[str]) -> list[str]:
+    """Return the tags as they are stored, or raise ``ValueError``."""
+    normalized = normalize_tags(tags)
+    is_valid, reason = validate_tags(normalized)
+    if not is_valid:
+        raise ValueError(reason)
+    return normalized
+
+
+def clean_text(text: str) -> str:
+    """Return a text that the file can hold, or raise ``ValueError``."""
+    if fault := _fault_of_text(text):
+        raise ValueError(f"the text {fault}")
+    return text
+
+
+def clean_label(label: str) -> str:
+    """Return the name of a session, user or run, or raise ``ValueError``."""
+    if not label.strip() or len(label) > 200:
+        raise ValueError(f"a name of 1 to 200 characters is needed, not one of {len(label):,}")
+    return clean_text(label)
+
+
+def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata as plain JSON data, or raise ``ValueError``.
+
+    Keys are texts; values are texts, finite numbers, booleans, ``None``, and lists and mappings
+    of these, 20 deep at most.
+    """
+    return {clean_key(key): _plain(value, str(key), 1) for key, value in metadata.items()}
+
+
+def clean_key(key: object) -> str:
+    """Return a metadata key, or raise ``ValueError``."""
+    if not isinstance(key, str):
+        kind = type(key).__name__
+        raise ValueError(f"a metadata key is a {kind}, not a text")  # noqa: TRY004 - pydantic
+    if fault := _fault_of_text(key):
+        raise ValueError(f"a metadata key {fault}")
+    return key
+
+
+def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON data
+    """Check one value of metadata; ``path`` says where it stands."""
+    if depth > _MAX_METADATA_DEPTH:
+        raise ValueError(f"metadata {path:.100} is nested over {_MAX_METADATA_DEPTH} deep")
+    if isinstance(value, Mapping):
+        return {
+            clean_key(key): _plain(item, f"{path}.{key}", depth + 1) for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(value)]
+    if isinstance(value, str) and (fault := _fault_of_text(value)):
+        raise ValueError(f"metadata {path:.100} {fault}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"metadata {path:.100} is {value}, which JSON cannot hold")
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"metadata {path:.100} is an integer of over 64 bits: store it as text")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise ValueError(f"metadata {path:.100} is a {type(value).__name__}, which JSON cannot hold")
+
+
+def to_json(value: object) -> str:
+    """Write JSON as the file holds it: readable, without white space, text as it is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _refuse_scalar_text(value: object) -> object:
+    """Refuse one text where a list is meant: ``tags="db"`` would become ``["d", "b"]``."""
+    if isinstance(value, str | bytes):
+        raise ValueError("give a list of texts, such as ['database']")  # noqa: TRY004 - pydantic
+    return list(value) if isinstance(value, tuple | set | frozenset) else value
+
+
+AgentId = Annotated[str, AfterValidator(clean_agent_id)]
+MemoryId = Annotated[str, AfterValidator(clean_memory_id)]
+Content = Annotated[str, AfterValidator(clean_content)]
+Tags = Annotated[list[str], BeforeValidator(_refuse_scalar_text), AfterValidator(clean_tags)]
+Text = Annotated[str, AfterValidator(clean_text)]
+Label = Annotated[str, AfterValidator(clean_label)]
+Metadata = Annotated[dict[str, Any], AfterValidator(clean_metadata)]

@@ -1,0 +1,43 @@
+"""What is known of secrets in memories: what they are and where, never the secrets themselves."""
+
+from collections.abc import Callable
+from typing import TypeGuard
+
+from pydantic import ConfigDict, Field
+
+from agent_memory.models.enums import OnSecret
+from agent_memory.models.record import Record
+
+
+class FoundSecrets(Record):
+    """What looks like secrets in one memory: the kinds, and the fields that they stand in.
+
+    ``kinds`` are like "GitHub token" and "password", ``fields`` like ``content`` and
+    ``metadata.config.url``; ``history`` is what a memory said before it was changed or deleted.
+    ``index`` is its place (from 0) in ``store_many``. ``decision`` is what the setting says of a
+    memory that is to be stored.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    memory_id: str
+    kinds: list[str] = Field(min_length=1)
+    fields: list[str] = Field(min_length=1)
+    index: int | None = None
+    decision: OnSecret | None = None
+
+    def __str__(self) -> str:
+        """Say what was found: "GitHub token, password in content"."""
+        return f"{', '.join(self.kinds)} in {', '.join(self.fields)}"
+
+
+OnSecretCall = Callable[[FoundSecrets], str | None]
+"""Is told of secrets and says ``warn``, ``mask``, ``refuse`` or ``keep``; ``None`` is the setting's
+decision."""
+SecretPolicy = str | OnSecretCall
+"""What ``on_secret`` may be: one of the four words, or a function that says one of them."""
+
+
+def is_secret_decision(value: object) -> TypeGuard[str]:
+    """Tell whether a value is one of the four words."""
+    return isinstance(value, str) and value in list(OnSecret)

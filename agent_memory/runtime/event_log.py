@@ -1,0 +1,211 @@
+"""``events.jsonl``: what happened in a memory, a line of JSON each, in files that take turns.
+
+It is a diary for people and programs that watch, and no part of the store: nothing is read back
+from it, and a line that cannot be written is counted and left out. Every process that uses the
+memory appends to it; a line is written at once, so that those of several processes do not mix.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from agent_memory.errors import StorageError
+from agent_memory.models.enums import EVENTS_FILENAME, VECTOR_DB_FILENAME
+from agent_memory.models.event import MemoryEvent
+from agent_memory.runtime.files import beside, locked, open_private, system_told, written_atomically
+
+MOST_BYTES: Final = 5_000_000
+"""A file that is longer than this makes room for a new one."""
+_KEPT: Final = 3
+"""Older files that are kept: ``events.jsonl.1`` is the youngest."""
+_LOOK_SECONDS: Final = 0.25
+_TEXTS: Final = ("query", "content")
+
+
+class EventLog:
+    """The event log of the store at ``path``. Threads and processes may share it.
+
+    ``failures`` counts the events that could not be written since it was made.
+    """
+
+    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
+        if path.name == VECTOR_DB_FILENAME:
+            self.path = path.with_name(EVENTS_FILENAME)
+        else:
+            self.path = beside(path, f".{EVENTS_FILENAME}")  # others may be in its directory
+        self.failures = 0
+        self._most_bytes = most_bytes
+
+    def append(self, events: list[MemoryEvent]) -> None:
+        """Write events at the end. What cannot be written is counted, and never raised."""
+        lines = "".join(_line_of(event) for event in events).encode(errors="replace")
+        try:
+            with system_told(self.path, "written"):
+                length = self._write(lines)
+            if length > self._most_bytes:
+                self._turn()
+        except StorageError:
+            self.failures += len(events)
+
+    def _write(self, lines: bytes) -> int:
+        handle = open_private(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        try:
+            if os.write(handle, lines) < len(lines):
+                os.write(handle, b"\n")  # or the next line would be lost with this one
+                raise OSError(errno.ENOSPC, "only a part was written")
+            return os.fstat(handle).st_size
+        finally:
+            os.close(handle)
+
+    def _turn(self) -> None:
+        """Let the files move up by one; whoever is just writing writes into one that was moved."""
+        with (
+            suppress(StorageError),
+            locked(beside(self.path, ".turning"), busy="another process does it"),
+            system_told(self.path, "moved"),
+        ):
+            if self.path.stat().st_size <= self._most_bytes:
+                return  # another process was faster
+            for number in range(_KEPT, 1, -1):
+                with suppress(FileNotFoundError):
+                    self._older(number - 1).replace(self._older(number))
+            self.path.replace(self._older(1))
+
+    def _older(self, number: int) -> Path:
+        return beside(self.path, f".{number}")
+
+    def files(self) -> list[Path]:
+        """Return the files that there are, the oldest first."""
+        every = [*(self._older(number) for number in range(_KEPT, 0, -1)), self.path]
+        return [path for path in every if path.is_file() and not path.is_symlink()]
+
+    # Reading ----------------------------------------------------------------------------------
+
+    def read(self) -> Iterator[MemoryEvent]:
+        """Yield the events that there are, the oldest first. A line that is none is passed over.
+
+        Raises ``StorageUnavailable`` for a file that cannot be read.
+        """
+        with system_told(self.path, "read"):
+            files = self.files()
+        for path in files:
+            with (
+                system_told(path, "read"),
+                suppress(FileNotFoundError),  # it may have made room meanwhile
+                path.open("rb") as file,
+            ):
+                yield from _events_in(file)
+
+    def follow(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent | None]:
+        """Yield the events that come from now on; ``None`` whenever there is nothing to tell.
+
+        It ends when ``until`` says so. Files that make room are read to their end first.
+        """
+        return self._following(self._opened(at_end=True), until)  # from this call on
+
+    def _following(
+        self, file: BinaryIO | None, until: Callable[[], bool]
+    ) -> Iterator[MemoryEvent | None]:
+        try:
+            while True:
+                if file is not None:
+                    yield from _events_in(file)
+                new = self._successor(file)
+                if new is not None:
+                    if file is not None:
+                        yield from _events_in(file)  # written between the last look and the move
+                        file.close()
+                    file = new
+                    continue
+                if until():
+                    return
+                yield None
+                time.sleep(_LOOK_SECONDS)
+        finally:
+            if file is not None:
+                file.close()
+
+    def _opened(self, *, at_end: bool = False) -> BinaryIO | None:
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return None
+        if at_end:
+            file.seek(0, os.SEEK_END)
+        return file
+
+    def _successor(self, file: BinaryIO | None) -> BinaryIO | None:
+        """Return the file that took the place of the one that is followed, if one did.
+
+        One that made room is followed by a new one; one in which was erased by its own remainder,
+        of which nothing is told again.
+        """
+        if file is None:
+            return self._opened()
+        with suppress(FileNotFoundError):  # the next one is not there yet
+            here = os.fstat(file.fileno()).st_ino
+            if self.path.stat().st_ino != here:
+                return self._opened(at_end=not self._made_room(here))
+        return None
+
+    def _made_room(self, inode: int) -> bool:
+        return any(
+            path.stat().st_ino == inode
+            for path in map(self._older, range(1, _KEPT + 1))
+            if path.exists()
+        )
+
+    # Erasing ----------------------------------------------------------------------------------
+
+    def forget(self, memory_ids: Collection[str]) -> None:
+        """Take the lines out that name one of the memories, or quote a query or a memory.
+
+        A text may be what was erased, whichever event it stands in. Raises ``StorageError``.
+        """
+        with system_told(self.path, "read"):
+            for path in self.files():
+                lines = path.read_bytes().splitlines(keepends=True)
+                kept = [line for line in lines if _may_stay(line, memory_ids)]
+                if len(kept) < len(lines):
+                    with written_atomically(path) as new:
+                        new.writelines(kept)
+
+
+def _line_of(event: MemoryEvent) -> str:
+    line: dict[str, Any] = {"event": event.name, **event.payload()}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+
+
+def _events_in(file: BinaryIO) -> Iterator[MemoryEvent]:
+    """Yield the events from where a file stands; a line that is not whole yet is left for later."""
+    while line := file.readline():
+        if not line.endswith(b"\n"):
+            file.seek(-len(line), os.SEEK_CUR)
+            return
+        event = _event_of(line)
+        if event is not None:
+            yield event
+
+
+def _event_of(line: bytes) -> MemoryEvent | None:
+    try:
+        told = json.loads(line)
+        name = told.pop("event")
+        head = {key: told.pop(key, None) for key in ("agent_id", "timestamp", "session_id")}
+        return MemoryEvent.model_validate({"name": name, **head, "data": told})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # Pydantic's errors are ValueErrors
+
+
+def _may_stay(line: bytes, memory_ids: Collection[str]) -> bool:
+    event = _event_of(line)
+    if event is None or any(name in event.data for name in _TEXTS):
+        return False
+    return not any(event.data.get(name) in memory_ids for name in ("memory_id", "evicted"))

@@ -1,0 +1,260 @@
+"""Files and directories as SQLite needs them: private from their first byte, plain, on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from agent_memory.errors import (
+    StorageError,
+    StorageFull,
+    StorageLocked,
+    StorageUnavailable,
+    ValidationError,
+)
+from agent_memory.runtime import fork_safety as forking
+
+SIDE_FILES: Final = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database: its log, what tells of that, or its rollback journal."""
+CUT_OFF: Final = ".cut-off-"
+"""In the name of a copy of what was in a log that was taken away."""
+_NO_RIGHTS_THERE: Final = (errno.EROFS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+MAX_FILE_BYTES: Final = 2 * 10**9
+"""The longest file that is read: what is longer was not meant."""
+
+
+def create_private_file(path: Path) -> None:
+    """Make the file with mode 0600 from its first byte, in a directory of mode 0700."""
+    make_private_folder(path.parent)
+    # Only the process that makes the file ever opens it here, and nobody has locks on it yet.
+    with contextlib.suppress(FileExistsError):
+        os.close(open_private(path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
+        sync_to_disk(path.parent)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, and what is missing above it, with mode 0700; their names are on the disk."""
+    missing = [it for it in (folder, *folder.parents) if not it.exists()]
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
+        if os.name == "posix" and stat.S_IMODE(directory.stat().st_mode) != 0o700:
+            directory.chmod(0o700)  # of a umask that takes away our own rights
+        sync_to_disk(directory.parent)
+
+
+def open_private(path: str | Path, flags: int) -> int:
+    """Open a file that is not followed if it is a link; a new one has mode 0600, whatever umask."""
+    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    if flags & os.O_CREAT and os.name == "posix":
+        status = os.fstat(handle)
+        lacks = ~status.st_mode & 0o600
+        if lacks and status.st_size == 0 and status.st_uid == os.geteuid():
+            os.fchmod(handle, 0o600)
+    return handle
+
+
+def tighten_folder(folder: Path) -> None:
+    """Take away the rights of others on a folder of ours; nobody is followed to another place."""
+    with contextlib.suppress(OSError):  # somebody else's, or on a drive without rights
+        mode = folder.lstat().st_mode
+        if stat.S_ISDIR(mode) and stat.S_IMODE(mode) & 0o077:
+            folder.chmod(0o700)
+
+
+def refuse_unfit_file(path: Path) -> None:
+    """Refuse what is not a plain file."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        raise StorageUnavailable(f"{path} does not exist") from None
+    if stat.S_ISLNK(mode):
+        raise StorageUnavailable(f"{path} is a symbolic link: give the path of the file itself")
+    if not stat.S_ISREG(mode):
+        raise StorageUnavailable(f"{path} is not a file: give the path of a memories.db")
+    for part in (beside(path, suffix) for suffix in SIDE_FILES):
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(part.lstat().st_mode):  # SQLite would wait for a pipe for ever
+                raise StorageUnavailable(f"{part} is not a file: move it away")
+
+
+def tighten_rights(path: Path) -> None:
+    """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing."""
+    for part in (path, *(beside(path, suffix) for suffix in SIDE_FILES)):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            if stat.S_IMODE(part.stat().st_mode) & 0o077:
+                _make_private(part)
+
+
+def _make_private(path: Path) -> None:
+    try:
+        path.chmod(0o600)
+    except OSError as error:
+        if error.errno not in _NO_RIGHTS_THERE:
+            raise
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return the file that SQLite keeps beside a database."""
+    return path.with_name(path.name + suffix)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Bring a directory's entries, or a closed file, to the disk: a name can be lost as well."""
+    if os.name != "posix":
+        return  # Windows opens no directory, and has no need to
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def written_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Open a new private file that takes the place of ``path`` when the body ends without an error.
+
+    It is made beside ``path``, mode 0600, and moved there when it is whole and on the disk: what
+    stands there before stays until then. A symbolic link there is replaced, never followed. Raises
+    ``StorageFull`` when the disk is, ``StorageUnavailable`` when the file cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open(unfinished, "xb", 2**20, opener=open_private) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+        sync_to_disk(path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+
+
+@contextlib.contextmanager
+def system_told(path: Path, done: str = "used") -> Iterator[None]:
+    """Turn the system's errors into ours: the body could not do ``done`` with ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(path, error, done) from error
+
+
+def _unwritable(path: Path, error: OSError, done: str = "written") -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StorageFull(f"{path} does not fit: free space on its disk. Nothing stored was lost")
+    return StorageUnavailable(f"{path} cannot be {done}: {error}")
+
+
+@contextlib.contextmanager
+def read_steadily(path: Path) -> Iterator[BinaryIO]:
+    """Open a plain file to be read from its start; the body must not see two states of it.
+
+    Raises ``StorageUnavailable`` for what cannot be read, and ``ValidationError`` for what is no
+    plain file, is longer than 2 GB, or changed while the body read it.
+    """
+    try:
+        with open(path, "rb", 2**20, opener=_open_at_once) as file:
+            before = os.fstat(file.fileno())
+            if not stat.S_ISREG(before.st_mode):
+                raise ValidationError(f"{path}: is not a file")
+            if before.st_size > MAX_FILE_BYTES:
+                raise ValidationError(f"{path}: is longer than {MAX_FILE_BYTES:,} bytes")
+            yield file
+            after = os.fstat(file.fileno())
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise ValidationError(
+                    f"{path}: changed while it was read: try again when nothing writes to it"
+                )
+    except OSError as error:
+        raise StorageUnavailable(f"{path} cannot be read: {error}") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # A pipe would keep the opening waiting for somebody to write into it.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, busy: str) -> Iterator[None]:
+    """Hold a lock between processes, and between the threads of one; the body runs with it.
+
+    The lock is the system's, on a file of its own, so that it ends with the process, however that
+    ends. Raises ``StorageLocked`` with the text ``busy`` when somebody has it, and
+    ``StorageUnavailable`` or ``StorageFull`` where there can be no such file.
+    """
+    while True:
+        try:
+            held = _Held(open_private(path, os.O_CREAT | os.O_RDWR))
+        except OSError as error:
+            raise _unwritable(path, error, "locked") from error
+        try:
+            _lock(held.handle, path, busy)
+            if not _is_file_of(held.handle, path):
+                continue  # whoever had it deleted it meanwhile: this lock would lock nobody out
+            try:
+                yield
+            finally:
+                if held.is_open and os.name == "posix":  # Windows deletes no file that is open
+                    # One that stays locks nobody out, and must not undo what was done with it.
+                    with contextlib.suppress(OSError):
+                        path.unlink()
+            return
+        finally:
+            held.close()
+
+
+class _Held:
+    """An open lock file. A forked child lets go of it: a lock is held until its last copy is."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.is_open = True
+        forking.join(self)
+
+    def close(self) -> None:
+        """Let go."""
+        if self.is_open:
+            self.is_open = False
+            os.close(self.handle)
+
+    def hold(self) -> None:
+        """Nothing needs to wait for a fork."""
+
+    def release(self) -> None:
+        """Nothing waited."""
+
+    def leave_parent(self) -> None:
+        """In a forked child: the lock is the parent's."""
+        self.close()
+
+
+def _is_file_of(handle: int, path: Path) -> bool:
+    """Tell whether a path still stands for the file that was opened."""
+    try:
+        return path.stat().st_ino == os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageUnavailable(f"{path} cannot be locked: {error}") from error
+
+
+def _lock(handle: int, path: Path, busy: str) -> None:
+    try:
+        if os.name == "posix":
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt  # noqa: PLC0415 - only on Windows
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError as error:
+        raise StorageLocked(f"{busy} ({path})") from error

@@ -1,0 +1,100 @@
+"""Where agents live: ``{root}/{agent_id}/memories.db``."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+from agent_memory.errors import MissingAgentIdentity, StorageUnavailable, ValidationError
+from agent_memory.models.enums import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
+from agent_memory.models.fields import clean_agent_id, clean_text, validate_agent_id
+
+ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
+AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
+SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
+EMBEDDER_VARIABLE: Final = "AGENT_MEMORY_EMBEDDER"
+
+
+def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
+    """Return the directory of all agents, absolute, with links on the way to it followed.
+
+    It is the argument, else ``AGENT_MEMORY_ROOT``, else ``~/.amplifier/memory``.
+    """
+    chosen = _text(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
+    return _resolved(_absolute(chosen or DEFAULT_MEMORY_ROOT))
+
+
+def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> Path:
+    """Return the file of an agent. It need not exist.
+
+    Raises ``ValidationError`` for an agent id that could be a path or a device, and
+    ``StorageUnavailable`` where the agent's directory is a link to somewhere else.
+    """
+    if not agent_id:
+        raise MissingAgentIdentity(
+            f"which agent? Give an agent id, or set {AGENT_VARIABLE} for the command line"
+        )
+    if not isinstance(agent_id, str):
+        raise ValidationError.of("agent_id", "must be a text", agent_id)
+    try:
+        clean_agent_id(agent_id)
+    except ValueError as error:
+        raise ValidationError.of("agent_id", str(error), agent_id) from error
+    directory = memory_root(root) / agent_id
+    if directory.is_symlink():
+        raise StorageUnavailable(f"{directory} is a symbolic link: an agent needs its own place")
+    return directory / VECTOR_DB_FILENAME
+
+
+def resolve_file(path: str | os.PathLike[str]) -> Path:
+    """Return a file's absolute path. Directories on the way may be links; the file may not."""
+    text = _text(path)
+    if not text or text == ":memory:":
+        raise ValidationError.of("path", "give the path of a file: memories live in one", text)
+    place = _absolute(text)
+    return _resolved(place.parent) / place.name
+
+
+def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:
+    """Return the agents under a root and their files, by name. A missing root has none."""
+    directory = memory_root(root)
+    if not directory.is_dir():
+        return []
+    return [
+        (entry.name, entry / VECTOR_DB_FILENAME)
+        for entry in sorted(directory.iterdir())
+        if validate_agent_id(entry.name)
+        and not entry.is_symlink()
+        and (entry / VECTOR_DB_FILENAME).is_file()
+    ]
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise ValidationError.of("path", "must be a path", path)
+    return os.fspath(path)
+
+
+def _resolved(path: Path) -> Path:
+    """Follow the links on the way to a place."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        raise StorageUnavailable(f"{path} leads nowhere: {error}") from error
+
+
+def _absolute(text: str) -> Path:
+    """Return an absolute path: SQLite never sees a relative one, ``:memory:``, or a URI."""
+    try:
+        clean_text(text)
+        place = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - keeps links
+    except (ValueError, RuntimeError) as error:
+        raise ValidationError.of("path", f"cannot be a path: {error}", text) from error
+    try:
+        place.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # which is not told from a missing file everywhere
+            raise StorageUnavailable(f"{text:.80}… is too long for a path: shorten it") from error
+    return place

@@ -1,0 +1,1 @@
+"""What is done with memories: one transaction a verb, whatever the engine."""

@@ -1,0 +1,1 @@
+"""A memory file and its embedder."""

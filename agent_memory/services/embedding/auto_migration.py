@@ -1,0 +1,169 @@
+"""When a memory moves to search by meaning and back: asked to, or by itself past the threshold."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Final
+
+from agent_memory.embeddings import EmbedderSpec
+from agent_memory.errors import AgentMemoryError, ConfigurationError, StorageReadOnly
+from agent_memory.models.agent import AgentConfig
+from agent_memory.models.config import MemoryToolConfig
+from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.models.search import SearchFilters
+from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime.files import locked
+from agent_memory.services.embedding.migration import Move, Progress, lock_path, plan_of
+from agent_memory.services.embedding.service import Meaning
+from agent_memory.services.events import Events
+from agent_memory.services.store import Store
+
+_TRY_AGAIN_SECONDS: Final = 600.0
+_STOPPING_SECONDS: Final = 30.0
+
+
+class Mover:
+    """Moves one open memory. ``config`` says whether it may do so by itself."""
+
+    def __init__(
+        self, store: Store, meaning: Meaning, config: MemoryToolConfig, events: Events
+    ) -> None:
+        self._store = store
+        self._events = events
+        self._has_suggested = False
+        self._meaning = meaning
+        self._config = config
+        self._thread: threading.Thread | None = None
+        self._is_stopping = threading.Event()
+        self._next_try = 0.0
+        self._starting = forking.Lock()
+
+    def plan(self, spec: EmbedderSpec) -> MigrationPlan:
+        """Say what a move would take."""
+        embedder = self._meaning.embedder_for_move(spec)
+        return plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
+
+    def migrate(self, spec: EmbedderSpec, *, report: Progress | None = None) -> MigrationProgress:
+        """Move now, and return how it went."""
+        self._refuse_read_only()
+        embedder = self._meaning.embedder_for_move(spec)
+        plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
+        move = Move(self._store, embedder, plan, should_stop=self._is_stopping.is_set)
+        if report is not None:
+            move.report = report
+        progress = self._told(move) if self._events.are_heard() else move.run()
+        if progress.status == "completed":
+            self._meaning.use(embedder)
+        return progress
+
+    def _told(self, move: Move) -> MigrationProgress:
+        """Run a move, and tell how it goes."""
+        report, started = move.report, time.monotonic()
+
+        def tell(progress: MigrationProgress) -> None:
+            self._events.moving(progress)
+            report(progress)
+
+        move.report = tell
+        self._events.move_started(move.plan)
+        try:
+            progress = move.run()
+        except AgentMemoryError as error:
+            self._events.move_failed(error, move.progress)
+            raise
+        if progress.status == "completed":
+            usd = move.embedder.usage.cost_usd
+            self._events.move_completed(progress, seconds=time.monotonic() - started, usd=usd)
+        return progress
+
+    def roll_back(self) -> bool:
+        """Go back to keyword search; tell whether there were vectors."""
+        self._refuse_read_only()
+        with locked(lock_path(self._store), busy="this memory is being moved: stop that first"):
+            dropped = self._store.vectors.roll_back()
+        self._meaning.use(None)
+        return bool(dropped)
+
+    def suggestion(self) -> str | None:
+        """Say that there are enough memories to move, or that another model is set, if it is so."""
+        if told := self._meaning.difference():
+            return told
+        if not self._store.should_migrate(self._threshold()):
+            return None
+        count = self._store.count(SearchFilters.defaults())
+        return f"{count:,} memories: `agent-memory migrate` makes them found by meaning too"
+
+    def _refuse_read_only(self) -> None:
+        if self._store.vectors.read_only:
+            raise StorageReadOnly(f"{self._store.path} was opened read-only: open it for writing")
+
+    # By itself --------------------------------------------------------------------------------
+
+    def follow(self, stored: int = 1) -> None:
+        """After a store or a change: embed it, or move, if that is wanted and time. Never fails."""
+        self._meaning.follow(stored)
+        self._suggest()
+        with self._starting:
+            if not self._is_time():
+                return
+            self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS
+            if self._strategy() == "background":
+                self._thread = threading.Thread(
+                    target=self._move_quietly, name="agent-memory-migration", daemon=True
+                )
+                self._thread.start()
+                return
+        self._move_quietly()
+
+    def _suggest(self) -> None:
+        """Tell once, of an open memory, that there are enough memories to move."""
+        if self._has_suggested or not self._events.are_heard():
+            return
+        with contextlib.suppress(AgentMemoryError):
+            threshold = self._threshold()
+            if not self._store.should_migrate(threshold):
+                return
+            self._has_suggested = True
+            info = self._store.info()
+            plan = MigrationPlan.create(self._store.agent_id, info)
+            self._events.move_suggested(info, plan, threshold=threshold)
+
+    def _is_time(self) -> bool:
+        if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):
+            return False
+        return (
+            self._setting("auto_migrate").auto_migrate
+            and self._store.should_migrate(self._threshold())
+            # Whoever went back to keywords wants to stay there, until `migrate` is run.
+            and not self._store.vectors.was_rolled_back()
+        )
+
+    def _threshold(self) -> int:
+        return self._setting("migration_threshold").migration_threshold
+
+    def _strategy(self) -> str:
+        return self._setting("migration_strategy").migration_strategy
+
+    def _setting(self, name: str) -> MemoryToolConfig | AgentConfig:
+        """Return the settings that a setting is taken from: ours if it is set, else the file's."""
+        return self._config if name in self._config.model_fields_set else self._store.config()
+
+    def _move_quietly(self) -> None:
+        import logging  # noqa: PLC0415 - 3 ms of a start of 180
+
+        logger = logging.getLogger("agent_memory")
+        try:
+            progress = self.migrate("auto")
+            logger.info("moved to search by meaning: %s", progress.status)
+        except ConfigurationError as error:
+            logger.warning("no move to search by meaning: %s", error)
+        except AgentMemoryError as error:
+            logger.warning("%s", error)
+
+    def stop(self) -> None:
+        """Let a move in the background end with its batch: it goes on with a later store."""
+        self._is_stopping.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_STOPPING_SECONDS)

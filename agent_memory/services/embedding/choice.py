@@ -1,0 +1,152 @@
+"""Which embedder a memory uses: what was asked for, what is set, and what its file holds.
+
+What a file says is data, and may come from anywhere. It names the model that a service is asked
+for, never the service; and no model that would be loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from agent_memory.embeddings import EmbedderSettings, EmbedderSpec
+from agent_memory.embeddings.openai import DEFAULT_MODEL
+from agent_memory.errors import ConfigurationError
+from agent_memory.models.agent import AgentConfig
+from agent_memory.models.config import MemoryToolConfig
+from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.models.enums import EMBEDDING_MODELS
+from agent_memory.services.vectors import VectorState
+
+_FIELDS: Final = {
+    "embedding_base_url": "base_url",
+    "embedding_model": "model",
+    "embedding_dimensions": "dimensions",
+    "embedding_batch_size": "batch_size",
+    "embedding_timeout": "timeout_seconds",
+    "embedding_max_retries": "max_retries",
+}
+
+
+def settings_of(config: MemoryToolConfig, in_file: AgentConfig) -> EmbedderSettings:
+    """Return what was set for embedders: a default of A's is not set, so it does not count."""
+    key = config.embedding_api_key
+    names = config.model_fields_set & _FIELDS.keys()
+    return EmbedderSettings(
+        api_key=None if key is None else key.get_secret_value(),
+        file_model=in_file.embedding_model
+        if "embedding_model" in in_file.model_fields_set
+        else None,
+        **{_FIELDS[name]: getattr(config, name) for name in names},
+    )
+
+
+def is_auto(spec: EmbedderSpec) -> bool:
+    """Tell whether it was left open which embedder is meant."""
+    return isinstance(spec, str) and spec.strip() == "auto"
+
+
+def to_serve(
+    spec: EmbedderSpec, model: EmbeddingModel, settings: EmbedderSettings
+) -> tuple[EmbedderSpec, EmbedderSettings]:
+    """Return the embedder that is wanted, as it makes vectors like those in the file.
+
+    OpenAI's client is asked for the file's model and dimensions, whatever the settings say: a
+    search goes on with them until `migrate` has changed them.
+    """
+    if is_auto(spec):
+        # The file names an embedder with its model; one that is set is for a move.
+        spec, settings = _named_in_file(model), replace(settings, model=None)
+    is_one = isinstance(spec, str) and "," not in spec
+    if not _is_of_openai(model) or (is_one and not _is_openai(spec)):
+        return spec, settings  # with the file's model another embedder would load that
+    # Not as openai:MODEL, for a name is taken apart at its commas.
+    settings = replace(settings, model=model.model, dimensions=_dimensions_to_ask(model, settings))
+    if is_one:
+        return "openai", settings
+    if isinstance(spec, str | list | tuple):
+        members = spec.split(",") if isinstance(spec, str) else spec
+        return ["openai" if _is_openai(member) else member for member in members], settings
+    return spec, settings
+
+
+def to_move_to(
+    state: VectorState, settings: EmbedderSettings
+) -> tuple[EmbedderSpec, EmbedderSettings]:
+    """Return what a move goes to where no embedder is named.
+
+    That is OpenAI's where its model is set; else the embedder that a move was begun with, or was
+    made with, for OpenAI's client with the model and dimensions of the settings; else ``"auto"``.
+    """
+    if settings.model:
+        return "openai", settings
+    begun, there = state.building, state.active
+    if begun is not None and settings.dimensions is None:
+        return to_serve("auto", begun, settings)  # what was paid for is not thrown away
+    there = begun or there
+    if there is None:
+        return "auto", settings
+    if not _is_openai(there.embedder):
+        return _named_in_file(there), settings
+    model = settings.openai_model() or there.model
+    is_same = model == there.model and settings.openai_dimensions() is None
+    dimensions = _dimensions_to_ask(there, settings) if is_same else settings.dimensions
+    return "openai", replace(settings, model=model, dimensions=dimensions)
+
+
+def difference(
+    spec: EmbedderSpec, active: EmbeddingModel, settings: EmbedderSettings
+) -> str | None:
+    """Say that a move would go to another of OpenAI's models than the one in use, if it would."""
+    if is_auto(spec):
+        if not (settings.model or _is_openai(active.embedder)):
+            return None
+        state = VectorState(active, None, is_behind=False, lacks_index=False)
+        spec, settings = to_move_to(state, settings)
+    if not (isinstance(spec, str) and _is_openai(spec)):
+        return None
+    model = settings.openai_model(spec.partition(":")[2].strip()) or DEFAULT_MODEL
+    dimensions = settings.openai_dimensions()
+    if model == active.model and dimensions in (None, active.dimensions):
+        return None
+    wanted = f"{model} with {dimensions} dimensions" if dimensions else model
+    return (
+        f"the file's vectors are of {active.model} with {active.dimensions} dimensions, not of"
+        f" {wanted}, which is set: `agent-memory migrate` changes them"
+    )
+
+
+def _is_openai(spec: object) -> bool:
+    """Tell whether a name is that of OpenAI's client alone."""
+    return isinstance(spec, str) and "," not in spec and spec.strip().partition(":")[0] == "openai"
+
+
+def _is_of_openai(model: EmbeddingModel) -> bool:
+    """Tell whether OpenAI's client made a file's vectors; of a chain, as far as can be told."""
+    members = model.embedder.split(",")
+    is_known = model.model in EMBEDDING_MODELS
+    return (all if not is_known else any)(_is_openai(member) for member in members)
+
+
+def _dimensions_to_ask(model: EmbeddingModel, settings: EmbedderSettings) -> int | None:
+    """Return the dimensions to ask for, to have vectors like the file's; ``None`` for its own.
+
+    Many a model that A does not list refuses to be asked: it is not, unless a setting does.
+    """
+    spec = EMBEDDING_MODELS.get(model.model)
+    is_short = spec is not None and model.dimensions != spec["dimensions"]
+    return model.dimensions if is_short or settings.openai_dimensions() else None
+
+
+def _named_in_file(model: EmbeddingModel) -> str:
+    """Return the embedder that a file names, unless it says which model is to be loaded.
+
+    A file may come from anywhere, and a model from a hub, or a directory, can hold code.
+    """
+    names = [name.strip() for name in model.embedder.split(",")]
+    if any(name.startswith("sentence-transformers:") for name in names):
+        raise ConfigurationError(
+            f"the file names the embedder {model.embedder!r:.100}: to have that model loaded, name"
+            " it yourself (AGENT_MEMORY_EMBEDDER, or embedder=)"
+        )
+    return model.embedder

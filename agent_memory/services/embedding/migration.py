@@ -1,0 +1,262 @@
+"""The move to semantic search, from one model to another, and the locks and files that it needs.
+
+Its steps are B's: a backup of all memories, vectors in batches, the index, checks, the switch. Each
+batch is committed with its vectors and index entries, so that a move that was stopped goes on where
+it was; until the switch, searches go on as before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agent_memory.embeddings import CheckedEmbedder
+from agent_memory.errors import ConfigurationError, EmbeddingError, MigrationError
+from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.enums import (
+    BACKUP_SUFFIX,
+    MODEL_TRAITS,
+    SCRATCHPAD_FILENAME,
+    VECTOR_DB_FILENAME,
+    StorageBackend,
+)
+from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.models.times import now_utc
+from agent_memory.runtime.files import locked
+from agent_memory.services.embedding.service import described, embed_texts
+from agent_memory.services.store import Store
+from agent_memory.services.vectors import VectorStore
+from agent_memory.storage.quantization import cosine, quantize
+
+Progress = Callable[[MigrationProgress], None]
+
+BYTES_PER_TOKEN: Final = 4
+_MOST_ROUNDS: Final = 10
+"""Tries to switch with nothing left to embed, while memories are being changed."""
+_FEW_REFUSED: Final = 20
+"""Refused texts that are no sign yet of an embedder that takes none."""
+_SAME: Final = 0.99
+"""The cosine of two vectors that a steady embedder gives for one text, at least."""
+TEXTS_PER_SECOND: Final = 20
+"""A's estimate for a service: 5 s a batch of 100."""
+
+
+def backup_path(store: Store) -> Path:
+    """Return where the memories are written before a move: beside their file."""
+    name = SCRATCHPAD_FILENAME + BACKUP_SUFFIX
+    if store.path.name == VECTOR_DB_FILENAME:
+        return store.path.with_name(name)
+    return store.path.with_name(f"{store.path.name}.{name}")  # others may be in its directory
+
+
+def lock_path(store: Store) -> Path:
+    """Return the file that is locked, and there, while a memory is moved."""
+    return store.path.with_name(store.path.name + "-migration")
+
+
+def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> MigrationPlan:
+    """Say what a move would take: how many memories and tokens, seconds, dollars."""
+    state = store.vectors.state()
+    target = described(embedder)
+    there = next(
+        (model for model in (state.active, state.building) if model and model.is_same(target)),
+        None,
+    )
+    texts, size = store.vectors.count_missing(there.model_id if there else 0)
+    tokens = -(-size // BYTES_PER_TOKEN)
+    traits = MODEL_TRAITS.get(target.model)
+    pace = traits["texts_per_second"] if traits else TEXTS_PER_SECOND
+    return MigrationPlan(
+        agent_id=store.agent_id,
+        current_backend=StorageBackend.VECTOR if state.active else StorageBackend.FILE,
+        target_backend=StorageBackend.VECTOR,
+        memory_count=store.count_all(),
+        to_embed=texts,
+        embedder=embedder.name,
+        model=target.model,
+        dimensions=target.dimensions,
+        estimated_tokens=tokens,
+        estimated_duration_seconds=round(texts / pace, 1),
+        estimated_cost_usd=tokens / 1000 * embedder.cost_per_1k_tokens,
+        batch_size=batch_size,
+        backup_path=str(backup_path(store)),
+    )
+
+
+@dataclass
+class Move:
+    """One move of one memory to an embedder's model. ``run`` it once.
+
+    ``should_stop`` is asked between batches; a move that stops there goes on when another is run.
+    """
+
+    store: Store
+    embedder: CheckedEmbedder
+    plan: MigrationPlan
+    report: Progress = lambda _progress: None
+    should_stop: Callable[[], bool] = lambda: False
+    progress: MigrationProgress = field(init=False)
+    _refused: set[int] = field(default_factory=set)
+
+    def run(self) -> MigrationProgress:
+        """Move, and return how it went.
+
+        Raises ``MigrationError`` when the embedder fails or the checks do, and when another
+        process moves this memory already; ``ConfigurationError`` when the embedder turns out to be
+        set up wrong. The memory is as it was then, searches too.
+        """
+        self.progress = MigrationProgress(plan=self.plan, status="running", started_at=now_utc())
+        started = time.monotonic()
+        try:
+            with locked(lock_path(self.store), busy="another process moves this memory already"):
+                self._run(started)
+        except ConfigurationError as error:
+            self._tell(status="failed", errors=[*self.progress.errors, str(error)])
+            raise
+        except (EmbeddingError, MigrationError) as error:
+            self._tell(status="failed", errors=[*self.progress.errors, str(error)])
+            raise MigrationError(
+                f"the move stopped after {self.progress.memories_processed:,} of"
+                f" {self.plan.memory_count:,} memories: {error}. Nothing was lost, and searches"
+                " go on as before; run migrate again, and it goes on from there"
+            ) from error
+        return self.progress
+
+    def _run(self, started: float) -> None:
+        target = described(self.embedder)
+        state = self.store.vectors.state()
+        if state.active is not None and state.active.is_same(target):
+            self.store.vectors.abandon()
+            self._embed_missing(state.active)
+            self._tell(status="completed", completed_at=now_utc())
+            return
+        is_begun = state.building is not None and state.building.is_same(target)
+        backup = Path(self.plan.backup_path)
+        if not (is_begun and backup.exists()):
+            self.store.life.back_up_before("migration")
+            self.store.write_scratchpad(backup)
+        building = self.store.vectors.begin(target)
+        until = self._embed_missing(building)
+        if until is None:
+            self._tell(status="pending")
+            return
+        self._validate(building)
+        self._switch(building, backup, started, until)
+        self._tell(status="completed", completed_at=now_utc())
+
+    def _switch(
+        self, building: EmbeddingModel, backup: Path, started: float, until: int | None
+    ) -> None:
+        """Let searches use the new vectors; what was stored meanwhile is embedded at the next use.
+
+        What was changed meanwhile is embedded first, unless that never ends.
+        """
+        for attempt in range(1, _MOST_ROUNDS + 1):
+            info = MigrationInfo(
+                backup_path=backup.name,
+                can_rollback=True,
+                migration_duration_seconds=round(time.monotonic() - started, 3),
+            )
+            is_last = attempt == _MOST_ROUNDS or until is None
+            if self.store.vectors.activate(
+                building.model_id, info, skipped=self._refused, until=0 if is_last else until or 0
+            ):
+                return
+            until = self._embed_missing(building)
+
+    def _embed_missing(self, building: EmbeddingModel) -> int | None:
+        """Embed every memory that there is now and has no vector of the model.
+
+        Returns the last of them, or ``None`` when it was stopped before.
+        """
+        vectors = self.store.vectors
+        after, until = 0, vectors.last_seq()
+        # One request a step: what was answered must not be lost to the failure of another.
+        step = min(self.plan.batch_size, self.embedder.batch_size)
+        stored = vectors.count(building.model_id)
+        vectors.settle(None)  # vectors of old texts go
+        self._count(stored=stored, embedded=0)
+        while batch := vectors.missing(building.model_id, after=after, limit=step):
+            if after >= until:
+                break
+            after = batch[-1].seq
+            stored += self._embed_batch(vectors, building, batch, stored=stored)
+            self._refuse_useless(stored)
+            # Only now: a process that stores once, too, gets on by a batch.
+            is_done = after >= until or not vectors.missing(building.model_id, after=after, limit=1)
+            if self.should_stop() and not is_done:
+                return None
+        return until
+
+    def _refuse_useless(self, stored: int) -> None:
+        """Stop where the embedder takes hardly any text, as one that is no embedder does."""
+        if len(self._refused) > _FEW_REFUSED and len(self._refused) > stored:
+            raise EmbeddingError(
+                f"{self.embedder.name} refused {len(self._refused)} of the first"
+                f" {len(self._refused) + stored} texts: check its model and its settings"
+            )
+
+    def _embed_batch(
+        self,
+        vectors: VectorStore,
+        building: EmbeddingModel,
+        batch: list[PendingText],
+        *,
+        stored: int,
+    ) -> int:
+        """Embed texts that no memory has a vector of yet, keep all vectors, tell how many."""
+        known = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
+        new = [pending for pending in batch if pending.text not in known]
+        pairs, refused = embed_texts(self.embedder, new) if new else ([], [])
+        embedded = len({pending.text for pending, _ in pairs})
+        pairs += [(pending, known[pending.text]) for pending in batch if pending.text in known]
+        kept = vectors.put(building.model_id, pairs)
+        self._refused.update(pending.seq for pending in refused)
+        self._count(stored=stored + kept, embedded=embedded)
+        return kept
+
+    def _count(self, *, stored: int, embedded: int) -> None:
+        self._tell(
+            memories_processed=min(stored + len(self._refused), self.plan.memory_count),
+            vectors_stored=stored,
+            embeddings_generated=self.progress.embeddings_generated + embedded,
+        )
+
+    def _validate(self, building: EmbeddingModel) -> None:
+        """Check every vector and the index, and that searches find what they were made from."""
+        problems = self.store.vectors.validate(building.model_id)
+        if self._refused and not self.progress.vectors_stored:
+            problems.append(f"{self.embedder.name} refused every text")
+        if problems:
+            self.store.vectors.mend(building.model_id)
+        problems += self._unsteady(building)
+        if problems:
+            raise MigrationError(f"the new vectors are not right: {'; '.join(problems[:3])}")
+
+    def _unsteady(self, building: EmbeddingModel) -> list[str]:
+        """Say whether the embedder gives another vector each time: asked where that costs nothing.
+
+        Searches would find whatever chance brings, and no other check would tell. One text is
+        enough, and an embedder may cost something without saying so.
+        """
+        if self.embedder.base_url is not None or self.embedder.cost_per_1k_tokens > 0:
+            return []
+        kept = self.store.vectors.sample(building.model_id, 1)
+        again = self.embedder.embed([text.text for text, _ in kept], from_cache=False)
+        return [
+            f"{self.embedder.name} gives another vector for the same text each time"
+            for (_, vector), new in zip(kept, again, strict=True)
+            if cosine(vector.data, quantize(new).data) < _SAME
+        ]
+
+    def _tell(self, **changes: object) -> None:
+        self.progress = self.progress.model_copy(update=changes)
+        if self._refused:
+            refused = f"the embedder refused {len(self._refused)} texts: found by keyword only"
+            others = [error for error in self.progress.errors if "refused" not in error]
+            self.progress = self.progress.model_copy(update={"errors": [*others, refused]})
+        self.report(self.progress)

@@ -1,0 +1,397 @@
+"""What a memory knows of meaning: its embedder beside the vectors in its file.
+
+Nothing here lets a search or a store fail or hang. A provider is waited for so long and no longer;
+one that failed is left alone for a while; meanwhile memories are found by keyword, and wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+from agent_memory.embeddings import (
+    CheckedEmbedder,
+    EmbedderChain,
+    EmbedderSettings,
+    EmbedderSpec,
+    EmbeddingRefused,
+    EmbeddingUsage,
+    create_embedder,
+)
+from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE
+from agent_memory.errors import AgentMemoryError, ConfigurationError, EmbeddingError, StorageError
+from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.runtime import fork_safety as forking
+from agent_memory.services.embedding.choice import difference, is_auto, to_move_to, to_serve
+from agent_memory.services.search.nearest import QueryMeaning, QueryVector
+from agent_memory.services.vectors import VectorState, VectorStore
+from agent_memory.storage.quantization import quantize
+
+Result = TypeVar("Result")
+
+REST_SECONDS: Final = 30.0
+"""How long a provider that failed is left alone: a thousand stores must not each wait for it."""
+_FEW: Final = 10
+"""Vectors that may be made again after a power cut rather than waited for."""
+
+
+class Meaning:
+    """The embedder of one open memory. Threads may share it.
+
+    ``spec`` says which embedder is wanted; ``"auto"`` is the one that made the file's vectors.
+    ``settings`` returns what is set for embedders that are named, as it is now.
+    ``timeout_seconds`` is how long a search waits for it at most, and a store after its commit for
+    each batch. A local model that takes longer to load goes on loading, and serves the next one.
+    """
+
+    def __init__(
+        self,
+        vectors: VectorStore,
+        spec: EmbedderSpec,
+        *,
+        settings: Callable[[], EmbedderSettings],
+        timeout_seconds: float,
+        cache_ttl_seconds: float,
+    ) -> None:
+        self._vectors = vectors
+        self._spec = spec
+        self._settings = settings
+        self._timeout = timeout_seconds
+        self._cache_ttl = cache_ttl_seconds
+        self._spent = EmbeddingUsage()
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._pid = os.getpid()
+        self._making = forking.Lock()
+        self._catching_up = forking.Lock()
+        self._embedder: CheckedEmbedder | None = None
+        self._stuck: threading.Thread | None = None
+        self._resting_until = 0.0
+        self._resting_because = ""
+
+    def _leave_parent(self) -> None:
+        """After ``fork``: a connection to a service cannot be shared with the parent."""
+        if os.getpid() != self._pid:
+            self._start_anew()
+
+    @property
+    def usage(self) -> EmbeddingUsage:
+        """Return what was embedded through this memory, and its price."""
+        embedder = self._embedder
+        return self._spent if embedder is None else self._spent + embedder.usage
+
+    # Searching --------------------------------------------------------------------------------
+
+    def of_query(self, query: str) -> QueryMeaning:
+        """Return a query's vector, having caught up with what waits, within the timeout."""
+        state = self._vectors.state()
+        if state.active is None:
+            return QueryMeaning()
+        started = time.monotonic()
+        vector, degraded = None, []
+        try:
+            vector = self._query_vector(state.active, query)
+            if vector is not None and (told := self._difference(state.active)):
+                degraded.append(told)
+        except (EmbeddingError, ConfigurationError) as error:
+            degraded.append(f"searched by keyword only: {error}")
+        if state.is_behind:
+            left = self._timeout - (time.monotonic() - started)
+            degraded += self._catch_up_quietly(state, seconds=left)
+        return QueryMeaning(vector, degraded, (time.monotonic() - started) * 1000)
+
+    def difference(self) -> str | None:
+        """Say that searches use another of OpenAI's models than the one that is set, if so."""
+        active = self._vectors.state().active
+        return None if active is None else self._difference(active)
+
+    def _difference(self, active: EmbeddingModel) -> str | None:
+        try:
+            return difference(self._spec, active, self._settings())
+        except ConfigurationError as error:
+            return str(error)  # a search that found its vector has not failed
+
+    def _query_vector(self, model: EmbeddingModel, query: str) -> QueryVector | None:
+        if not query.strip():
+            return None
+        started = time.monotonic()
+        embedder = self._embedder_of(model, seconds=self._timeout)
+        left = self._timeout - (time.monotonic() - started)
+        (vector,) = self._within(left, lambda: _sized(embedder.embed([query]), model))
+        return QueryVector(model, quantize(vector).data)
+
+    def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> list[str]:
+        """Embed one batch of what waits; return what is to be said of the rest."""
+        try:
+            if state.lacks_index:
+                self._vectors.restore_indexes(patient=False)
+            if not self._vectors.read_only and not self._is_resting() and seconds > 0:
+                with self._alone() as is_alone:
+                    if is_alone and state.active is not None:
+                        self._embed_a_batch(state.active, seconds=seconds, patient=False)
+        except (EmbeddingError, ConfigurationError, StorageError) as error:
+            _log("embeddings are made later: %s", error)
+        waiting = self._vectors.count_pending()
+        if not waiting:
+            return []
+        return [f"{waiting} memories are not embedded yet: they are found by keyword"]
+
+    # Storing ----------------------------------------------------------------------------------
+
+    def follow(self, stored: int) -> None:
+        """Embed what was just stored or changed, if vectors are in use. It never fails.
+
+        It takes the timeout for each batch of as many memories as were ``stored``, at most: a
+        backlog is worked off by and by.
+        """
+        if (self._spec is None and self._embedder is None) or self._is_resting():
+            return
+        try:
+            state = self._vectors.state()
+            if state.active is None or not state.is_behind:
+                return
+            deadline = time.monotonic() + self._timeout * -(-stored // self._batch_size())
+            with self._alone() as is_alone:
+                while is_alone and (left := deadline - time.monotonic()) > 0:
+                    seconds = min(left, self._timeout)
+                    done = any(self._embed_a_batch(state.active, seconds=seconds))
+                    state = self._vectors.state()  # another process may have changed the model
+                    if not (done and state.is_behind) or state.active is None:
+                        return
+        except (EmbeddingError, ConfigurationError, StorageError) as error:
+            _log("embeddings are made later: %s", error)
+
+    def catch_up(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed all that waits, and return how many that were.
+
+        Raises ``EmbeddingError`` or ``ConfigurationError`` when the embedder cannot; what was
+        embedded until then is kept.
+        """
+        self._resting_until = 0.0
+        active = self._vectors.state().active
+        if active is None:
+            return 0
+        self._vectors.queue_missing()
+        done = refused = 0
+        while active is not None and any(batch := self._embed_a_batch(active, seconds=None)):
+            done, refused = done + batch[0], refused + batch[1]
+            if progress is not None:
+                progress(done, done + self._vectors.count_pending())
+            active = self._vectors.state().active  # another process may have changed the model
+        if refused:
+            raise EmbeddingError(
+                f"the embedder refused the texts of {refused} memories: they are found by keyword"
+            )
+        return done
+
+    # Embedding --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Tell whether no other thread is catching up: it would embed the same texts."""
+        is_alone = self._catching_up.acquire(blocking=False)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._catching_up.release()
+
+    def _batch_size(self) -> int:
+        return DEFAULT_BATCH_SIZE if self._embedder is None else self._embedder.batch_size
+
+    def _embed_a_batch(
+        self, model: EmbeddingModel, *, seconds: float | None, patient: bool = True
+    ) -> tuple[int, int]:
+        """Bring the embeddings up to date, embed a batch of what waits.
+
+        Returns how many were embedded, and how many the embedder refused.
+        """
+        pending = self._vectors.settle(self._batch_size(), patient=patient)
+        if not pending:
+            return 0, 0
+        embedder = self._embedder_of(model, seconds=seconds)
+        # No more than one request: of one that is cut off by the timeout nothing is kept.
+        batch = pending[: embedder.batch_size]
+        pairs, refused = self._within(seconds, lambda: embed_texts(embedder, batch))
+        for _, vector in pairs:
+            _refuse_other_size(len(vector.data), model)
+        self._vectors.refuse(refused)
+        self._vectors.put(model.model_id, pairs, durable=len(pairs) > _FEW, patient=patient)
+        return len(pairs), len(refused)
+
+    def embedder_for_move(self, spec: EmbedderSpec) -> CheckedEmbedder:
+        """Return the embedder that a move goes to. Raises ``ConfigurationError`` without one.
+
+        ``"auto"`` is the memory's own; where that is ``"auto"`` too, the settings and the file say
+        which, else it is what is at hand.
+        """
+        settings = self._settings()
+        if is_auto(spec):
+            spec = self._spec
+        if is_auto(spec):
+            spec, settings = to_move_to(self._vectors.state(), settings)
+        made = create_embedder(spec, settings)
+        if made is None:
+            raise ConfigurationError(
+                "there is no embedder: run `pip install 'agent-memory[local]'` for one that works"
+                " offline, or set OPENAI_API_KEY, or name another with --embedder"
+            )
+        return CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
+
+    def use(self, embedder: CheckedEmbedder | None) -> None:
+        """Use an embedder from now on: a move went to it; or none: the vectors are gone."""
+        if embedder is not self._embedder:
+            self._spent = self.usage
+        self._embedder = embedder
+        self._resting_until = 0.0
+
+    def _embedder_of(self, model: EmbeddingModel, *, seconds: float | None) -> CheckedEmbedder:
+        """Return the embedder that makes vectors of a model, loaded and known to fit."""
+        self._leave_parent()
+        found = self._embedder
+        if found is not None and _makes(found, model):
+            return found
+
+        settings = self._settings()  # here, for the other thread has no connection to the file
+
+        def make() -> CheckedEmbedder:
+            with self._making:
+                there = self._embedder
+                if there is not None and _makes(there, model):
+                    return there  # another thread was faster
+                made = self._make(model, settings)
+                made.load()
+                self._embedder = made  # also when nobody waits for it any more
+                return made
+
+        return self._within(seconds, make, rests_if_slow=False)
+
+    def _make(self, model: EmbeddingModel, settings: EmbedderSettings) -> CheckedEmbedder:
+        made = create_embedder(*to_serve(self._spec, model, settings))
+        if made is None:
+            raise ConfigurationError("this memory was opened without an embedder")
+        if isinstance(made, EmbedderChain):
+            made.settle(model.model, model.dimensions)
+        checked = CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
+        if checked.model != model.model:
+            raise ConfigurationError(
+                f"the file's vectors are of {model.model}, the embedder's of {checked.model}:"
+                " `agent-memory migrate` changes them"
+            )
+        _refuse_other_size(checked.dimensions, model)
+        if model.base_url != checked.base_url:
+            raise ConfigurationError(
+                f"the file's vectors were made by {model.base_url or 'the provider itself'}, not by"
+                f" {checked.base_url or 'the provider itself'}: set OPENAI_BASE_URL, or migrate"
+            )
+        return checked
+
+    def _is_resting(self) -> bool:
+        self._leave_parent()
+        return time.monotonic() < self._resting_until
+
+    def _within(
+        self, seconds: float | None, call: Callable[[], Result], *, rests_if_slow: bool = True
+    ) -> Result:
+        """Call, for so long and no longer; after a failure, not at all for a while."""
+        if self._is_resting():
+            raise EmbeddingError(f"{self._resting_because} (not asked again for a while)")
+        if self._stuck is not None and self._stuck.is_alive():
+            raise EmbeddingError("the embedder is still loading, or answering an earlier question")
+        try:
+            return call() if seconds is None else self._bounded(seconds, call)
+        except EmbeddingRefused:
+            raise
+        except (EmbeddingError, ConfigurationError) as error:
+            is_slow = self._stuck is not None and self._stuck.is_alive()
+            if rests_if_slow or not is_slow:
+                self._resting_because = str(error)
+                self._resting_until = time.monotonic() + REST_SECONDS
+            raise
+
+    def _bounded(self, seconds: float, call: Callable[[], Result]) -> Result:
+        """Call in a thread of its own, which is left behind if it takes too long."""
+        outcome: dict[str, Any] = {}
+
+        def run() -> None:
+            try:
+                outcome["result"] = call()
+            except BaseException as error:  # noqa: BLE001 - it is raised again by the caller
+                outcome["error"] = error
+
+        thread = threading.Thread(target=run, name="agent-memory-embedder", daemon=True)
+        thread.start()
+        thread.join(max(0.0, seconds))
+        if thread.is_alive():
+            self._stuck = thread
+            raise EmbeddingError(f"the embedder did not answer within {self._timeout:.3g} s")
+        if "error" in outcome:
+            raise outcome["error"]
+        return outcome["result"]  # type: ignore[no-any-return]
+
+
+def embed_texts(
+    embedder: CheckedEmbedder, pending: Sequence[PendingText]
+) -> tuple[list[tuple[PendingText, Any]], list[PendingText]]:
+    """Return texts with their quantized vectors, and those that the provider refused.
+
+    One text that a provider does not take must not keep the others of its batch from being
+    embedded: the batch is halved until that text is alone.
+    """
+    try:
+        found = embedder.embed([text.text for text in pending])
+    except EmbeddingRefused:
+        if len(pending) == 1:
+            return [], list(pending)
+        middle = len(pending) // 2
+        pairs, refused = embed_texts(embedder, pending[:middle])
+        more_pairs, more_refused = embed_texts(embedder, pending[middle:])
+        return pairs + more_pairs, refused + more_refused
+    return [(text, quantize(vector)) for text, vector in zip(pending, found, strict=True)], []
+
+
+def described(embedder: CheckedEmbedder) -> EmbeddingModel:
+    """Return what the file is to hold of an embedder; it has no number yet."""
+    return EmbeddingModel(
+        model_id=0,
+        model=embedder.model,
+        dimensions=embedder.dimensions,
+        embedder=embedder.name,
+        base_url=embedder.base_url,
+        state="building",
+        is_indexed=False,
+        similarity_floor=embedder.similarity_floor,
+        vector_weight=embedder.vector_weight,
+    )
+
+
+def _makes(embedder: CheckedEmbedder, model: EmbeddingModel) -> bool:
+    """Tell whether an embedder in use makes vectors of a model: a move may have changed it."""
+    return embedder.model == model.model and embedder.dimensions == model.dimensions
+
+
+def _sized(vectors: Sequence[array[float]], model: EmbeddingModel) -> Sequence[array[float]]:
+    for vector in vectors:
+        _refuse_other_size(len(vector), model)
+    return vectors
+
+
+def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:
+    """Refuse a vector that cannot be compared, of a model that was changed under its name."""
+    if dimensions != model.dimensions:
+        raise ConfigurationError(
+            f"the file's vectors of {model.model} have {model.dimensions} numbers, the embedder's"
+            f" {dimensions}: `agent-memory migrate` changes them"
+        )
+
+
+def _log(message: str, error: AgentMemoryError) -> None:
+    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
+
+    logging.getLogger("agent_memory").warning(message, error)

@@ -1,0 +1,1 @@
+"""Erased for good, and proved."""

@@ -1,0 +1,155 @@
+"""The proof of an erasure: the raw bytes of files, looked through for pieces of what was erased.
+
+What other memories say as well is no leftover: a piece that is found is looked for in the tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Final
+
+from agent_memory.runtime.files import system_told
+from agent_memory.services.erasure.byte_search import READ_LENGTH, Chunks, Pieces, finder
+from agent_memory.storage.sqlite.connection import Database, raw_of_file
+from agent_memory.storage.sqlite.tables import erased as erasure
+from agent_memory.storage.sqlite.tables.erased import Said
+
+_SHORTEST: Final = 8
+"""Bytes of a text that chance does not make of numbers and vectors."""
+_SHORTEST_WORD: Final = 5
+"""Characters of a word that nobody else has."""
+_MOST_PLACES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is left: by file, at which bytes, and in which ``places`` that are no memories.
+
+    ``also_in`` has the memories that say a piece of a content, and how many pieces.
+    """
+
+    left: dict[Path, list[int]]
+    places: list[str] = field(default_factory=list)
+    also_in: Counter[str] = field(default_factory=Counter)
+
+    def found(self, *, besides: Collection[Path]) -> list[str]:
+        """Say in words what is left, in all files but those."""
+        lines = [f"{place} has a piece of what was erased" for place in self.places]
+        for path, offsets in self.left.items():
+            if path not in besides:
+                lines += [
+                    f"{path}, byte {at:,}: a piece of what was erased"
+                    for at in offsets[:_MOST_PLACES]
+                ]
+                if len(offsets) > _MOST_PLACES:
+                    lines.append(f"{path}: {len(offsets) - _MOST_PLACES:,} more pieces")
+        return lines
+
+
+class Proof:
+    """Looks through files one after the other, and judges what it found.
+
+    ``files`` and ``bytes`` count what was looked through.
+    """
+
+    def __init__(self, said: Said) -> None:
+        self.files = 0
+        self.bytes = 0
+        self._said = said
+        self._seen: dict[Path, dict[bytes, int]] = {}
+        self._of_contents: set[bytes] = set()
+
+    def look_through_store(self, database: Database) -> None:
+        """Look through an open store and its log, from which the rows were removed."""
+        others = Pieces(_other_texts(database, self._said))
+        for part in database.raw_parts():
+            chunks = partial(database.raw, part, READ_LENGTH)
+            self._look_through(part, chunks)
+            self._seen[part].update(others.find(chunks))
+
+    def look_through_copy(self, path: Path) -> None:
+        """Look for contents in a file that is not opened. Raises ``StorageError``."""
+        self._look_through(path, partial(raw_of_file, path, READ_LENGTH))
+
+    def _look_through(self, path: Path, chunks: Chunks) -> None:
+        found = self._contents.find(chunks)
+        self._of_contents.update(found)
+        self._seen[path] = found
+        self.files += 1
+        with system_told(path):
+            self.bytes += path.stat().st_size
+
+    @cached_property
+    def _contents(self) -> Pieces:
+        texts = (form for text in self._said.contents for form in _forms(text))
+        return Pieces(text for text in texts if len(text) >= _SHORTEST)
+
+    def judge(self, database: Database) -> Verdict:
+        """Tell which of the pieces that were found nothing in the tables accounts for."""
+        pieces = {piece for found in self._seen.values() for piece in found}
+        places: list[str] = []
+        also_in: Counter[str] = Counter()
+        accounted: set[bytes] = set()
+        if not pieces:
+            return Verdict({})
+        look = finder(pieces)
+        for kind, name, text in erasure.remaining(database):
+            here = look(text.lower()).keys()
+            of_contents = len(here & self._of_contents)
+            if kind == "memory" and of_contents:
+                also_in[name] += of_contents
+            if kind == "place" and of_contents:
+                places.append(name)
+            accounted |= here
+        if pieces - accounted:
+            for vector in erasure.remaining_vectors(database):
+                accounted |= look(vector.lower()).keys()
+        left = {
+            path: sorted(at for piece, at in found.items() if piece not in accounted)
+            for path, found in self._seen.items()
+        }
+        return Verdict({path: at for path, at in left.items() if at}, places, also_in)
+
+
+def _other_texts(database: Database, said: Said) -> Iterator[bytes]:
+    """Yield what may tell of a memory but for its contents: tags, metadata, words, vectors."""
+    for text in said.strings:
+        once = _escaped(text)
+        # In the history, metadata are JSON inside JSON. Another program may write ASCII alone.
+        forms = (text, once, _escaped(once), json.dumps(text)[1:-1])
+        yield from (form for form in map(_bytes, forms) if len(form) >= _SHORTEST)
+    yield from said.vectors
+    yield from map(_bytes, _words(database, said))
+
+
+def _words(database: Database, said: Said) -> set[str]:
+    """Return the words that no memory has any more: as the index holds them, and as written."""
+    written: dict[str, set[str]] = {}
+    for text in said.contents | said.strings:
+        readable = text.encode(errors="replace").decode()
+        for word, form in database.words(readable):
+            written.setdefault(word, set()).add(form)
+    unused = erasure.unused(database, written)
+    forms: Iterable[str] = (form for word in unused for form in (word, *written[word]))
+    return {form for form in forms if len(form) >= _SHORTEST_WORD}
+
+
+def _forms(text: str) -> set[bytes]:
+    """Return a content as the table has it, and as the history has it: inside JSON."""
+    return {_bytes(text), _bytes(_escaped(text))}
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can have
+        return text.encode(errors="replace")

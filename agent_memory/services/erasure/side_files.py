@@ -1,0 +1,137 @@
+"""The files beside a store that may hold what it held, and taking entries out of the YAML one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from agent_memory.errors import StorageUnavailable, ValidationError
+from agent_memory.runtime.files import CUT_OFF, SIDE_FILES, sync_to_disk, written_atomically
+
+_FOLDER: Final = "backups"
+_YAML: Final = "scratchpad.yaml"
+_YAML_BACKUP: Final = "scratchpad.yaml.backup"
+_LIST: Final = "memories"
+
+IsOfThem = Callable[[object], bool]
+"""Tells whether an entry of the YAML file is one of those that are to go."""
+
+
+def copies_of(place: Path) -> list[Path]:
+    """Return the plain files that the library may have made of a store, but for its log.
+
+    That is what is in ``backups/``, and beside the store what was set aside or left unfinished, and
+    the YAML files of document A. A link is somebody else's.
+    """
+    found = _plain_files(place.parent / _FOLDER)
+    beginnings = (f"{place.name}.", f".{place.name}.", _YAML, f".{_YAML}")
+    found += [it for it in _plain_files(place.parent) if it.name.startswith(beginnings)]
+    return sorted(found)
+
+
+def _plain_files(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [folder / it.name for it in entries if it.is_file(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageUnavailable(f"{folder} cannot be read: {error}") from error
+
+
+def is_store(path: Path, place: Path) -> bool:
+    """Tell whether a copy is a whole store: a backup, or one that a restored one replaced."""
+    if path.parent == place.parent:
+        kept = (f"{place.name}.replaced-", f"{place.name}{CUT_OFF}")
+        return path.name.startswith(kept) and not path.name.endswith(SIDE_FILES)
+    return path.suffix == place.suffix and not path.name.startswith(".")
+
+
+def is_yaml_backup(path: Path) -> bool:
+    """Tell whether a copy is the rollback file."""
+    return path.name == _YAML_BACKUP
+
+
+# The rollback file --------------------------------------------------------------------------------
+
+
+def names_of(entry: object) -> tuple[object, object]:
+    """Return the id and the content of an entry of a rollback file; ``None`` for what it lacks."""
+    told = entry if isinstance(entry, dict) else {}
+    return told.get("id"), told.get("content")
+
+
+def entries_of(path: Path) -> Iterator[object]:
+    """Yield the entries of a rollback file. Raises ``ValidationError``, ``StorageUnavailable``."""
+    yield from (value for key, _, value in _items(path) if key == _LIST)
+
+
+def take_out(path: Path, is_of_them: IsOfThem) -> bool:
+    """Write a rollback file anew without some entries; tell whether there were any.
+
+    The rest stays as it is written, to the byte. Raises ``ValidationError``, with the file as it
+    was, where the lines of an entry cannot be told from those of the others.
+    """
+    lines = _lines_of(path, is_of_them)
+    if not lines:
+        return False
+    before = _digest(path, is_of_them)
+    kept = path.with_name(f".{path.name}.kept")
+    try:
+        _write_without(path, kept, lines)
+        if _digest(kept, lambda _: False) != before:
+            raise ValidationError(
+                f"{path}: its entries do not stand on lines of their own: take them out by hand"
+            )
+        kept.replace(path)
+        sync_to_disk(path.parent)
+    except OSError as error:
+        raise StorageUnavailable(f"{path} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):
+            kept.unlink()
+    return True
+
+
+def _items(path: Path) -> Iterator[tuple[str, int, Any]]:
+    """Yield key, line and value of what stands in a YAML file, the items of a list one by one."""
+    from agent_memory.formats.yaml_reader import read_items  # noqa: PLC0415 - an edge, and 15 ms
+
+    for item in read_items(path):
+        if item.error is not None:
+            raise ValidationError(f"{path}: line {item.line}: cannot be read")
+        yield item.key, item.line, item.value
+
+
+def _lines_of(path: Path, is_of_them: IsOfThem) -> Collection[range]:
+    """Return the lines, from 1, on which the entries stand that are to go."""
+    begin = [(line, key == _LIST and is_of_them(value)) for key, line, value in _items(path)]
+    begin.append((2**63, False))
+    return [range(line, following) for (line, goes), (following, _) in pairwise(begin) if goes]
+
+
+def _write_without(path: Path, kept: Path, lines: Collection[range]) -> None:
+    spans = iter(lines)
+    span = next(spans, None)
+    with path.open("rb") as file, written_atomically(kept) as new:
+        for number, line in enumerate(file, start=1):
+            while span is not None and number >= span.stop:
+                span = next(spans, None)
+            if span is None or number not in span:
+                new.write(line)
+
+
+def _digest(path: Path, is_of_them: IsOfThem) -> bytes:
+    """Return a hash of all that a YAML file tells but for some entries."""
+    digest = hashlib.sha256()
+    for key, _, value in _items(path):
+        if key == _LIST and (not value or is_of_them(value)):
+            continue
+        digest.update(json.dumps([key, value], default=str).encode(errors="surrogatepass"))
+    return digest.digest()

@@ -1,0 +1,239 @@
+"""Telling what happens in a memory: to a function, to ``logging``, and to ``events.jsonl``.
+
+Nobody who listens can make a verb fail or wait for more than their own work: what a listener raises
+is logged, what the file does not take is counted. Where nobody listens an event is not even made.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from agent_memory.errors import AgentMemoryError
+from agent_memory.models.agent import AgentInfo
+from agent_memory.models.enums import EventName, StorageBackend
+from agent_memory.models.event import MemoryEvent
+from agent_memory.models.memory import Memory
+from agent_memory.models.scratchpad import Promotion
+from agent_memory.models.search import SearchResults
+from agent_memory.runtime.event_log import EventLog
+
+if TYPE_CHECKING:
+    from agent_memory.models.migration import MigrationPlan, MigrationProgress
+    from agent_memory.services.unit_of_work import Promoted
+    from agent_memory.services.writing.insert import Added
+
+Listener = Callable[[MemoryEvent], object]
+LogSetting = Literal["off", "brief", "full"]
+
+_LOGGER: Final = "agent_memory.events"
+
+
+class Events:
+    """The events of one open memory. Threads may share it.
+
+    ``listener`` is told of each, with the text of queries and memories if ``with_text``.
+    ``setting`` returns what the agent's file says of ``events.jsonl``: ``off``, ``brief`` or
+    ``full``, which has the text too.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        agent_id: str,
+        session_id: str,
+        clock: Callable[[], datetime],
+        setting: Callable[[], LogSetting],
+        listener: Listener | None = None,
+        with_text: bool = False,
+        writable: bool = True,
+    ) -> None:
+        self.log = EventLog(path)
+        self._agent_id = agent_id
+        self._session_id = session_id
+        self._clock = clock
+        self._asked = setting
+        self._writable = writable
+        self._listener = listener
+        self._with_text = with_text
+
+    def _setting(self) -> LogSetting:
+        """Return what the file says. Where it cannot be read, no verb fails for that."""
+        try:
+            return self._asked() if self._writable else "off"
+        except AgentMemoryError:
+            return "off"
+
+    def are_heard(self) -> bool:
+        """Tell whether anybody listens: what is told takes work only then."""
+        return self._listener is not None or _is_logged() or self._setting() != "off"
+
+    def tell(
+        self,
+        name: EventName,
+        data: Mapping[str, Any],
+        *,
+        text: Mapping[str, str] | None = None,
+        session_id: str | None = None,
+    ) -> None:
+        """Tell of one event. ``text`` is what only those hear who asked for it."""
+        self.tell_all([(name, data, text or {}, session_id)])
+
+    def tell_all(
+        self, told: Sequence[tuple[EventName, Mapping[str, Any], Mapping[str, str], str | None]]
+    ) -> None:
+        """Tell of several events at once, each with its data, its text and its session."""
+        now = self._clock()
+        brief = [self._made(name, data, session, now) for name, data, _, session in told]
+        full = [
+            self._made(name, {**data, **text}, session, now) for name, data, text, session in told
+        ]
+        if _is_logged():
+            _log(brief)
+        setting = self._setting()
+        if setting != "off":
+            self.log.append(full if setting == "full" else brief)
+        if self._listener is not None:
+            for event in full if self._with_text else brief:
+                self._call(self._listener, event)
+
+    # What is told of each event ---------------------------------------------------------------
+
+    def stored(
+        self, memories: Sequence[Memory], added: Added, *, backend: StorageBackend, cost_usd: float
+    ) -> None:
+        """Tell of memories that are new; those that were there already are none."""
+        price = cost_usd / len(added.new) if added.new else 0.0
+        told = []
+        for place, in_scratchpad in added.new:
+            memory = memories[place]
+            data = {
+                "memory_id": added.ids[place],
+                "category": memory.category,
+                "tags": memory.tags,
+                "backend": backend.value,
+                "in_scratchpad": in_scratchpad,
+                "embedding_cost": price,
+            }
+            text = {"content": memory.content}
+            told.append((EventName.STORED, data, text, memory.created_by_session))
+        self.tell_all(told)
+
+    def searched(self, query: str, results: SearchResults, *, backend: StorageBackend) -> None:
+        """Tell of a search: how many were found, and how long it took."""
+        data = {
+            "results_count": len(results),
+            "total_found": results.total_count,
+            "latency_ms": round(results.search_metadata.processing_time_ms, 3),
+            "backend": backend.value,
+        }
+        self.tell(EventName.SEARCHED, data, text={"query": query})
+
+    def promoted(self, promoted: Promoted) -> None:
+        """Tell what use brought into the scratchpad, and which memories made room, if any."""
+        for memory_id, evicted in zip_longest(promoted.memory_ids, promoted.evicted):
+            self._tell_promoted(memory_id, "access_threshold", promoted.scratchpad_size, evicted)
+
+    def promoted_by_hand(self, promotion: Promotion) -> None:
+        """Tell what was put into the scratchpad, and which memory made room, if any."""
+        size, evicted = promotion.scratchpad_size, promotion.evicted
+        self._tell_promoted(promotion.memory_id, "manual", size, evicted)
+
+    def _tell_promoted(
+        self, memory_id: str, reason: str, scratchpad_size: int, evicted: str | None
+    ) -> None:
+        if self.are_heard():
+            data = {
+                "memory_id": memory_id,
+                "reason": reason,
+                "scratchpad_size": scratchpad_size,
+                "evicted": evicted,
+            }
+            self.tell(EventName.PROMOTED, data)
+
+    def move_suggested(self, info: AgentInfo, plan: MigrationPlan, *, threshold: int) -> None:
+        """Tell that there are enough memories to be searched by meaning."""
+        data = {
+            "memory_count": info.memory_count,
+            "threshold": threshold,
+            "auto_migrate": info.config.auto_migrate,
+            "estimated_duration_seconds": plan.estimated_duration_seconds,
+            "estimated_cost_usd": plan.estimated_cost_usd,
+        }
+        self.tell(EventName.MIGRATION_SUGGESTED, data)
+
+    def move_started(self, plan: MigrationPlan) -> None:
+        """Tell that a move begins."""
+        told = plan.model_dump(include={"batch_size", "estimated_duration_seconds"})
+        data = {"memory_count": plan.memory_count, "plan": told}
+        self.tell(EventName.MIGRATION_STARTED, data)
+
+    def moving(self, progress: MigrationProgress) -> None:
+        """Tell how far a move is; what it ended with is told by the others."""
+        if progress.status != "running":
+            return
+        data = {
+            "memories_processed": progress.memories_processed,
+            "total": progress.plan.memory_count,
+            "percent_complete": progress.percent_complete(),
+            "elapsed_seconds": progress.elapsed_seconds(self._clock()),
+        }
+        self.tell(EventName.MIGRATION_PROGRESS, data)
+
+    def move_completed(self, progress: MigrationProgress, *, seconds: float, usd: float) -> None:
+        """Tell that searches are by meaning now."""
+        data = {
+            "memory_count": progress.memories_processed,
+            "duration_seconds": round(seconds, 3),
+            "cost_usd": usd,
+            "backend": StorageBackend.VECTOR.value,
+        }
+        self.tell(EventName.MIGRATION_COMPLETED, data)
+
+    def move_failed(self, error: Exception, progress: MigrationProgress) -> None:
+        """Tell that a move stopped. Searches go on as before: nothing has to be rolled back."""
+        data = {
+            "error": str(error),
+            "memories_processed": progress.memories_processed,
+            "total": progress.plan.memory_count,
+            "rolled_back": False,
+        }
+        self.tell(EventName.MIGRATION_FAILED, data)
+
+    def _made(
+        self, name: EventName, data: Mapping[str, Any], session_id: str | None, now: datetime
+    ) -> MemoryEvent:
+        return MemoryEvent.model_construct(
+            name=name.value,
+            agent_id=self._agent_id,
+            timestamp=now,
+            session_id=session_id or self._session_id,
+            data=dict(data),
+        )
+
+    @staticmethod
+    def _call(listener: Listener, event: MemoryEvent) -> None:
+        try:
+            listener(event)
+        except Exception:
+            import logging  # noqa: PLC0415 - 3 ms of a start of 180
+
+            logging.getLogger("agent_memory").exception("a listener failed at %s", event.name)
+
+
+def _is_logged() -> bool:
+    """Tell whether anybody reads the log: not without having imported ``logging``."""
+    logging = sys.modules.get("logging")
+    return logging is not None and logging.getLogger(_LOGGER).isEnabledFor(logging.INFO)
+
+
+def _log(events: Sequence[MemoryEvent]) -> None:
+    import logging  # noqa: PLC0415 - it is loaded: somebody listens
+
+    for event in events:
+        logging.getLogger(_LOGGER).info("%s", event.name, extra={"memory_event": event.payload()})

@@ -1,0 +1,1 @@
+"""Whom and what memories speak of."""

@@ -1,0 +1,352 @@
+"""Changing the graph, inside one transaction: what is opened, what is closed, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent_memory.errors import MemoryNotFound, RejectedContent, ValidationError
+from agent_memory.models.graph import (
+    EXCLUSIVE,
+    USER_ALIASES,
+    USER_NAME,
+    GraphAction,
+    GraphChange,
+    GraphUpdate,
+    clean_name,
+    clean_relationship,
+    name_key,
+)
+from agent_memory.models.times import format_time
+from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import graph as graph_rows
+from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is said of two entities. ``exclusive``: of no other target at the same time.
+
+    While that is ``None``, ``EXCLUSIVE`` says. ``valid_from`` is when it began, else now.
+    """
+
+    source: str
+    relationship: str
+    target: str
+    confidence: float = 1.0
+    temporal_context: str | None = None
+    valid_from: datetime | None = None
+    exclusive: bool | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The relationship that holds now, and those that were closed for it."""
+
+    edge_id: str
+    closed: list[str] = field(default_factory=list)
+
+
+class GraphChanging:
+    """Changes of one user's graph that are read from some memories, or made by hand.
+
+    Must run inside ``write()``. ``user_id`` is whose graph; ``None`` is that of the memories, or
+    the agent's own. Raises ``MemoryNotFound`` for a memory that is not there, or is another
+    user's, and ``ValidationError`` for memories of several users.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        user_id: str | None,
+        run_id: str | None,
+        memory_ids: Sequence[str],
+        now: datetime,
+    ) -> None:
+        self._database = database
+        self._run_id = run_id
+        self._now = format_time(now)
+        self._admission = Admission(database)
+        self._sources: dict[str, int | None] = {}
+        self.user_id = self._owner(user_id, memory_ids)
+        complete(database)
+
+    def _owner(self, user_id: str | None, memory_ids: Sequence[str]) -> str | None:
+        there = graph_rows.memories(self._database, memory_ids)
+        for memory_id in memory_ids:
+            if memory_id not in there or (user_id is not None and there[memory_id][0] != user_id):
+                raise MemoryNotFound(memory_id)
+            self._sources[memory_id] = there[memory_id][1]
+        users = {there[memory_id][0] for memory_id in self._sources}
+        if user_id is None and len(users) > 1:
+            message = "are of several users: give those of one"
+            raise ValidationError.of("source_memory_ids", message, list(memory_ids))
+        return user_id if user_id is not None or not users else users.pop()
+
+    # Entities ---------------------------------------------------------------------------------
+
+    def entity(
+        self,
+        name: str,
+        *,
+        kind: str | None = None,
+        confidence: float | None = None,
+        aliases: Sequence[str] = (),
+    ) -> str:
+        """Return the entity of this name, which is made if there is none.
+
+        ``kind`` is its type. Raises ``ValidationError`` for an alias that another one has.
+        """
+        line = clean_name(name)
+        key = self._key(line)
+        found = self._found(line)
+        given = {"type": kind, "confidence": confidence}
+        values = {name: value for name, value in given.items() if value is not None}
+        self._refuse_rejected(line, kind, *aliases)
+        if found is None:
+            found = self._new_entity(line, key, values)
+        elif values:
+            graph_rows.touch_entity(self._database, found, values, self._now)
+        self._link("entity", found)
+        for alias in aliases:
+            self._add_alias(found, clean_name(alias))
+        return found
+
+    def _new_entity(self, name: str, key: str, values: Mapping[str, object]) -> str:
+        is_user = key == USER_NAME.lower()
+        told = {
+            "name": USER_NAME if is_user else name,
+            "name_key": key,
+            "type": "person" if is_user else None,
+            "user_id": self.user_id,
+            "run_id": self._run_id,
+            "by_hand": int(not self._sources),
+            "created_at": self._now,
+            "updated_at": self._now,
+            **values,
+        }
+        entity_id = graph_rows.insert_entity(self._database, told)
+        for alias in USER_ALIASES if is_user else ():
+            graph_rows.add_alias(self._database, entity_id, alias, key, None)
+        return entity_id
+
+    def _add_alias(self, entity_id: str, alias: str) -> None:
+        there = self._found(alias)
+        if there is not None and there != entity_id:
+            taken = graph_rows.entity_row(self._database, there)["name"]
+            message = f"is a name of {taken!r}: merge the two if they mean the same"
+            raise ValidationError.of("aliases", message, alias)
+        if there is None:
+            memory_id = next(iter(self._sources), None)
+            graph_rows.add_alias(self._database, entity_id, alias, self._key(alias), memory_id)
+
+    def _key(self, name: str) -> str:
+        return name_key(name, self.user_id)
+
+    def _found(self, name: str) -> str | None:
+        return graph_rows.find(self._database, self._key(clean_name(name)), self.user_id)
+
+    def _link(self, kind: str, of: str) -> None:
+        """Note which memories this was read from, or that it needs none."""
+        for memory_id, change_id in self._sources.items():
+            graph_rows.add_source(self._database, kind, of, memory_id, change_id)
+        if not self._sources:
+            graph_rows.stand_by_itself(self._database, kind, of)
+
+    def _refuse_rejected(self, *texts: str | None) -> None:
+        for text in texts:
+            if text is not None:
+                self._admission.refuse_row({"content": text})
+
+    # Relationships ----------------------------------------------------------------------------
+
+    def add(self, fact: Fact) -> Outcome:
+        """Let something hold from now on, or note that it was said again."""
+        relationship = clean_relationship(fact.relationship)
+        self._refuse_rejected(fact.source, fact.target, fact.relationship, fact.temporal_context)
+        source, target = self.entity(fact.source), self.entity(fact.target)
+        start = self._start(fact.valid_from)
+        same = graph_rows.open_edges(self._database, source, relationship, target)
+        ends, closed = self._make_room(fact, source, relationship, target, start)
+        if same:
+            edge_id = same[0][0]
+            graph_rows.confirm_edge(
+                self._database,
+                edge_id,
+                confidence=fact.confidence,
+                context=fact.temporal_context,
+                start=start,
+                now=self._now,
+            )
+        else:
+            edge_id = self._open(fact, source, relationship, target, start, ends)
+        self._link("relationship", edge_id)
+        return Outcome(edge_id, closed)
+
+    def _make_room(
+        self, fact: Fact, source: str, relationship: str, target: str, start: str
+    ) -> tuple[str | None, list[str]]:
+        """Close what cannot hold beside a fact; return when that ends, if it has, and what it was.
+
+        What began later than the fact stays: then the fact ends there.
+        """
+        is_exclusive = relationship in EXCLUSIVE if fact.exclusive is None else fact.exclusive
+        if not is_exclusive:
+            return None, []
+        held = graph_rows.open_edges(self._database, source, relationship)
+        others = [edge for edge in held if edge[1] != target]
+        earlier = [edge_id for edge_id, _, began in others if began <= start]
+        for edge_id in earlier:
+            self._close(edge_id, start)
+        return min((began for _, _, began in others if began > start), default=None), earlier
+
+    def _open(
+        self, fact: Fact, source: str, relationship: str, target: str, start: str, ends: str | None
+    ) -> str:
+        return graph_rows.insert_edge(
+            self._database,
+            {
+                "source_id": source,
+                "relationship": relationship,
+                "target_id": target,
+                "confidence": fact.confidence,
+                "temporal_context": fact.temporal_context,
+                "valid_from": start,
+                "valid_to": ends,
+                "user_id": self.user_id,
+                "run_id": self._run_id,
+                "by_hand": int(not self._sources),
+                "created_at": self._now,
+                "updated_at": self._now,
+            },
+        )
+
+    def _close(self, edge_id: str, at: str) -> None:
+        by, change_id = next(reversed(self._sources.items()), (None, None))
+        graph_rows.close_edge(
+            self._database, edge_id, at=at, by=by, change_id=change_id, now=self._now
+        )
+
+    def _start(self, valid_from: datetime | None) -> str:
+        return self._now if valid_from is None else format_time(valid_from)
+
+    # C's instructions -------------------------------------------------------------------------
+
+    def apply(self, update: GraphUpdate, *, at: datetime | None = None) -> GraphChange:
+        """Carry out one instruction; tell if it had to be refused, or was done otherwise."""
+        change = GraphChange(
+            action=update.action,
+            source=update.source,
+            relationship=update.relationship,
+            target=update.target,
+        )
+        carry_out = {
+            GraphAction.ADD: self._apply_add,
+            GraphAction.UPDATE: self._apply_update,
+            GraphAction.DELETE: self._apply_delete,
+        }
+        try:
+            done = carry_out[update.action](update, at)
+        except RejectedContent as error:
+            done = {"note": str(error), "refused": True}
+        return change.model_copy(update=done)
+
+    def _apply_add(self, update: GraphUpdate, at: datetime | None) -> dict[str, object]:
+        outcome = self.add(_fact(update, at))
+        return {"opened": outcome.edge_id, "closed": outcome.closed}
+
+    def _apply_update(self, update: GraphUpdate, at: datetime | None) -> dict[str, object]:
+        old, note = self._replaced(update)
+        self._refuse_rejected(update.source, update.target, update.relationship)
+        for edge_id in old:
+            self._close(edge_id, self._start(at))
+        outcome = self.add(_fact(update, at))
+        closed = list(dict.fromkeys([*old, *outcome.closed]))
+        return {"opened": outcome.edge_id, "closed": closed, "note": note}
+
+    def _replaced(self, update: GraphUpdate) -> tuple[list[str], str | None]:
+        """Return what an UPDATE closes, and a note where that is nothing."""
+        relationship = clean_relationship(update.relationship)
+        old = clean_relationship(update.old_relationship or relationship)
+        source, target = self._found(update.source), self._found(update.target)
+        if old != relationship:
+            held = self._held(source, old, target)
+            note = f"there was no {old} of these two to replace: it was added"
+            return [edge_id for edge_id, _, _ in held], None if held else note
+        others = [] if source is None else graph_rows.open_edges(self._database, source, old)
+        held = [edge for edge in others if edge[1] != target]
+        if len(held) == 1:
+            return [held[0][0]], None
+        if held:
+            note = f"there are {len(held)} that have {old}: none was replaced, it was added"
+        elif others:
+            note = "it holds already"
+        else:
+            note = f"there was no {old} to replace: it was added"
+        return [], note
+
+    def _apply_delete(self, update: GraphUpdate, at: datetime | None) -> dict[str, object]:
+        source, target = self._found(update.source), self._found(update.target)
+        held = self._held(source, clean_relationship(update.relationship), target)
+        if not held:
+            return {"note": "there is no such relationship that holds now", "refused": True}
+        for edge_id, _, _ in held:
+            self._close(edge_id, self._start(at))
+        return {"closed": [edge_id for edge_id, _, _ in held]}
+
+    def _held(
+        self, source: str | None, relationship: str, target: str | None
+    ) -> list[tuple[str, str, str]]:
+        if source is None or target is None:
+            return []
+        return [
+            (edge_id, to, began)
+            for edge_id, to, began in graph_rows.open_edges(
+                self._database, source, relationship, target
+            )
+        ]
+
+    def merge(self, keep: str, other: str) -> str:
+        """Make one of two entities, and return its id; the other's name becomes an alias."""
+        ids = []
+        for field_name, name in (("keep", keep), ("other", other)):
+            found = self._found(name)
+            if found is None:
+                raise no_entity(field_name, name)
+            ids.append(found)
+        kept, gone = ids
+        if kept == gone:
+            return kept
+        row = graph_rows.entity_row(self._database, gone)
+        graph_upkeep.merge(self._database, kept, gone)
+        if row["name_key"] is not None:
+            graph_rows.add_alias(self._database, kept, row["name"], row["name_key"], None)
+        graph_rows.touch_entity(self._database, kept, {}, self._now)
+        return kept
+
+
+def _fact(update: GraphUpdate, at: datetime | None) -> Fact:
+    confidence = 1.0 if update.confidence is None else update.confidence
+    return Fact(update.source, update.relationship, update.target, confidence, valid_from=at)
+
+
+def no_entity(name: str, value: str) -> ValidationError:
+    """Make the error for a name that no entity has."""
+    return ValidationError.of(name, f"there is no entity of the name {value!r:.200}", value)
+
+
+def complete(database: Database) -> None:
+    """Give what another program wrote its keys; entities whose names mean the same become one.
+
+    Must run inside ``write()``.
+    """
+    for kind, row, name, user_id in graph_rows.unnamed(database):
+        key = name_key(name, user_id)
+        there = graph_rows.find(database, key, user_id) if kind == "entity" else None
+        if there is None:
+            graph_rows.set_key(database, kind, row, key)
+        else:
+            graph_upkeep.merge(database, there, graph_rows.id_of_seq(database, row))

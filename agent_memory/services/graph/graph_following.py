@@ -1,0 +1,57 @@
+"""The graph follows what is decided about memories, in the same transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agent_memory.models.decision import Done, Step
+from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate
+from agent_memory.models.times import format_time
+from agent_memory.services.graph.changes import GraphChanging
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import graph as graph_rows
+from agent_memory.storage.sqlite.tables.graph import Moment
+
+
+def follow(
+    database: Database, step: Step, done: Done, *, agent_id: str, now: datetime
+) -> list[str]:
+    """Let the graph say what a memory says now; return what could not be done, in words.
+
+    What the memory alone said before it was changed, and says no more, is closed.
+    """
+    if step.graph is None or step.memory is None or done.memory_id is None:
+        return []
+    memory = step.memory
+    graph = GraphChanging(
+        database,
+        user_id=memory.user_id,
+        run_id=memory.run_id,
+        memory_ids=[done.memory_id],
+        now=now,
+    )
+    changes = [graph.apply(update, at=memory.timestamp) for update in step.graph]
+    if done.event == "UPDATE":
+        when = Moment(format_time(now), memory.user_id, is_past=False)
+        edges = graph_rows.edges(database, when, agent_id=agent_id)
+        said = {change.opened for change in changes}
+        unsaid = _unsaid(edges, said, done.memory_id)
+        changes += [graph.apply(update, at=memory.timestamp) for update in unsaid]
+    return [f"graph: {it.note}" for it in changes if it.refused and it.note]
+
+
+def _unsaid(edges: list[EdgeView], said: set[str | None], memory_id: str) -> list[GraphUpdate]:
+    """Return the closing of what only this memory said, and does not say now.
+
+    ``said`` has the ids of what it says: names may differ, "Alice" be an alias of the user.
+    """
+    return [
+        GraphUpdate(
+            action=GraphAction.DELETE,
+            source=edge.source,
+            relationship=edge.relationship,
+            target=edge.target,
+        )
+        for edge in edges
+        if edge.source_memory_ids == [memory_id] and edge.id not in said
+    ]

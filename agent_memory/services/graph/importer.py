@@ -1,0 +1,79 @@
+"""Taking in what a file tells of the graph, within an import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from agent_memory.models.entry import Parcel, Section
+from agent_memory.models.times import format_time
+from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
+
+
+class GraphImporting:
+    """The entities and relationships of one file, on their way into one store.
+
+    Must run inside a transaction; ``dry_run`` needs only ``read()``, and counts.
+    """
+
+    def __init__(
+        self, database: Database, admission: Admission, *, dry_run: bool, now: datetime
+    ) -> None:
+        self._database = database
+        self._admission = admission
+        self._dry_run = dry_run
+        self._now = format_time(now)
+        self._entity_ids: dict[str, str] = {}
+        self._count = 0
+        self._notes: list[str] = []
+
+    def take(self, parcel: Parcel, memory_ids: Mapping[str, str]) -> None:
+        """Take in an entity or a relationship.
+
+        ``memory_ids`` has those of the memories that got another id here. Raises
+        ``RejectedContent``.
+        """
+        values = _with_ids(parcel.values, memory_ids)
+        names = ("name", "type", "relationship", "temporal_context")
+        for text in (*(values.get(name) for name in names), *values.get("aliases", ())):
+            self._admission.refuse_row({"content": text or ""})
+        self._count += 1
+        if self._dry_run:
+            return
+        if parcel.section is Section.ENTITY:
+            entity_id = graph_upkeep.take_entity(self._database, values, self._now)
+            self._entity_ids[values["id"]] = entity_id
+            return
+        for end in ("source_id", "target_id"):
+            values[end] = self._entity_ids.get(values[end], values[end])
+        if graph_upkeep.has_both(self._database, values):
+            graph_upkeep.take_edge(self._database, values, self._now)
+        else:
+            note = f"relationship {values['id']} is of an entity that is not there: left out"
+            self._notes.append(note)
+
+    def finish(self) -> list[str]:
+        """Drop what is of memories that were not taken in, and return what is to be told."""
+        if not self._count:
+            return []
+        if not self._dry_run:
+            graph_upkeep.sweep(self._database)
+        told = f"of {self._count:,} entities and relationships, the new ones are taken over"
+        return [told, *self._notes]
+
+
+def _with_ids(values: Mapping[str, Any], memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a file tells, with the ids of memories as they are here."""
+    told = dict(values)
+    for name in ("sources", "undone"):
+        if name in told:
+            told[name] = [memory_ids.get(it, it) for it in told[name]]
+    if "closed_by" in told:
+        told["closed_by"] = memory_ids.get(told["closed_by"], told["closed_by"])
+    if "alias_sources" in told:
+        learned = told["alias_sources"].items()
+        told["alias_sources"] = {alias: memory_ids.get(it, it) for alias, it in learned}
+    return told

@@ -1,0 +1,315 @@
+"""The graph in one agent's file: each verb one transaction, as in ``store``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from agent_memory.models.graph import (
+    EdgeView,
+    EntityView,
+    GraphChange,
+    GraphPath,
+    GraphUpdate,
+    Neighbour,
+    Neighbourhood,
+    name_key,
+)
+from agent_memory.models.times import format_time
+from agent_memory.services.graph.changes import Fact, GraphChanging, complete, no_entity
+from agent_memory.services.unit_of_work import Noting
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import graph as graph_rows
+from agent_memory.storage.sqlite.tables.graph import Moment
+
+MOST_SHOWN: Final = 2_000
+"""Entities, and relationships, that a neighbourhood tells: the nearest."""
+
+
+class GraphStore:
+    """The entities and relationships of one file. Threads may share it."""
+
+    def __init__(
+        self, database: Database, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
+    ) -> None:
+        self._database = database
+        self._noting = noting
+        self._clock = clock
+        self._agent_id = agent_id
+
+    # Changing ---------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _changing(
+        self, user_id: str | None, run_id: str | None = None, memory_ids: Sequence[str] = ()
+    ) -> Iterator[GraphChanging]:
+        with self._noting.writing() as now:
+            yield GraphChanging(
+                self._database, user_id=user_id, run_id=run_id, memory_ids=memory_ids, now=now
+            )
+
+    def add_entity(
+        self,
+        name: str,
+        *,
+        kind: str | None,
+        aliases: Sequence[str],
+        confidence: float | None,
+        memory_ids: Sequence[str],
+        user_id: str | None,
+        run_id: str | None,
+    ) -> EntityView:
+        """Add an entity, or add to one that is there, and return it."""
+        with self._changing(user_id, run_id, memory_ids) as graph:
+            entity_id = graph.entity(name, kind=kind, confidence=confidence, aliases=aliases)
+            return self._entities(None, [entity_id])[0]
+
+    def add(
+        self,
+        fact: Fact,
+        *,
+        memory_ids: Sequence[str],
+        user_id: str | None,
+        run_id: str | None,
+    ) -> EdgeView:
+        """Add a relationship and return it."""
+        with self._changing(user_id, run_id, memory_ids) as graph:
+            outcome = graph.add(fact)
+            when = Moment(format_time(self._clock()), None, is_past=False)
+            edges = graph_rows.edges(
+                self._database,
+                when,
+                agent_id=self._agent_id,
+                ids=[outcome.edge_id],
+                at_any_time=True,
+            )
+            return edges[0]
+
+    def apply(
+        self,
+        updates: Sequence[GraphUpdate],
+        *,
+        memory_ids: Sequence[str],
+        user_id: str | None,
+        run_id: str | None,
+        at: datetime | None,
+    ) -> list[GraphChange]:
+        """Carry out instructions in their order, and tell what became of each."""
+        with self._changing(user_id, run_id, memory_ids) as graph:
+            return [graph.apply(update, at=at) for update in updates]
+
+    def merge(self, keep: str, other: str, *, user_id: str | None) -> EntityView:
+        """Make one of two entities and return it."""
+        with self._changing(user_id) as graph:
+            kept = graph.merge(keep, other)
+            found = self._entities(None, [kept])
+        if not found:
+            raise no_entity("keep", keep)
+        return found[0]
+
+    # Looking ----------------------------------------------------------------------------------
+
+    def entities(self, user_id: str | None, *, limit: int) -> list[EntityView]:
+        """Return the entities of one user's graph, or of all for ``None``, oldest first."""
+        with self._reading():
+            return self._entities(user_id, None, limit=limit)
+
+    def entity(self, name: str, user_id: str | None) -> EntityView | None:
+        """Return the entity that has a name or an alias; of several users', the oldest."""
+        with self._reading():
+            found = self._entities(user_id, self._ids(name, user_id))
+        return found[0] if found else None
+
+    def relationships(
+        self,
+        entity: str | None,
+        user_id: str | None,
+        *,
+        as_of: datetime | None,
+        include_closed: bool,
+        limit: int,
+    ) -> list[EdgeView]:
+        """Return what holds, of one entity or of all, oldest first."""
+        with self._reading():
+            among = None if entity is None else self._seen("entity", entity, user_id, as_of)
+            return graph_rows.edges(
+                self._database,
+                self._moment(user_id, as_of),
+                agent_id=self._agent_id,
+                among=among,
+                include_closed=include_closed,
+                limit=limit,
+            )
+
+    def neighbours(
+        self, name: str, user_id: str | None, *, depth: int, as_of: datetime | None
+    ) -> Neighbourhood:
+        """Return what is within so many relationships of an entity."""
+        with self._reading():
+            when = self._moment(user_id, as_of)
+            start = self._seen("name", name, user_id, as_of)
+            distances, truncated = graph_rows.reached(self._database, when, start, depth)
+            edges = self._edges_near(when, distances, depth)
+            others = [entity_id for entity_id in distances if entity_id not in start]
+            found = graph_rows.names(self._database, [*start, *others[:MOST_SHOWN]])
+        return Neighbourhood(
+            name=found[start[0]][0],
+            neighbours=[
+                Neighbour(id=it, name=found[it][0], type=found[it][1], distance=distances[it])
+                for it in others[:MOST_SHOWN]
+                if it in found
+            ],
+            edges=edges[:MOST_SHOWN],
+            truncated=truncated or max(len(edges), len(others)) > MOST_SHOWN,
+        )
+
+    def _edges_near(self, when: Moment, distances: dict[str, int], depth: int) -> list[EdgeView]:
+        """Return the relationships of a walk, those at the nearest entities first."""
+        edges: dict[str, EdgeView] = {}
+        for distance in range(depth):
+            if len(edges) > MOST_SHOWN:
+                break
+            among = [entity_id for entity_id, steps in distances.items() if steps == distance]
+            found = graph_rows.edges(
+                self._database,
+                when,
+                agent_id=self._agent_id,
+                among=among,
+                limit=MOST_SHOWN + 1,
+            )
+            edges.update((edge.id, edge) for edge in found)
+        return list(edges.values())
+
+    def path(
+        self, one: str, other: str, user_id: str | None, *, depth: int, as_of: datetime | None
+    ) -> GraphPath:
+        """Return a shortest way between two entities, looked for from both of them."""
+        with self._reading():
+            when = self._moment(user_id, as_of)
+            start = self._seen("source", one, user_id, as_of)
+            end = self._seen("target", other, user_id, as_of)
+            near, cut = graph_rows.reached(self._database, when, start, (depth + 1) // 2)
+            far, also_cut = graph_rows.reached(self._database, when, end, depth // 2)
+            met = min(
+                near.keys() & far.keys(), key=lambda it: (near[it] + far[it], it), default=None
+            )
+            if met is None:
+                return GraphPath(truncated=cut or also_cut)
+            to_start, there = self._way_back(when, met, near)
+            to_end, _ = self._way_back(when, met, far)
+            ids = [*reversed(to_start), *to_end]
+            return self._way(when, there, ids)
+
+    def _way_back(
+        self, when: Moment, entity_id: str, distances: dict[str, int]
+    ) -> tuple[list[str], str]:
+        """Return the relationships from an entity to where the distances begin, and that."""
+        way = []
+        while distance := distances[entity_id]:
+            nearer = [it for it, steps in distances.items() if steps == distance - 1]
+            found = graph_rows.edge_between(self._database, when, entity_id, nearer)
+            if found is None:
+                break
+            edge_id, entity_id = found
+            way.append(edge_id)
+        return way, entity_id
+
+    def _way(self, when: Moment, start: str, ids: Sequence[str]) -> GraphPath:
+        found = graph_rows.edges(self._database, when, agent_id=self._agent_id, ids=ids)
+        by_id = {edge.id: edge for edge in found}
+        edges = [by_id[edge_id] for edge_id in ids]
+        names = [graph_rows.names(self._database, [start])[start][0]]
+        for edge in edges:
+            start = edge.target_id if edge.source_id == start else edge.source_id
+            names.append(edge.target if edge.target_id == start else edge.source)
+        return GraphPath(names=names, edges=edges, found=True)
+
+    def everything(
+        self, user_id: str | None, as_of: datetime | None
+    ) -> tuple[list[EntityView], list[EdgeView]]:
+        """Return the whole graph as it stands at one moment; without ``as_of`` all times of it."""
+        with self._reading():
+            edges = graph_rows.edges(
+                self._database,
+                self._moment(user_id, as_of),
+                agent_id=self._agent_id,
+                at_any_time=as_of is None,
+            )
+            entities = self._entities(user_id, None)
+            # At a time in the past, what only memories that are gone now spoke of.
+            seen = {entity.id for entity in entities}
+            ends = {end for edge in edges for end in (edge.source_id, edge.target_id)}
+            entities += graph_rows.entities(
+                self._database,
+                agent_id=self._agent_id,
+                user_id=user_id,
+                ids=sorted(ends - seen),
+                out_of_sight=True,
+            )
+            return entities, edges
+
+    def named_in(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
+        """Return the entities whose names or aliases are among these keys: id and key of each."""
+        with self._reading():
+            return graph_rows.find_all(self._database, keys, user_id)
+
+    def around(
+        self, ids: Sequence[str], user_id: str | None, *, limit: int
+    ) -> tuple[list[EdgeView], list[EdgeView]]:
+        """Return what holds at some entities, and what holds at their direct neighbours."""
+        with self._reading():
+            when = self._moment(user_id, None)
+            look = partial(
+                graph_rows.edges, self._database, when, agent_id=self._agent_id, limit=limit
+            )
+            near = look(among=ids)
+            ends = {end for edge in near for end in (edge.source_id, edge.target_id)}
+            known = {edge.id for edge in near}
+            far = look(among=sorted(ends - set(ids)))
+            return near, [edge for edge in far if edge.id not in known]
+
+    def found_by_search(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of some memories that are there and not archived."""
+        return graph_rows.unarchived(self._database, memory_ids)
+
+    # Inside -----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Give the body one state of the file, in which every name can be found."""
+        if self._database.can_write and graph_rows.unnamed(self._database):
+            with self._noting.writing():
+                complete(self._database)
+        with self._database.read():
+            yield
+
+    def _moment(self, user_id: str | None, as_of: datetime | None) -> Moment:
+        now = self._clock() if as_of is None else as_of
+        return Moment(format_time(now), user_id, is_past=as_of is not None)
+
+    def _entities(
+        self, user_id: str | None, ids: Sequence[str] | None, *, limit: int = -1
+    ) -> list[EntityView]:
+        return graph_rows.entities(
+            self._database, agent_id=self._agent_id, user_id=user_id, ids=ids, limit=limit
+        )
+
+    def _ids(self, name: str, user_id: str | None) -> list[str]:
+        return list(graph_rows.find_all(self._database, [name_key(name, user_id)], user_id))
+
+    def _seen(
+        self, field: str, name: str, user_id: str | None, as_of: datetime | None
+    ) -> list[str]:
+        """Return the entities of a name that can be seen, for the past all that there are.
+
+        Raises ``ValidationError`` where there is none.
+        """
+        ids = self._ids(name, user_id)
+        if as_of is None:
+            ids = [entity.id for entity in self._entities(user_id, ids)]
+        if not ids:
+            raise no_entity(field, name)
+        return ids

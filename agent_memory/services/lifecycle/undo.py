@@ -1,0 +1,167 @@
+"""Undoing what was done, and telling what a memory was: both go back along its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.times import format_time
+from agent_memory.models.transfer import Undone
+from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import history, operations, scratchpad
+from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
+from agent_memory.storage.sqlite.tables.history import Change
+from agent_memory.storage.sqlite.tables.memory_columns import HISTORIC, RowValues
+
+_CREATED = ("id", *HISTORIC, "updated_at", "last_accessed", "access_count", "version")
+
+
+def undo(database: Database, change_id: int | None, *, session_id: str, now: datetime) -> Undone:
+    """Undo one change, or all of what was done last. Must run inside ``write()``.
+
+    It makes changes of its own, which can be undone in turn. Raises ``ValidationError`` when there
+    is nothing to undo, or a later change has to be undone first; then nothing is changed.
+    """
+    verb, changes = _meant(database, change_id)
+    by_memory: dict[str, list[Change]] = {}
+    for change in changes:
+        by_memory.setdefault(change.memory_id, []).append(change)
+    before = operations.last_number(database)
+    changed = []
+    admission = Admission(database)
+    for memory_id, own in by_memory.items():
+        _refuse_if_changed_since(database, memory_id, own)
+        target = _reverted(memory_rows.get(database, memory_id), own)
+        if _become(database, admission, memory_id, target, now=now):
+            changed.append(memory_id)
+    history.sign_all(database, since=before, session_id=session_id, now=now)
+    operations.record(database, "undo", since=before, session_id=session_id, now=now)
+    return Undone(
+        verb=verb,
+        change_ids=[change.change_id for change in changes],
+        memory_ids=changed,
+    )
+
+
+def row_at(database: Database, memory_id: str, moment: datetime) -> RowValues | None:
+    """Return the row that a memory had at a moment, or ``None`` if there was none.
+
+    Accesses are not in the history: they are those of now. Must run inside a transaction.
+    """
+    stamp = format_time(moment)
+    every = history.of_memory(database, memory_id)
+    later = []
+    for change in reversed(every):
+        if change.changed_at <= stamp:
+            break
+        later.append(change)
+    row = _reverted(memory_rows.get(database, memory_id), list(reversed(later)))
+    if row is not None and later:
+        last = every[-len(later) - 1] if len(every) > len(later) else None
+        row["updated_at"] = last.changed_at if last is not None else row["timestamp"]
+        updates = sum(change.event == "UPDATE" for change in later)
+        version = row.get("version")
+        row["version"] = max(1, version - updates) if isinstance(version, int) else 1
+    return row
+
+
+def _meant(database: Database, change_id: int | None) -> tuple[str, list[Change]]:
+    """Return what is to be undone: what it is called, and its changes, oldest first."""
+    if change_id is not None:
+        found = history.between(database, change_id, change_id)
+        if not found:
+            message = "there is no such change: `history` lists them"
+            raise ValidationError.of("change_id", message, change_id)
+        return found[0].event, found
+    operation = operations.last(database)
+    newest = history.last_change(database)
+    if operation is None or operation.last_change < newest:
+        if not newest:
+            raise ValidationError.of("undo", "nothing was changed yet", None)
+        found = history.between(database, newest, newest)
+        return found[0].event, found
+    found = history.between(database, operation.first_change, operation.last_change)
+    if not found:
+        raise ValidationError.of(
+            "undo",
+            f"the last that was done is `{operation.verb}`, of which nothing is left to undo: give"
+            " the number of an older change, which `history` tells",
+            None,
+        )
+    return operation.verb, found
+
+
+def _refuse_if_changed_since(database: Database, memory_id: str, own: Sequence[Change]) -> None:
+    """Refuse to undo what a later change builds upon."""
+    undone = {change.change_id for change in own}
+    columns = frozenset().union(*(change.columns for change in own))
+    is_whole = any(change.event != "UPDATE" for change in own)
+    for change in history.of_memory(database, memory_id):
+        is_later = change.change_id > own[0].change_id and change.change_id not in undone
+        if is_later and (is_whole or change.event != "UPDATE" or change.columns & columns):
+            raise ValidationError.of(
+                "change_id",
+                f"memory {memory_id} was changed again since, by change {change.change_id}"
+                f" ({change.event}): undo that one first",
+                own[0].change_id,
+            )
+
+
+def _reverted(row: RowValues | None, changes: Iterable[Change]) -> RowValues | None:
+    """Return a row as it was before some changes, which are given oldest first."""
+    row = None if row is None else dict(row)
+    for change in reversed(list(changes)):
+        if change.event == "ADD":
+            row = None
+        elif change.event == "DELETE":
+            row = {"id": change.memory_id, **dict.fromkeys(_CREATED[1:]), **change.old}
+        elif row is not None:
+            row.update({name: change.old.get(name) for name in change.columns})
+    return row
+
+
+def _become(
+    database: Database,
+    admission: Admission,
+    memory_id: str,
+    target: Mapping[str, Any] | None,
+    *,
+    now: datetime,
+) -> bool:
+    """Make a memory what it is to be: gone, there again, or changed. Tell whether it was not."""
+    there = memory_rows.get(database, memory_id)
+    if target is None:
+        if there is not None:
+            memory_rows.delete(database, memory_id)
+        return there is not None
+    if there is None:
+        admission.refuse_row(target)
+        admission.refuse_beyond(target)
+        _bring_back(database, target, now=now)
+        return True
+    changes = {name: target[name] for name in HISTORIC if target[name] != there[name]}
+    if changes:
+        # What it holds already it may keep: to archive it, or to bring it back, adds nothing.
+        admission.refuse_row({"content": "", **changes})
+        admission.refuse_move(there, {**there, **changes})
+        memory_rows.update(database, memory_id, changes, updated_at=format_time(now))
+    return bool(changes)
+
+
+def _bring_back(database: Database, target: Mapping[str, Any], *, now: datetime) -> None:
+    """Insert a deleted memory again: with its row number, and into the scratchpad if it was in."""
+    values = {name: target[name] for name in _CREATED if target.get(name) is not None}
+    version = values.get("version")
+    values["version"] = version + 1 if isinstance(version, int) else 1
+    values["updated_at"] = format_time(now)
+    # A row that was deleted before the history kept its number gets another one.
+    seq = target.get("seq")
+    if isinstance(seq, int) and memory_rows.is_free(database, seq):
+        values["seq"] = seq
+    seq = memory_rows.insert(database, values)
+    if entry := target.get("scratchpad"):
+        reason, _, entered_at = str(entry).partition(" ")
+        scratchpad.put(database, seq, reason=reason, entered_at=entered_at)

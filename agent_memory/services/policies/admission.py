@@ -1,0 +1,106 @@
+"""What may come into a store: nothing that was rejected, and no more than hard limits let in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Any
+
+from agent_memory.models.enums import MemoryKind
+from agent_memory.models.memory import Memory
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import agent, rejections
+
+Incoming = Memory | Mapping[str, Any]
+"""A memory that is to come in: a model, or what it tells by column."""
+
+
+class Admission:
+    """What is asked of memories before they are stored, in one transaction.
+
+    The rejections and the limits are read once: most agents have none of either, and then nothing
+    more is asked. ``counts`` remembers what was let in, where it is not stored: in a dry run.
+    """
+
+    def __init__(self, database: Database, *, counts: bool = False) -> None:
+        self._database = database
+        self._known = rejections.known(database)
+        self._policy = agent.config(database).retention
+        self._room: dict[MemoryKind, tuple[float, float]] | None = None
+        self._counts = counts
+        self._counted: dict[MemoryKind, tuple[int, int]] = {}
+
+    def refuse(
+        self, memory: Memory, *, at: tuple[int, ...] = (), fields: AbstractSet[str] | None = None
+    ) -> None:
+        """Raise ``RejectedContent`` for a memory that holds a rejected value.
+
+        ``at`` is its place in a list, ``fields`` what changes of it, if not all is new.
+        """
+        if self._known:
+            # Imported where it is needed: most agents reject nothing, and it takes 5 ms.
+            from agent_memory.services.policies import rejected_values as gatekeeping  # noqa: PLC0415
+            from agent_memory.services.policies import rejection_match as rejecting  # noqa: PLC0415
+
+            looked_at = rejecting.TEXT_FIELDS if fields is None else fields
+            gatekeeping.refuse_rejected(
+                self._database, memory, self._known, at=at, fields=looked_at
+            )
+
+    def refuse_move(self, there: Incoming, wanted: Incoming) -> None:
+        """Raise ``LimitReached`` for a memory that comes under another limit than it was."""
+        if self._policy is None:
+            return
+        before, after = _amounts_of([there]), _amounts_of([wanted])
+        for kind, (count, size) in after.items():
+            had_count, had_size = before.get(kind, (0, 0))
+            self._refuse(kind, count - had_count, size - had_size)
+
+    def refuse_row(self, row: Mapping[str, Any]) -> None:
+        """Raise ``RejectedContent`` for one that is given by column and holds a rejected value."""
+        if self._known:
+            from agent_memory.services.policies import rejected_values as gatekeeping  # noqa: PLC0415 - as above
+
+            gatekeeping.refuse_rejected_row(self._database, row, self._known)
+
+    def refuse_beyond(self, memory: Incoming) -> None:
+        """Raise ``LimitReached`` for one memory more than there may be."""
+        if self._policy is not None:
+            for kind, (count, size) in _amounts_of([memory]).items():
+                self._refuse(kind, count, size)
+
+    def _refuse(self, kind: MemoryKind, count: int, size: int) -> None:
+        """Raise ``LimitReached`` where there is no room for some more of a kind.
+
+        What is let in is taken off the room, which is measured once.
+        """
+        if self._policy is None:
+            return
+        from agent_memory.services.policies import retention  # noqa: PLC0415 - most agents have no policy
+
+        if self._room is None:
+            self._room = retention.room(self._database, self._policy)
+        if kind not in self._room:
+            return
+        count_left, size_left = self._room[kind]
+        if (count > 0 and count > count_left) or (size > 0 and size > size_left):
+            told = self._counted.get(kind, (0, 0)) if self._counts else (0, 0)
+            amount = (told[0] + count, told[1] + size)
+            retention.refuse_beyond(self._database, self._policy, {kind: amount})
+        self._room[kind] = (count_left - count, size_left - size)
+        counted = self._counted.get(kind, (0, 0))
+        self._counted[kind] = (counted[0] + count, counted[1] + size)
+
+
+def _amounts_of(incoming: Iterable[Incoming]) -> dict[MemoryKind, tuple[int, int]]:
+    """Count memories and the bytes of their contents, by kind; archived ones are free."""
+    amounts: dict[MemoryKind, tuple[int, int]] = {}
+    for one in incoming:
+        named = one.get if isinstance(one, Mapping) else partial(getattr, one)
+        if named("archived", False):
+            continue
+        kind = MemoryKind(named("kind", None) or MemoryKind.LEARNING)
+        count, size = amounts.get(kind, (0, 0))
+        amounts[kind] = (count + 1, size + len(str(named("content", "")).encode()))
+    return amounts

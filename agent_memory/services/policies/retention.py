@@ -1,0 +1,282 @@
+"""Keeping a store small: what a retention policy archives, and what it refuses to take in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from agent_memory.errors import LimitReached
+from agent_memory.models.enums import MemoryKind, TaskStatus
+from agent_memory.models.memory import TaskMetadata
+from agent_memory.models.retention import KindLimit, RetentionPolicy, TidyItem
+from agent_memory.models.times import age_in_days, format_time, read_stored_time, shifted
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import usage as ageing
+from agent_memory.storage.sqlite.tables.usage import Amount, Use
+
+_SUGGESTED: Final = 3
+"""Memories that are suggested for the archive when a hard limit is reached."""
+_ONE_AND_MANY: Final = {
+    MemoryKind.CORE: ("core memory", "core memories"),
+    MemoryKind.LEARNING: ("learning", "learnings"),
+    MemoryKind.TASK: ("task", "tasks"),
+}
+
+_Chosen = dict[int, tuple[Use, str]]
+"""What is to be archived, by row number, and why; in the order in which it was chosen."""
+
+
+# What is archived ---------------------------------------------------------------------------
+
+
+def plan(
+    database: Database, policy: RetentionPolicy, *, now: datetime
+) -> tuple[list[TidyItem], list[str]]:
+    """Return what ``policy`` archives now, and which limits are passed all the same, and why.
+
+    First the learnings that were not used for long, then the tasks completed long ago, then what
+    is over the soft limits, kind by kind; each least recently used first. Of tasks over their
+    limit, completed ones go before the others (E). Must run inside a transaction.
+    """
+    kinds = _kinds_of(policy)
+    if not kinds:
+        return [], []
+    recent_since = _days_before(now, policy.recent_days)
+    uses = ageing.uses(database, kinds, recent_since=recent_since)
+    completed = dict(_completions(uses))
+    chosen: _Chosen = {}
+    for use, reason in _outlived(uses, completed, policy, now):
+        chosen[use.seq] = (use, reason)
+    notes: list[str] = []
+    for kind, limit in _limits(policy):
+        there = [use for use in uses if use.kind is kind and use.seq not in chosen]
+        going = _surplus(there, completed, kind, limit) if limit.enforcement == "soft" else {}
+        chosen.update((use.seq, going[use.seq]) for use in there if use.seq in going)
+        amount = _amount(use for use in there if use.seq not in going)
+        notes += [f"{it}, {_why_kept(policy, limit)}" for it in _excesses(kind, limit, amount)]
+    return _items(database, chosen), notes
+
+
+def _kinds_of(policy: RetentionPolicy) -> set[MemoryKind]:
+    """Return the kinds that a policy has anything to say about."""
+    kinds = {kind for kind, _ in _limits(policy)}
+    if policy.archive_learnings_after_days is not None:
+        kinds.add(MemoryKind.LEARNING)
+    if policy.archive_tasks_after_days is not None:
+        kinds.add(MemoryKind.TASK)
+    return kinds
+
+
+def _limits(policy: RetentionPolicy) -> list[tuple[MemoryKind, KindLimit]]:
+    """Return the limits that limit anything, always in the same order."""
+    return [
+        (kind, limit)
+        for kind in MemoryKind
+        if (limit := policy.limits.get(kind)) is not None
+        and (limit.max_memories is not None or limit.max_bytes is not None)
+    ]
+
+
+def _days_before(now: datetime, days: int) -> datetime:
+    return shifted(now, -timedelta(days=min(days, timedelta.max.days)))
+
+
+def _completions(uses: Iterable[Use]) -> Iterator[tuple[int, datetime]]:
+    """Yield the rows of the completed tasks that may go, and when each was completed."""
+    for use in uses:
+        if use.task is None or use.is_kept:
+            continue
+        try:
+            task = TaskMetadata.model_validate_json(use.task)
+        except ValueError:  # another program wrote it: nobody can tell that the task is done
+            continue
+        if task.status is TaskStatus.COMPLETED:
+            yield use.seq, task.completed_at or read_stored_time(use.updated_at)
+
+
+def _outlived(
+    uses: Sequence[Use], completed: Mapping[int, datetime], policy: RetentionPolicy, now: datetime
+) -> Iterator[tuple[Use, str]]:
+    """Yield what the rules about age archive, and why: learnings, then tasks."""
+    if policy.archive_learnings_after_days is not None:
+        last = format_time(_days_before(now, policy.archive_learnings_after_days))
+        for use in uses:
+            if use.kind is MemoryKind.LEARNING and use.last_used <= last and not use.is_kept:
+                age = age_in_days(read_stored_time(use.last_used), now)
+                yield use, f"not used for {_in_days(age)}"
+    if policy.archive_tasks_after_days is not None:
+        until = _days_before(now, policy.archive_tasks_after_days)
+        for use in uses:
+            if use.seq in completed and completed[use.seq] <= until:
+                yield use, f"completed {_in_days(age_in_days(completed[use.seq], now))} ago"
+
+
+def _surplus(
+    there: Sequence[Use], completed: Mapping[int, datetime], kind: MemoryKind, limit: KindLimit
+) -> _Chosen:
+    """Choose the least used beyond a limit, as far as they may go."""
+    left = _amount(there)
+    going: _Chosen = {}
+    for use in sorted(there, key=lambda use: use.seq not in completed):
+        beyond = _passed(kind, limit, left)
+        if beyond is None:
+            break
+        if not use.is_kept:
+            going[use.seq] = (use, f"over the limit of {beyond}")
+            left = Amount(left.count - 1, left.size - use.size)
+    return going
+
+
+def _amount(uses: Iterable[Use]) -> Amount:
+    sizes = [use.size for use in uses]
+    return Amount(len(sizes), sum(sizes))
+
+
+def _items(database: Database, chosen: _Chosen) -> list[TidyItem]:
+    texts = ageing.texts(database, list(chosen)) if chosen else {}
+    return [
+        TidyItem(
+            memory_id=texts[seq][0],
+            kind=use.kind,
+            content=texts[seq][1],
+            reason=reason,
+            last_used=read_stored_time(use.last_used),
+        )
+        for seq, (use, reason) in chosen.items()
+    ]
+
+
+def _why_kept(policy: RetentionPolicy, limit: KindLimit) -> str:
+    if limit.enforcement == "hard":
+        return "which is a hard one: archive or forget some by hand"
+    if not policy.recent_days:
+        return "but each is of high importance or promoted by hand"
+    recently = f"used within {_in_days(policy.recent_days)}"
+    return f"but each is of high importance, promoted by hand or {recently}"
+
+
+# Limits -------------------------------------------------------------------------------------
+
+
+def refuse_beyond(
+    database: Database, policy: RetentionPolicy, adding: Mapping[MemoryKind, tuple[int, int]]
+) -> None:
+    """Raise ``LimitReached`` when what is to come in would pass a hard limit.
+
+    ``adding`` has, by kind, how many memories come in and how many bytes of content; what does not
+    grow is not refused, however many there are. Must run inside ``write()``, before they are
+    stored; asks the file nothing where no hard limit is concerned.
+    """
+    concerned = [
+        (kind, limit)
+        for kind, limit in _limits(policy)
+        if limit.enforcement == "hard" and any(more > 0 for more in adding.get(kind, ()))
+    ]
+    if not concerned:
+        return
+    amounts = ageing.amounts(database, [kind for kind, _ in concerned])
+    for kind, limit in concerned:
+        more, there = Amount(*adding[kind]), amounts[kind]
+        words = _ONE_AND_MANY[kind][1]
+        if more.count > 0 and _is_over(there.count + more.count, limit.max_memories):
+            fault = (
+                f"{_counted(kind, there.count)} stored, and {more.count:,} more would pass the"
+                f" hard limit of {limit.max_memories:,}"
+            )
+        elif more.size > 0 and _is_over(there.size + more.size, limit.max_bytes):
+            fault = (
+                f"the {words} have {there.size:,} bytes, and {more.size:,} more would pass the"
+                f" hard limit of {limit.max_bytes:,}"
+            )
+        else:
+            continue
+        raise LimitReached.of("kind", f"{fault}: {_advice(database, kind)}", kind.value)
+
+
+def refuse_return(
+    database: Database, policy: RetentionPolicy | None, memory_ids: Sequence[str]
+) -> None:
+    """Raise ``LimitReached`` when bringing memories back would pass a hard limit.
+
+    Those that are not archived are counted already. Must run inside ``write()``, before they come
+    back; asks the file nothing where there is no hard limit.
+    """
+    if policy is None or all(limit.enforcement == "soft" for _, limit in _limits(policy)):
+        return
+    refuse_beyond(database, policy, ageing.archived_amounts(database, memory_ids))
+
+
+def room(database: Database, policy: RetentionPolicy) -> dict[MemoryKind, tuple[float, float]]:
+    """Return how many memories, and bytes of content, still go below each hard limit, by kind.
+
+    It may be less than nothing. Kinds without a hard limit are left out.
+    """
+    hard = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "hard"]
+    if not hard:
+        return {}
+    there = ageing.amounts(database, [kind for kind, _ in hard])
+    return {
+        kind: (
+            math.inf if limit.max_memories is None else limit.max_memories - there[kind].count,
+            math.inf if limit.max_bytes is None else limit.max_bytes - there[kind].size,
+        )
+        for kind, limit in hard
+    }
+
+
+def over_soft(database: Database, policy: RetentionPolicy) -> list[str]:
+    """Return which kinds are over their soft limit, a line for each limit that is passed."""
+    limits = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "soft"]
+    if not limits:
+        return []
+    amounts = ageing.amounts(database, [kind for kind, _ in limits])
+    return [
+        f"{excess}: `agent-memory tidy` archives the least used"
+        for kind, limit in limits
+        for excess in _excesses(kind, limit, amounts[kind])
+    ]
+
+
+def _is_over(number: int, limit: int | None) -> bool:
+    return limit is not None and number > limit
+
+
+def _passed(kind: MemoryKind, limit: KindLimit, amount: Amount) -> str | None:
+    """Name the limit that is passed, if one is."""
+    words = _ONE_AND_MANY[kind][1]
+    if _is_over(amount.count, limit.max_memories):
+        return f"{limit.max_memories:,} {words}"
+    if _is_over(amount.size, limit.max_bytes):
+        return f"{limit.max_bytes:,} bytes of {words}"
+    return None
+
+
+def _excesses(kind: MemoryKind, limit: KindLimit, amount: Amount) -> Iterator[str]:
+    """Say by how much each limit of a kind is passed."""
+    if limit.max_memories is not None and amount.count > limit.max_memories:
+        excess = amount.count - limit.max_memories
+        yield f"{_counted(kind, excess)} over the limit of {limit.max_memories:,}"
+    if limit.max_bytes is not None and amount.size > limit.max_bytes:
+        excess = amount.size - limit.max_bytes
+        size = f"{excess:,} byte{'' if excess == 1 else 's'}"
+        yield f"the {_ONE_AND_MANY[kind][1]} are {size} over the limit of {limit.max_bytes:,}"
+
+
+def _advice(database: Database, kind: MemoryKind) -> str:
+    """Say how to make room, and with which memories."""
+    suggested = ageing.least_used(database, kind, limit=_SUGGESTED)
+    making_room = "archive or forget some"
+    if suggested:
+        making_room += f", the least used first: `agent-memory archive {' '.join(suggested)}`"
+    return f"{making_room}, or raise the limit with `agent-memory configure retention`"
+
+
+def _counted(kind: MemoryKind, count: int) -> str:
+    one, many = _ONE_AND_MANY[kind]
+    return f"{count:,} {one} is" if count == 1 else f"{count:,} {many} are"
+
+
+def _in_days(days: int) -> str:
+    return f"{days:,} day{'' if days == 1 else 's'}"

@@ -1,0 +1,141 @@
+"""Going back to a backup: the whole state of an agent's file, with what must not come back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from agent_memory.errors import (
+    StorageCorrupt,
+    StorageError,
+    ValidationError,
+)
+from agent_memory.models.agent import CheckReport
+from agent_memory.models.backup import RestoreReport
+from agent_memory.models.times import now_utc
+from agent_memory.runtime import paths
+from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, locked, system_told
+from agent_memory.services.store import Store
+from agent_memory.storage.sqlite import schema
+from agent_memory.storage.sqlite.maintenance import replace as replacing
+from agent_memory.storage.sqlite.maintenance.replace import Found, Replaced
+
+_MOST_NAMED: Final = 5
+"""Problems that an error names."""
+
+
+def restore(
+    path: str | os.PathLike[str],
+    backup: str | os.PathLike[str],
+    *,
+    agent_id: str | None = None,
+    keep_replaced: bool = True,
+) -> RestoreReport:
+    """Bring a memory back to the state of a backup, while others may have it open.
+
+    ``backup`` is a path, or ``latest``, or the name of one in ``backups/`` beside the file. It is
+    copied, brought to this version's schema and checked before anything is replaced. Values that
+    must not come back are still refused afterwards. What was there is kept beside the file unless
+    ``keep_replaced`` is false; a file that cannot be opened is kept in any case. The file may be
+    damaged or missing: then ``agent_id`` says whose it is to be.
+
+    Whoever has the file open goes on with the restored state. What was acknowledged before is in
+    the file that is kept, what is acknowledged afterwards in the restored one.
+
+    Raises ``ValidationError`` for a backup of another agent, ``NotAMemoryFile`` and
+    ``NewerSchema`` for what is no backup of this version or an older one, ``StorageCorrupt`` for
+    one in which a check finds problems, ``StorageLocked`` when somebody writes for longer than five
+    seconds, or restores the same file, and ``StorageFull``. Then nothing was changed.
+    """
+    place = paths.resolve_file(path)
+    chosen = _chosen(place, backup)
+    said, current = replacing.look_at_backup(chosen), replacing.look(place)
+    _refuse_other_agent(place, chosen, said, current, agent_id)
+    with system_told(place, "restored"):
+        report, replaced = _restored(place, chosen, current, keep=keep_replaced)
+    return RestoreReport(
+        rejected=_count_rejected(place),
+        path=str(place),
+        backup=str(chosen),
+        memory_count=report.memory_count or 0,
+        replaced=None if replaced.aside is None else str(replaced.aside),
+        upgraded_from=said.version if said.version < schema.latest_version() else None,
+        rejections_kept=replaced.rejections_kept,
+    )
+
+
+def _count_rejected(place: Path) -> int:
+    """Count what is rejected and there again; 0 where that cannot be told any more."""
+    with contextlib.suppress(StorageError):
+        store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
+        try:
+            return store.life.count_rejected()
+        finally:
+            store.close()
+    return 0
+
+
+def _restored(
+    place: Path, chosen: Path, current: Found | None, *, keep: bool
+) -> tuple[CheckReport, Replaced]:
+    """Prepare the backup's copy beside the store, and let it take the store's place."""
+    unfinished = place.with_name(f".{place.name}.restoring")
+    lock = beside(unfinished, "-lock")
+    create_private_file(lock)  # and the directory
+    with locked(lock, busy=f"{place} is being restored already: wait for that"):
+        _delete(unfinished)  # what was killed left it
+        try:
+            report = replacing.prepare(
+                chosen,
+                unfinished,
+                now=now_utc(),
+                page_size=None if current is None else current.page_size,
+            )
+            _refuse_problems(chosen, report)
+            return report, replacing.replace(place, unfinished, now=now_utc(), keep=keep)
+        finally:
+            _delete(unfinished)
+
+
+def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
+    """Return the file of a backup; a name in the list goes before a path."""
+    listed = replacing.choose(place, backup) if isinstance(backup, str) else None
+    chosen = listed or paths.resolve_file(backup)
+    with system_told(chosen):
+        is_same = chosen.exists() and place.exists() and chosen.samefile(place)
+    if chosen == place or is_same:
+        raise ValidationError.of("backup", "is the memory itself", str(backup))
+    return chosen
+
+
+def _refuse_other_agent(
+    place: Path, chosen: Path, said: Found, current: Found | None, agent_id: str | None
+) -> None:
+    owner = agent_id if current is None or current.agent_id is None else current.agent_id
+    if agent_id not in (None, owner):
+        message = f"{place} holds the memories of agent {owner!r}, not of {agent_id!r}"
+        raise ValidationError.of("agent_id", message, agent_id)
+    if said.agent_id is None:
+        raise ValidationError.of("backup", "does not say whose it is", str(chosen))
+    if owner not in (None, said.agent_id):
+        message = f"is of agent {said.agent_id!r}, not of {owner!r}"
+        raise ValidationError.of("backup", message, str(chosen))
+
+
+def _refuse_problems(chosen: Path, report: CheckReport) -> None:
+    if not report.problems:
+        return
+    details = [problem.detail for problem in report.problems]
+    named = "; ".join(details[:_MOST_NAMED])
+    more = f"; and {len(details) - _MOST_NAMED} more" if len(details) > _MOST_NAMED else ""
+    raise StorageCorrupt(
+        f"{chosen} is not sound, so nothing was restored: {named}{more}. Restore another backup, or"
+        " mend this one: open it with AgentMemory.open and call check(repair=True)"
+    )
+
+
+def _delete(unfinished: Path) -> None:
+    for suffix in ("", *SIDE_FILES, "-kept"):
+        beside(unfinished, suffix).unlink(missing_ok=True)

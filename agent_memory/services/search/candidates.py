@@ -1,0 +1,186 @@
+"""The candidates of a search, with all that ranking needs to know of them."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from agent_memory.models.enums import DEFAULT_SIMILARITY_FLOOR
+from agent_memory.models.times import age_in_days, read_stored_time
+from agent_memory.services.search.nearest import Nearest, QueryVector, nearest
+from agent_memory.services.search.scoring import Candidate, Query, Space
+from agent_memory.storage.sqlite import keyword_index as keyword
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.filters import Condition
+from agent_memory.storage.sqlite.tables import embeddings as vectors
+from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.sqlite.tables.memories import Signals
+from agent_memory.text.dates import spans
+
+BY_HAND: Final = "sqlite3"
+"""What the file says for the session of a row that another program inserted."""
+MATCHING: Final = 256
+"""Memories that are ranked for their words: the best by FTS5's measure."""
+DATED: Final = 50
+"""The same for being of a time that is asked for: the newest."""
+SURROUNDED: Final = 64
+"""The best by words, whose neighbours become candidates too."""
+SURROUNDED_BY_MEANING: Final = 24
+"""The same of those whose vectors are nearest."""
+_WORDS: Final = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What candidates are gathered for.
+
+    ``condition`` is what they must meet, ``limit`` how many hits are wanted at most; ``uncounted``
+    has accesses that are not in the file yet, by row; ``meaning`` is the query's vector, if it is
+    searched for by meaning too.
+    """
+
+    text: str
+    terms: Sequence[keyword.Term]
+    condition: Condition
+    limit: int
+    now: datetime
+    uncounted: Mapping[int, int]
+    meaning: QueryVector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The candidates, what is known of the query, what was not looked at, and how long it took.
+
+    ``vector_ms`` is the part of the time that went into finding the nearest vectors.
+    """
+
+    candidates: list[Candidate]
+    query: Query
+    degraded: list[str]
+    vector_ms: float
+
+
+def gather(database: Database, sought: Sought) -> Gathered:
+    """Gather the candidates of a search. Must run inside ``database.read()``."""
+    frequencies = keyword.frequencies(database, sought.terms)
+    best, common = keyword.candidates(
+        database, sought.terms, frequencies, sought.condition, needed=sought.limit, limit=MATCHING
+    )
+    degraded = [f"not every memory with {term.written!r} was looked at" for term in common]
+    started = time.perf_counter()
+    near = _nearest(database, sought)
+    vector_ms = (time.perf_counter() - started) * 1000
+    if near.degraded:
+        degraded.append(near.degraded)
+    dates = spans(sought.text, sought.now.date())
+    dated = records.between(database, sought.condition, dates, limit=DATED)
+    said = {word.lower() for span in dates for word in _WORDS.findall(span.said)}
+    query = Query(
+        frequencies=frequencies,
+        corpus_size=records.last_seq(database),
+        names=_places(sought.terms, lambda term: term.is_name),
+        spans=dates,
+        dated=_places(sought.terms, lambda term: term.written.lower() in said),
+        space=_space(sought.meaning),
+    )
+    chosen = list(dict.fromkeys([*best, *near.cosines, *dated]))
+    centers = [*best[:SURROUNDED], *_first(near.cosines, SURROUNDED_BY_MEANING)]
+    candidates = _candidates(database, sought, chosen, centers, near)
+    return Gathered(candidates, query, degraded, vector_ms)
+
+
+def _places(terms: Sequence[keyword.Term], has: Callable[[keyword.Term], bool]) -> frozenset[int]:
+    return frozenset(place for place, term in enumerate(terms) if has(term))
+
+
+def _nearest(database: Database, sought: Sought) -> Nearest:
+    if sought.meaning is None:
+        return Nearest({})
+    return nearest(database, sought.meaning, sought.condition)
+
+
+def _first(cosines: Mapping[int, float], count: int) -> list[int]:
+    return heapq.nlargest(count, cosines, key=cosines.__getitem__)
+
+
+def _space(meaning: QueryVector | None) -> Space | None:
+    if meaning is None:
+        return None
+    floor = meaning.model.similarity_floor
+    return Space(meaning.model.vector_weight, DEFAULT_SIMILARITY_FLOOR if floor is None else floor)
+
+
+def _candidates(
+    database: Database,
+    sought: Sought,
+    chosen: Sequence[int],
+    centers: Sequence[int],
+    near: Nearest,
+) -> list[Candidate]:
+    """Describe the rows that were chosen, and the neighbours of some of them."""
+    signals = {row.seq: row for row in records.signals(database, chosen, sought.condition)}
+    neighbours = records.neighbours(database, chosen)
+    around = {
+        seq for center in centers for seq in neighbours.get(center, {}).values()
+    } - signals.keys()
+    signals.update(
+        (row.seq, row) for row in records.signals(database, list(around), sought.condition)
+    )
+    for seq in around & signals.keys():
+        neighbours[seq] = {}
+    _complete(neighbours)
+    words = keyword.words(database, list(signals), sought.terms)
+    cosines = _cosines(database, sought, near, list(signals))
+    return [
+        _candidate(row, words[seq], neighbours.get(seq, {}), cosines.get(seq), sought)
+        for seq, row in signals.items()
+    ]
+
+
+def _cosines(
+    database: Database, sought: Sought, near: Nearest, seqs: Sequence[int]
+) -> Mapping[int, float]:
+    """Return the cosines of all candidates: those found by their words have one too."""
+    if sought.meaning is None:
+        return {}
+    others = [seq for seq in seqs if seq not in near.cosines]
+    model_id = sought.meaning.model.model_id
+    return near.cosines | vectors.cosines(database, model_id, others, sought.meaning.asked)
+
+
+def _complete(neighbours: dict[int, dict[int, int]]) -> None:
+    """Make nearness mutual: a memory found only as a neighbour has the finder for a neighbour."""
+    for seq, places in list(neighbours.items()):
+        for distance, other in places.items():
+            if other in neighbours:
+                neighbours[other].setdefault(-distance, seq)
+
+
+def _candidate(
+    row: Signals,
+    words: keyword.Words,
+    neighbours: Mapping[int, int],
+    cosine: float | None,
+    sought: Sought,
+) -> Candidate:
+    moment = read_stored_time(row.timestamp)
+    return Candidate(
+        seq=row.seq,
+        # Rows written by hand are of no common session, though they say the same word there.
+        session=f"{BY_HAND} {row.seq}" if row.session == BY_HAND else row.session,
+        counts=words.counts,
+        length=words.length,
+        day=moment.date(),
+        age_days=age_in_days(moment, sought.now),
+        access_count=row.access_count + sought.uncounted.get(row.seq, 0),
+        neighbours=neighbours,
+        cosine=cosine,
+        opens=words.opens,
+        asks=words.asks,
+    )

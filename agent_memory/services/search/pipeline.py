@@ -1,0 +1,256 @@
+"""A search over the file: its candidates, their order, and, where it finds little, why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from agent_memory.services.search import ranking
+from agent_memory.services.search.candidates import Sought, gather
+from agent_memory.services.search.nearest import Middles, QueryVector
+from agent_memory.services.search.ranking import Ranked, Ranking, Rates
+from agent_memory.storage.sqlite import keyword_index as keyword
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.filters import Condition
+from agent_memory.storage.sqlite.tables import embeddings as vectors
+from agent_memory.storage.sqlite.tables import fingerprints
+
+NEAR_MISSES: Final = 3
+REPEATS_SOUGHT: Final = 20
+"""So many of the best are looked at, at least, for what says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a search found: the hits in order, how many matched, and, if few, why.
+
+    ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` are the best that did
+    not make it, each with its reason; ``degraded`` says what was not looked at; ``repeats`` has, by
+    the row of a hit, the rows that say the same and were left out; ``strength`` how
+    good the best answer is at all (0 to 1).
+    """
+
+    hits: list[Ranked]
+    total_count: int
+    keyword_ms: float
+    vector_ms: float = 0.0
+    by_meaning: bool = False
+    strength: float = 0.0
+    reason: str | None = None
+    explanation: str | None = None
+    near: Sequence[tuple[Ranked, str]] = ()
+    degraded: Sequence[str] = ()
+    repeats: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def seqs(self) -> list[int]:
+        """Return the rows of all hits, of what repeats them, and of near misses."""
+        repeats = [seq for seqs in self.repeats.values() for seq in seqs]
+        return [hit.seq for hit in self.hits] + repeats + [hit.seq for hit, _ in self.near]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is searched for, and how.
+
+    ``scope`` is the part of ``condition`` that says whose memories may be seen at all, in near
+    misses too. ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any;
+    ``uncounted`` has accesses that are not in the file yet, by row number; ``meaning`` is the
+    query's vector, if it is searched for by meaning too.
+    """
+
+    query: str
+    condition: Condition
+    scope: Condition
+    limit: int
+    threshold: float | None
+    rates: Rates
+    now: datetime
+    uncounted: Mapping[int, int]
+    meaning: QueryVector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was ranked, what was not looked at, and how long the nearest vectors took."""
+
+    ranking: Ranking
+    degraded: list[str]
+    vector_ms: float
+
+
+def find(database: Database, request: Request, middles: Middles) -> Findings:
+    """Search. Must run inside ``database.read()``."""
+    started = time.perf_counter()
+    request, stale = _current(database, request, middles)
+    terms = keyword.terms_of(database, request.query)
+    if not terms and request.meaning is None:
+        explanation = "the query has no letter or digit to search for"
+        return Findings([], 0, _ms_since(started), reason="empty_query", explanation=explanation)
+    gathered = _ranked(database, terms, request)
+    found = gathered.ranking
+    result = Findings(
+        [],
+        total_count=sum(hit.matches for hit in found.order),
+        keyword_ms=_ms_since(started) - gathered.vector_ms,
+        vector_ms=gathered.vector_ms,
+        by_meaning=request.meaning is not None,
+        strength=found.strength,
+        degraded=[*stale, *gathered.degraded],
+    )
+    if found.order and found.strength < ranking.STRENGTH_FLOOR:
+        return _below_floor(database, terms, request, result, found)
+    hits, repeats = _without_repeats(database, found, request)
+    if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
+        # So many candidates were copies of a few: others are looked for without them.
+        kept = fingerprints.of_rows(database, [hit.seq for hit in hits])
+        others = request.condition.and_also(fingerprints.no_repeat_of(kept))
+        found = _ranked(database, terms, replace(request, condition=others)).ranking
+        hits, more = _without_repeats(database, found, request)
+        repeats = {hit.seq: [*repeats.get(hit.seq, []), *more.get(hit.seq, [])] for hit in hits}
+    result = replace(result, hits=hits, repeats=repeats)
+    if len(hits) >= request.limit:
+        return result
+    threshold = request.threshold or 0.0
+    if any(hit.similarity < threshold and hit.matches for hit in found.order):
+        return _below_threshold(result, found, threshold)
+    return _explained(database, terms, request, result)
+
+
+def _without_repeats(
+    database: Database, found: Ranking, request: Request
+) -> tuple[list[Ranked], dict[int, list[int]]]:
+    """Return the first hits that say different things, and what repeats each of them, by row."""
+    first: dict[int, Ranked] = {}
+    repeats: dict[int, list[int]] = {}
+    limit, threshold = request.limit, request.threshold or 0.0
+    order = [hit for hit in found.order if hit.similarity >= threshold]
+    step = max(limit, REPEATS_SOUGHT)
+    for start in range(0, len(order), step):
+        page = order[start : start + step]
+        marks = fingerprints.of_rows(database, [hit.seq for hit in page])
+        for hit in page:
+            kept = first.setdefault(marks[hit.seq], hit)
+            if kept is not hit:
+                repeats.setdefault(kept.seq, []).append(hit.seq)
+        if len(first) >= limit:
+            break
+    hits = list(first.values())[:limit]
+    return hits, {hit.seq: repeats[hit.seq] for hit in hits if hit.seq in repeats}
+
+
+def _below_floor(
+    database: Database,
+    terms: Sequence[keyword.Term],
+    request: Request,
+    result: Findings,
+    found: Ranking,
+) -> Findings:
+    """Say that the best of what was found says too little of what was asked for.
+
+    Unless the filters left out what says enough.
+    """
+    if request.condition.is_narrowing:
+        explained = _explained(database, terms, request, result)
+        if explained.reason == "filtered_out":
+            return explained
+    floor = f"{ranking.STRENGTH_FLOOR:.0%}"
+    asked = "the query's words, weighed by rarity"
+    if request.meaning is not None:
+        asked += ", or a meaning as near as that"
+    return replace(
+        result,
+        reason="below_floor",
+        explanation=f"no memory has {floor} of {asked}",
+        near=[
+            (hit, f"has {found.strength:.0%} of the query at most, and an answer {floor}")
+            for hit in found.order[:NEAR_MISSES]
+        ],
+    )
+
+
+def _below_threshold(result: Findings, found: Ranking, threshold: float) -> Findings:
+    """Say that the caller's threshold cut hits off."""
+    cut = [hit for hit in found.order if hit.similarity < threshold and hit.matches]
+    return replace(
+        result,
+        reason="few_matches" if result.hits else "below_similarity_threshold",
+        explanation=f"{len(cut)} more matched, below the similarity threshold {threshold}",
+        near=[
+            (hit, f"similarity {hit.similarity:.2f} is below the threshold {threshold:.2f}")
+            for hit in cut[:NEAR_MISSES]
+        ],
+    )
+
+
+def _explained(
+    database: Database, terms: Sequence[keyword.Term], request: Request, result: Findings
+) -> Findings:
+    """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
+    if request.condition.is_narrowing or not result.hits:
+        anything = _ranked(database, terms, replace(request, condition=request.scope)).ranking
+        kept = set(result.seqs())
+        is_answer = anything.strength >= ranking.STRENGTH_FLOOR
+        left_out = [
+            hit for hit in anything.order if is_answer and hit.matches and hit.seq not in kept
+        ]
+        if left_out:
+            why = "is left out by the filters" if request.condition.is_narrowing else "is archived"
+            return replace(
+                result,
+                reason="few_matches" if result.hits else "filtered_out",
+                explanation=f"of what matches the query, {len(left_out)} more: each {why}",
+                near=[(hit, why) for hit in left_out[:NEAR_MISSES]],
+            )
+    if result.hits:
+        words = f"no more than {len(result.hits)} that match, or stand beside one that does"
+        return replace(result, reason="few_matches", explanation=words)
+    if database.row("SELECT 1 FROM memories LIMIT 1") is None:
+        words = "this agent has no memories yet"
+        return replace(result, reason="nothing_stored", explanation=words)
+    sought = ", ".join(term.written for term in terms[:10])
+    whose = " of this user, run or agent" if request.scope.is_narrowing else ""
+    words = f"no memory{whose} has any of these words or their forms: {sought}"
+    if not terms:
+        words = f"no memory{whose} means what the query does, and it has no words to look for"
+    return replace(result, reason="no_match", explanation=words)
+
+
+def _current(database: Database, request: Request, middles: Middles) -> tuple[Request, list[str]]:
+    """See the query's vector from the middle of the store.
+
+    It is dropped when its model went since it was made; that is said.
+    """
+    if request.meaning is None:
+        return request, []
+    asked = request.meaning
+    for model in vectors.models(database):
+        if model.model_id == asked.model.model_id and model.state == "active":
+            seen = middles.see(database, QueryVector(model, asked.data))
+            return replace(request, meaning=seen), []
+    reason = "searched by keyword only: the embedding model was changed during this search"
+    return replace(request, meaning=None), [reason]
+
+
+def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request) -> _Found:
+    """Gather the candidates and rank them."""
+    gathered = gather(
+        database,
+        Sought(
+            text=request.query,
+            terms=terms,
+            condition=request.condition,
+            limit=request.limit,
+            now=request.now,
+            uncounted=request.uncounted,
+            meaning=request.meaning,
+        ),
+    )
+    ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
+    return _Found(ranked, gathered.degraded, gathered.vector_ms)
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

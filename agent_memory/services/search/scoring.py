@@ -1,0 +1,391 @@
+"""How similar each candidate is to a question: the evidence for it, part by part. Pure.
+
+Words and meaning are each read at three scales: the memory itself, what was said just before and
+after it in its session, and its whole session. The answer to a question need not repeat its words:
+those stand in what it answers to.
+
+==================  ======  =======================================================================
+part                weight  what it is
+==================  ======  =======================================================================
+words               1       BM25 over the words of the query, the best candidate 1
+words around it     1.5     BM25 over the memory with its neighbours' words, counted less the
+                            farther they are; the best candidate 1
+words of session    0.5     BM25 over the session as one text; the best session 1
+meaning             model's its cosine with the query, see ``Space``
+meaning around it   0.3     of the meaning of those next to it in its session,
+                    0.1     and of those one farther
+meaning of session  0.2     of the mean of its session's best three meanings
+subject             0.25    its first word is asked for: who speaks, or whom it is about
+date                0.5     it is of a time that the query speaks of
+question           -20 %    of all that, where it ends with a question: it asks, and does not answer
+==================  ======  =======================================================================
+
+The three of words count as much as the share of the query that the best candidate has of it: where
+no memory has more than a word or two of a question, its meaning decides. ``bench/locomo.py`` takes
+each part away in turn and measures what it was worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final, TypeVar
+
+from agent_memory.text.dates import Span
+
+BM25_SATURATION: Final = 1.2
+"""k1: how soon repeating a word stops to count."""
+BM25_LENGTH: Final = 0.4
+"""b: how much a long text is held back. Memories are short, so less than the usual 0.75."""
+
+AROUND_WORDS: Final = {1: 0.7, 2: 0.3}
+"""What a neighbour's word counts, by distance in the session, in both directions."""
+AROUND_MEANING: Final = {1: 1.0, 2: 0.33}
+"""What a neighbour's meaning counts, likewise."""
+SESSION_BEST: Final = 3
+"""So many of a session's meanings are its meaning: the best."""
+
+NEAR_COSINE: Final = 0.5
+"""A centred cosine that says much. The cube of the cosine in this unit is what it is worth: two
+weak resemblances are worth less than a strong one."""
+
+NAME_WEIGHT: Final = 4.0
+"""How much more a name matters than another word, where it is asked what a memory has of a query:
+a question about somebody who is in no memory is not answered by one about somebody else."""
+_COVERED_WORDS: Final = 5
+"""Of a longer query the weightiest words alone must be found: agents search with whole messages,
+and two rare words that are found are an answer, whatever the other twenty are."""
+_BACKGROUND_SIZE: Final = 1_000
+"""Memories that a store is thought to have at least, when it is asked how rare a word is that the
+query and a memory share: in a store of three, how often a word stands there tells nothing."""
+_DATE_RARITY: Final = 0.01
+"""How often a date is thought to be met, when a query's date is one of the words to be found."""
+_MEANING_STRENGTH: Final = 6.0
+"""What a cosine above the floor adds to the strength of an answer: a twentieth adds 0.3."""
+_FLOOR_SIZE: Final = 300
+"""Memories from which on the model's floor holds. It is what the best of so many that have nothing
+to do with a query may reach. The best of fewer reaches less, as their logarithm is less."""
+_FLOOR_LEAST: Final = 0.3
+"""The least share of the floor that holds in the smallest store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each part of the evidence counts. The memory's own words count 1.
+
+    That of its own meaning is the model's, see ``Space``. ``question`` is the share of all the
+    rest that is taken off.
+    """
+
+    words_around: float = 1.5
+    words_of_session: float = 0.5
+    meaning_around: float = 0.3
+    meaning_of_session: float = 0.2
+    subject: float = 0.25
+    date: float = 0.5
+    question: float = 0.2
+
+
+WEIGHTS: Final = Weights()
+
+
+@dataclass(slots=True)  # not frozen: a search makes hundreds, and that takes twice as long
+class Candidate:
+    """A memory that may be an answer.
+
+    ``counts`` has how often each term of the query stands in it, ``length`` all its words;
+    ``neighbours`` the ``seq`` of those around it in its session, by distance; ``cosine`` how near
+    its vector is to the query's, both centred, if it has one; ``day`` is that of its timestamp.
+    ``opens`` tells whether its first word is one of the query's, ``asks`` whether it ends with a
+    question.
+    """
+
+    seq: int
+    session: str
+    counts: tuple[int, ...]
+    length: int
+    day: date
+    age_days: int = 0
+    access_count: int = 0
+    neighbours: Mapping[int, int] = field(default_factory=dict)
+    cosine: float | None = None
+    opens: bool = False
+    asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What the cosines of a model are worth.
+
+    ``weight`` is how much a cosine of ``NEAR_COSINE`` counts beside the best by words; at ``floor``
+    and below, two texts have nothing to do with each other.
+    """
+
+    weight: float
+    floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is known of a query.
+
+    ``frequencies`` has in how many of the ``corpus_size`` memories each of its terms stands,
+    ``names`` the places of those that are names; ``spans`` are the dates that it speaks of, and
+    ``dated`` the places of the terms that it does so with; ``space`` is that of the candidates'
+    cosines, if they have any.
+    """
+
+    frequencies: Sequence[int]
+    corpus_size: int
+    names: Collection[int] = ()
+    spans: Sequence[Span] = ()
+    dated: Collection[int] = ()
+    space: Space | None = None
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What speaks for a candidate, part by part, each with its weight."""
+
+    words: float = 0.0
+    words_around: float = 0.0
+    words_of_session: float = 0.0
+    meaning: float = 0.0
+    meaning_around: float = 0.0
+    meaning_of_session: float = 0.0
+    subject: float = 0.0
+    date: float = 0.0
+    question: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Return the sum of the parts."""
+        return (
+            self.words + self.words_around + self.words_of_session
+            + self.meaning + self.meaning_around + self.meaning_of_session
+            + self.subject + self.date + self.question
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The evidence for each candidate by ``seq``.
+
+    ``coverage`` is the largest share of the query that one of them has of its words, ``strength``
+    how strong the best answer is, by words and meaning: 0 to 1 both.
+    """
+
+    evidence: Mapping[int, Evidence]
+    coverage: float
+    strength: float
+
+
+def weigh(candidates: Sequence[Candidate], query: Query, weights: Weights = WEIGHTS) -> Weighed:
+    """Weigh the evidence for each candidate."""
+    if not candidates:
+        return Weighed({}, 0.0, 0.0)
+    evidence = {candidate.seq: Evidence() for candidate in candidates}
+    coverage = _coverage(candidates, query)
+    share = coverage if _has_meaning(candidates, query) else 1.0
+    _weigh_words(candidates, query, evidence, weights, share)
+    _weigh_meaning(candidates, query, evidence, weights)
+    for candidate in candidates:
+        parts = evidence[candidate.seq]
+        parts.subject = weights.subject * candidate.opens
+        parts.date = weights.date * _nearness(candidate, query)
+        if candidate.asks:
+            parts.question = -weights.question * parts.total
+    strength = min(1.0, coverage + _strength_of_meaning(candidates, query))
+    return Weighed(evidence, coverage, strength)
+
+
+# Words ------------------------------------------------------------------------------------------
+
+
+def _weigh_words(
+    candidates: Sequence[Candidate],
+    query: Query,
+    evidence: Mapping[int, Evidence],
+    weights: Weights,
+    share: float,
+) -> None:
+    """Weigh the words of each candidate, of those around it, and of its session."""
+    rarities = [rarity(frequency, query.corpus_size) for frequency in query.frequencies]
+    own = _best_is_one(_bm25({it.seq: (it.counts, it.length) for it in candidates}, rarities))
+    around = _best_is_one(_bm25(_texts_around(candidates), rarities))
+    sessions = _texts_of_sessions(candidates)
+    met_in = [sum(column) for column in zip(*_presence(sessions), strict=True)]
+    of_session = _best_is_one(_bm25(sessions, [rarity(count, len(sessions)) for count in met_in]))
+    for candidate in candidates:
+        parts = evidence[candidate.seq]
+        parts.words = share * own[candidate.seq]
+        parts.words_around = share * weights.words_around * around[candidate.seq]
+        parts.words_of_session = share * weights.words_of_session * of_session[candidate.session]
+
+
+Key = TypeVar("Key")
+Text = tuple[Sequence[float], float]
+"""How often each term of the query stands in a text, and how many words it has."""
+
+
+def _texts_around(candidates: Sequence[Candidate]) -> dict[int, Text]:
+    """Return each candidate's text with those of its neighbours, as far as they are candidates."""
+    by_seq = {candidate.seq: candidate for candidate in candidates}
+    mean = _mean([candidate.length for candidate in candidates])
+    texts: dict[int, Text] = {}
+    for candidate in candidates:
+        counts: Sequence[float] = candidate.counts
+        length = float(candidate.length)
+        for distance, seq in candidate.neighbours.items():
+            weight = AROUND_WORDS.get(abs(distance), 0.0)
+            other = by_seq.get(seq)
+            length += weight * (mean if other is None else other.length)
+            if other is not None and any(other.counts):
+                pairs = zip(counts, other.counts, strict=True)
+                counts = [own + weight * theirs for own, theirs in pairs]
+        texts[candidate.seq] = counts, length
+    return texts
+
+
+def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
+    """Return each session as one text, as far as its memories are candidates."""
+    by_session: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_session[candidate.session].append(candidate)
+    return {
+        session: (
+            [sum(column) for column in zip(*(member.counts for member in members), strict=True)],
+            sum(member.length for member in members),
+        )
+        for session, members in by_session.items()
+    }
+
+
+def _presence(texts: Mapping[str, Text]) -> Iterable[list[bool]]:
+    return ([count > 0 for count in counts] for counts, _ in texts.values())
+
+
+def rarity(frequency: float, corpus_size: float) -> float:
+    """Weigh a word by how rare it is. Never negative, even for a word in every memory."""
+    size = max(corpus_size, frequency)
+    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+
+
+def _bm25(texts: Mapping[Key, Text], rarities: Sequence[float]) -> dict[Key, float]:
+    """Score each text by its words; lengths are measured against the mean of these texts."""
+    mean = _mean([length for _, length in texts.values()])
+    scores: dict[Key, float] = {}
+    for key, (counts, length) in texts.items():
+        score = 0.0
+        if any(counts):
+            slowness = BM25_SATURATION * (1 - BM25_LENGTH + BM25_LENGTH * length / mean)
+            for weight, count in zip(rarities, counts, strict=True):
+                if count:
+                    score += weight * count / (count + slowness)
+        scores[key] = score
+    return scores
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    return math.fsum(numbers) / len(numbers) or 1.0  # in whatever order they come
+
+
+def _best_is_one(scores: Mapping[Key, float]) -> dict[Key, float]:
+    best = max(scores.values(), default=0.0)
+    return {key: score / best if best > 0 else 0.0 for key, score in scores.items()}
+
+
+# Meaning ----------------------------------------------------------------------------------------
+
+
+def _has_meaning(candidates: Iterable[Candidate], query: Query) -> bool:
+    return query.space is not None and any(it.cosine is not None for it in candidates)
+
+
+def _weigh_meaning(
+    candidates: Sequence[Candidate],
+    query: Query,
+    evidence: Mapping[int, Evidence],
+    weights: Weights,
+) -> None:
+    """Weigh the meaning of each candidate, of those around it, and of its session."""
+    if query.space is None:
+        return
+    weight = query.space.weight
+    by_session: dict[str, list[float]] = defaultdict(list)
+    for candidate in candidates:
+        if candidate.cosine is not None and candidate.cosine > 0:
+            meaning = weight * (candidate.cosine / NEAR_COSINE) ** 3
+            evidence[candidate.seq].meaning = meaning
+            by_session[candidate.session].append(meaning)
+    of_session = {
+        session: sum(sorted(meanings, reverse=True)[:SESSION_BEST]) / SESSION_BEST
+        for session, meanings in by_session.items()
+    }
+    for candidate in candidates:
+        parts = evidence[candidate.seq]
+        parts.meaning_of_session = weights.meaning_of_session * of_session.get(
+            candidate.session, 0.0
+        )
+        parts.meaning_around = weights.meaning_around * sum(
+            AROUND_MEANING.get(abs(distance), 0.0) * evidence[seq].meaning
+            for distance, seq in candidate.neighbours.items()
+            if seq in evidence
+        )
+
+
+# Strength ---------------------------------------------------------------------------------------
+
+
+def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
+    """Return the largest share of the query that one memory has: its words, weighed, its date.
+
+    "Last week" need not stand in a memory of last week.
+    """
+    size = max(query.corpus_size, _BACKGROUND_SIZE)
+    weights = [
+        0.0
+        if place in query.dated
+        else rarity(frequency, size) * (NAME_WEIGHT if place in query.names else 1.0)
+        for place, frequency in enumerate(query.frequencies)
+    ]
+    of_date = rarity(_DATE_RARITY * size, size) if query.spans else 0.0
+    best = max(
+        (
+            sum(weight for weight, count in zip(weights, it.counts, strict=True) if count)
+            + of_date * (1.0 if _says_date(it, query) else _nearness(it, query))
+            for it in candidates
+            if query.spans or any(it.counts)
+        ),
+        default=0.0,
+    )
+    whole = sum(sorted([*weights, of_date], reverse=True)[:_COVERED_WORDS])
+    return min(1.0, best / whole) if whole else 0.0
+
+
+def _says_date(candidate: Candidate, query: Query) -> bool:
+    """Tell whether the words of the date stand in a memory: "June" may be somebody's name."""
+    return bool(query.dated) and all(candidate.counts[place] for place in query.dated)
+
+
+def _nearness(candidate: Candidate, query: Query) -> float:
+    if not query.spans:
+        return 0.0
+    return max((span.nearness(candidate.day) for span in query.spans), default=0.0)
+
+
+def _strength_of_meaning(candidates: Iterable[Candidate], query: Query) -> float:
+    """Return what the best cosine adds to the strength: nothing up to the floor."""
+    best = max((it.cosine for it in candidates if it.cosine is not None), default=0.0)
+    return max(0.0, best - floor_of(query)) * _MEANING_STRENGTH
+
+
+def floor_of(query: Query) -> float:
+    """Return the cosine up to which a memory has nothing to do with the query."""
+    if query.space is None:
+        return 1.0
+    share = math.log1p(query.corpus_size) / math.log1p(_FLOOR_SIZE)
+    return query.space.floor * min(1.0, max(_FLOOR_LEAST, share))

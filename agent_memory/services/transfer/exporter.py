@@ -1,0 +1,224 @@
+"""A store written out: everything that it holds, as it stands at one moment, in a fixed order."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from agent_memory.errors import StorageCorrupt
+from agent_memory.models.agent import AgentMetadata
+from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.models.entry import Entry, Section
+from agent_memory.models.memory import Memory
+from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
+from agent_memory.models.times import read_stored_time
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.filters import EVERYTHING, NOT_ARCHIVED
+from agent_memory.storage.sqlite.maintenance import backup as backups
+from agent_memory.storage.sqlite.tables import agent, history, rejections, reviews, scratchpad
+from agent_memory.storage.sqlite.tables import embeddings as vectors
+from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
+from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
+from agent_memory.storage.sqlite.tables.history import Change
+from agent_memory.storage.sqlite.tables.memory_columns import HISTORIC, RowValues
+
+_AT_FIRST: Final = {"access_count": 0, "version": 1}
+_JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
+_ORDER: Final = (
+    "id", "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
+    "updated_at", "last_accessed", "access_count", "created_by_session", "user_id", "run_id",
+    "archived", "task_metadata", "metadata", "version",
+)  # fmt: skip
+
+
+class Dump:
+    """One store, to be written out. Use it inside ``database.read()``: then it is of one moment.
+
+    ``embeddings`` says whether the vectors are wanted too.
+    """
+
+    def __init__(self, database: Database, *, agent_id: str, embeddings: bool) -> None:
+        self.agent_id = agent_id
+        self._database = database
+        self._embeddings = embeddings
+
+    @property
+    def changed_at(self) -> datetime:
+        """When a memory was last changed or accessed, or the file was made."""
+        last = memory_rows.last_use(self._database)
+        return read_stored_time(last) if last else self.metadata().created_at
+
+    def metadata(self) -> AgentMetadata:
+        """Return A's metadata of the agent."""
+        count = records.count(self._database, NOT_ARCHIVED)
+        return agent.metadata(self._database, memory_count=count)
+
+    def scratchpad(self) -> Scratchpad:
+        """Return the hot set, most recently used first."""
+        seqs = scratchpad.members(self._database)
+        found = records.get_many(self._database, seqs, agent_id=self.agent_id)
+        names = set(ScratchpadMemoryEntry.model_fields)
+        entries = [
+            ScratchpadMemoryEntry.model_construct(**found[seq].model_dump(include=names))
+            for seq in seqs
+        ]
+        return Scratchpad.model_construct(
+            agent_id=self.agent_id,
+            last_updated=self.changed_at,
+            max_size=agent.config(self._database).scratchpad_max_size,
+            memories=entries,
+        )
+
+    def memories(self) -> Iterator[Memory]:
+        """Yield all memories in the order in which they were stored."""
+        model = self._model()
+        for row in memory_rows.every(self._database):
+            memory = records.memory_of(row, agent_id=self.agent_id)
+            vector = None if model is None else vectors.get(self._database, model, row["seq"])
+            if vector is not None:
+                memory = memory.model_copy(update={"embedding": vector.numbers()})
+            yield memory
+
+    def count(self) -> int:
+        """Count all memories, archived ones too."""
+        return records.count(self._database, EVERYTHING)
+
+    def copy_into(self, path: Path) -> None:
+        """Write the store's own file, as a copy, in place of what stands there."""
+        # On a connection of its own: SQLite copies no file inside a transaction.
+        backups.back_up(self._database.path, path, now=self.changed_at, overwrite=True)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield everything: the agent, its memories, and what is known about those.
+
+        Raises ``StorageCorrupt`` for bytes where the file must have a text.
+        """
+        for entry in self._entries():
+            if any(map(_has_bytes, entry.fields.values())):
+                raise StorageCorrupt(
+                    f"{self._database.path} is damaged: there are bytes for a text in a"
+                    f" {entry.section.value} that is to be written out. Restore a backup"
+                )
+            yield entry
+
+    def _entries(self) -> Iterator[Entry]:
+        model = self._model()
+        yield Entry(Section.AGENT, self._agent(model))
+        for row in memory_rows.every(self._database):
+            yield Entry(Section.MEMORY, fields_of(row))
+        for memory_id, entered_at, reason in scratchpad.every(self._database):
+            fields = {"id": memory_id, "entered_at": entered_at, "reason": reason}
+            yield Entry(Section.SCRATCHPAD, fields)
+        for rejection in rejections.all_of(self._database):
+            yield Entry(Section.REJECTION, rejections.fields_of(rejection))
+        for fields in graph_upkeep.every_entity(self._database):
+            yield Entry(Section.ENTITY, fields)
+        for fields in graph_upkeep.every_edge(self._database):
+            yield Entry(Section.RELATIONSHIP, fields)
+        for review in reviews.every(self._database):
+            yield Entry(Section.REVIEW, reviews.fields_of(review))
+        if model is not None:
+            yield Entry(Section.MODEL, _model_fields(model))
+            yield from self._vectors(model)
+        yield from self._changes()
+
+    def _model(self) -> EmbeddingModel | None:
+        if not self._embeddings:
+            return None
+        models = vectors.models(self._database)
+        return next((model for model in models if model.state == "active"), None)
+
+    def _agent(self, model: EmbeddingModel | None) -> dict[str, Any]:
+        """Return what the file says of the agent; of the move to vectors only with those."""
+        fields = {"agent_id": self.agent_id, **agent.row(self._database)}
+        if model is None:
+            for name in agent.OF_VECTORS:
+                fields.pop(name, None)
+        return fields
+
+    def _vectors(self, model: EmbeddingModel) -> Iterator[Entry]:
+        for memory_id, digest, scale, data in vectors.every(self._database, model.model_id):
+            vector = base64.b64encode(data).decode()
+            fields = {"id": memory_id, "hash": digest.hex(), "scale": scale, "vector": vector}
+            yield Entry(Section.VECTOR, fields)
+
+    def _changes(self) -> Iterator[Entry]:
+        """Yield the history, oldest change first.
+
+        Of a memory that is now what it was when it was added, the values are not told twice.
+        """
+        page: list[Change] = []
+        for change in history.every(self._database):
+            page.append(change)
+            if len(page) == 1_000:
+                yield from self._page_of_changes(page)
+                page = []
+        yield from self._page_of_changes(page)
+
+    def _page_of_changes(self, page: list[Change]) -> Iterator[Entry]:
+        added = [change.memory_id for change in page if change.event == "ADD"]
+        rows = memory_rows.get_many(self._database, added)
+        for change in page:
+            is_told = change.event == "ADD" and change.new == _as_added(rows.get(change.memory_id))
+            fields = {
+                "id": change.memory_id,
+                "event": change.event,
+                "at": change.changed_at,
+                "session": change.session_id,
+                "old": change.old or None,
+                "new": None if is_told else change.new or None,
+            }
+            told = {name: value for name, value in fields.items() if value is not None}
+            yield Entry(Section.CHANGE, told)
+
+
+def _as_added(row: RowValues | None) -> dict[str, Any] | None:
+    """Return what the history says of a memory that is added as this row."""
+    if row is None:
+        return None
+    return {name: row[name] for name in HISTORIC if row[name] is not None}
+
+
+def fields_of(row: RowValues) -> dict[str, Any]:
+    """Return what a row tells, as plain data, without the counts of a memory as it was stored."""
+    fields: dict[str, Any] = {}
+    for name in _ORDER:
+        value = row[name]
+        if value is None or value == _AT_FIRST.get(name):
+            continue
+        if name == "updated_at" and value == row["timestamp"]:
+            continue
+        fields[name] = _plain(name, value)
+    return fields
+
+
+def _has_bytes(value: object) -> bool:
+    return isinstance(value, bytes) or (isinstance(value, list) and any(map(_has_bytes, value)))
+
+
+def _plain(name: str, value: Any) -> Any:  # noqa: ANN401 - any column
+    if name == "archived":
+        return bool(value)
+    if name not in _JSON_COLUMNS:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):  # another program's: `check` reports it
+        return value
+
+
+def _model_fields(model: EmbeddingModel) -> dict[str, Any]:
+    fields = {
+        "model": model.model,
+        "dimensions": model.dimensions,
+        "embedder": model.embedder,
+        "base_url": model.base_url,
+        "similarity_floor": model.similarity_floor,
+        "vector_weight": model.vector_weight,
+    }
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,469 @@
+"""Taking in what another store or a file holds: one transaction, compared memory by memory."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from agent_memory.errors import LimitReached, RejectedContent, ValidationError
+from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.entry import Parcel, Section
+from agent_memory.models.enums import DEFAULT_VECTOR_WEIGHT, ORIGINAL_CATEGORY
+from agent_memory.models.fields import to_json
+from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.models.transfer import OnConflict, Plan
+from agent_memory.services.graph.importer import GraphImporting
+from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.quantization import Quantized, text_hash
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.filters import EVERYTHING
+from agent_memory.storage.sqlite.tables import (
+    agent,
+    fingerprints,
+    history,
+    operations,
+    rejections,
+    reviews,
+    scratchpad,
+)
+from agent_memory.storage.sqlite.tables import embeddings as vectors
+from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
+from agent_memory.storage.sqlite.tables.fingerprints import fingerprint_of
+from agent_memory.storage.sqlite.tables.history import Change
+
+_PAGE: Final = 500
+_OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event_log"})
+_NOT_COMPARED: Final = frozenset(
+    {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
+)
+"""Columns in which two memories may differ and say the same."""
+
+
+class Importing:
+    """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
+
+    ``is_foreign`` tells that the file is of another agent.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        on_conflict: OnConflict,
+        dry_run: bool,
+        is_foreign: bool,
+        session_id: str,
+        now: datetime,
+    ) -> None:
+        self.plan = Plan()
+        self._is_foreign = is_foreign
+        self._database = database
+        self._on_conflict = on_conflict
+        self._dry_run = dry_run
+        self._session_id = session_id
+        self._now = now
+        self._admission = Admission(database, counts=dry_run)
+        self._error: ValidationError | None = None
+        self._was_empty = records.count(database, EVERYTHING) == 0
+        self._before = operations.last_number(database)
+        self._new: dict[str, int] = {}
+        self._had_history: set[str] = set()
+        self._ids: dict[str, str] = {}
+        self._marks: list[tuple[int, int]] = []
+        self._last_entry = ""
+        self._agent: dict[str, Any] = {}
+        self._told: dict[str, str] = {}
+        self._boundary: int | None = None
+        self._model: EmbeddingModel | None = None
+        self._stray_vectors = 0
+        self._of_graph = GraphImporting(database, self._admission, dry_run=dry_run, now=now)
+
+    def take(self, parcels: Iterable[Parcel]) -> Iterator[int]:
+        """Take parcels in, in order; yield now and then how many are done."""
+        page: list[Parcel] = []
+        done = 0
+        for parcel in parcels:
+            done += 1
+            if page and (parcel.section is not page[0].section or len(page) >= _PAGE):
+                self._take_page(page)
+                page = []
+                yield done
+            page.append(parcel)
+        self._take_page(page)
+        self._finish()
+        yield done
+
+    def raise_refusal(self) -> None:
+        """Raise the error for the first memory that was refused: then nothing is taken in."""
+        if self._error is not None:
+            raise self._error
+
+    def _take_page(self, page: Sequence[Parcel]) -> None:
+        if not page:
+            return
+        takers = {
+            Section.AGENT: self._hear_of_agent,
+            Section.MEMORY: self._memories,
+            Section.REJECTION: self._rejections,
+            Section.ENTITY: self._graph,
+            Section.RELATIONSHIP: self._graph,
+        }
+        if not self._dry_run:
+            takers |= {
+                Section.SCRATCHPAD: self._scratchpad,
+                Section.REVIEW: self._reviews,
+                Section.MODEL: self._models,
+                Section.VECTOR: self._vectors,
+                Section.CHANGE: self._changes,
+            }
+        taker = takers.get(page[0].section)
+        if taker is not None:
+            taker(page)
+
+    def _hear_of_agent(self, page: Sequence[Parcel]) -> None:
+        for parcel in page:
+            self._agent.update(parcel.values)
+
+    def _next_entry(self, row: Mapping[str, Any]) -> str:
+        """Return when a memory came into the scratchpad, where a file has but the order.
+
+        The one that was used last comes last, by its last access, or when it came in.
+        """
+        entered = str(row["timestamp"])
+        if row["last_accessed"] is None and self._last_entry >= entered:
+            just_after = read_stored_time(self._last_entry) + timedelta(microseconds=1)
+            entered = format_time(just_after)
+        self._last_entry = max(self._last_entry, row["last_accessed"] or entered)
+        return entered
+
+    def _rejections(self, page: Sequence[Parcel]) -> None:
+        there = {rejection.words_hash for rejection in rejections.all_of(self._database)}
+        new = [it for it in page if it.values["words_hash"] not in there]
+        if new:
+            self.plan.notes.append(f"{len(new):,} rejections are taken over: `reject --list`")
+        if not self._dry_run:
+            for parcel in new:
+                rejections.put(self._database, parcel.values)
+
+    # The graph --------------------------------------------------------------------------------
+
+    def _graph(self, page: Sequence[Parcel]) -> None:
+        for parcel in page:
+            try:
+                self._of_graph.take(parcel, self._ids)
+            except RejectedContent as error:
+                self._refuse(parcel, error)
+
+    # Memories ---------------------------------------------------------------------------------
+
+    def _memories(self, page: Sequence[Parcel]) -> None:
+        ids = [parcel.values["id"] for parcel in page]
+        there = memory_rows.get_many(self._database, ids)
+        self._had_history |= history.known(self._database, ids)
+        for parcel in page:
+            row = there.get(parcel.values["id"])
+            _keep_category(parcel.values, row)
+            try:
+                self._admission.refuse_row(parcel.values)
+                if row is None:
+                    self._insert(parcel)
+                else:
+                    self._compare(parcel, row)
+            except (RejectedContent, LimitReached) as error:
+                self._refuse(parcel, error)
+
+    def _refuse(self, parcel: Parcel, error: ValidationError) -> None:
+        self._error = self._error or type(error)(f"{parcel.place}: {error}", error.errors())
+        self.plan.refusals.append((parcel.place, parcel.values["id"], str(error)))
+
+    def _compare(self, parcel: Parcel, row: Mapping[str, Any]) -> None:
+        told = {k: v for k, v in parcel.values.items() if k not in _NOT_COMPARED}
+        changes = {k: v for k, v in told.items() if not _is_same(k, v, row[k])}
+        if not changes:
+            self.plan.same += 1
+        elif self._on_conflict == "keep-both":
+            self._keep_both(parcel)
+        elif self._on_conflict == "replace" or (
+            self._on_conflict == "newer" and _told_at(parcel.values) > row["updated_at"]
+        ):
+            self._admission.refuse_move(row, {**row, **changes})
+            self.plan.changed += 1
+            if not self._dry_run:
+                moment = parcel.values.get("updated_at", format_time(self._now))
+                memory_rows.update(self._database, row["id"], changes, updated_at=moment)
+        else:
+            self.plan.kept += 1
+
+    def _keep_both(self, parcel: Parcel) -> None:
+        """Store it under another id, which is the same each time that it is taken in."""
+        digest = hashlib.sha256(to_json(_identity(parcel.values)).encode()).hexdigest()
+        values = {**parcel.values, "id": f"mem-{digest[:12]}"}
+        self._ids[parcel.values["id"]] = values["id"]
+        other = memory_rows.get(self._database, values["id"])
+        if other is None:
+            self._insert(Parcel(parcel.section, parcel.place, values))
+        else:
+            self.plan.same += 1
+
+    def _insert(self, parcel: Parcel) -> None:
+        self._admission.refuse_beyond(parcel.values)
+        self.plan.new += 1
+        if self._dry_run:
+            return
+        moment = format_time(self._now)
+        timestamp = parcel.values.get("timestamp", moment)
+        values = {
+            "created_by_session": self._session_id,
+            "timestamp": timestamp,
+            "updated_at": timestamp,
+            **parcel.values,
+        }
+        seq = memory_rows.insert(self._database, values)
+        self._new[values["id"]] = seq
+        mark = fingerprint_of(values["content"], values.get("user_id"), values.get("run_id"))
+        self._marks.append((mark, seq))
+
+    # What is known about them -----------------------------------------------------------------
+
+    def _scratchpad(self, page: Sequence[Parcel]) -> None:
+        """Let memories into the scratchpad that are new here."""
+        there = memory_rows.get_many(self._database, [parcel.values["id"] for parcel in page])
+        for parcel in page:
+            seq = self._new.get(parcel.values["id"])
+            if seq is None:
+                continue
+            entered_at = parcel.values.get("entered_at")
+            if entered_at is None:
+                entered_at = self._next_entry(there[parcel.values["id"]])
+            reason = parcel.values.get("reason", "stored")
+            scratchpad.put(self._database, seq, reason=reason, entered_at=entered_at)
+
+    def _reviews(self, page: Sequence[Parcel]) -> None:
+        """Put memories in question that are new here."""
+        for parcel in page:
+            seq = self._new.get(parcel.values["id"])
+            if seq is not None:
+                values = dict(parcel.values)
+                if "replaced_by" in values:
+                    values["replaced_by"] = self._ids.get(
+                        values["replaced_by"], values["replaced_by"]
+                    )
+                reviews.put(self._database, seq, values)
+
+    def _models(self, page: Sequence[Parcel]) -> None:
+        """Find the model among those here, or make it one of them where there is none."""
+        values = page[0].values
+        wanted = EmbeddingModel(
+            model_id=0,
+            model=values["model"],
+            dimensions=values["dimensions"],
+            embedder=values["embedder"],
+            base_url=values.get("base_url"),
+            state="building",
+            similarity_floor=values.get("similarity_floor"),
+            vector_weight=values.get("vector_weight", DEFAULT_VECTOR_WEIGHT),
+            is_indexed=False,
+        )
+        models = vectors.models(self._database)
+        self._model = next((it for it in models if it.is_same(wanted)), None)
+        if self._model is None and not models and self._was_empty:
+            model_id = vectors.add_model(self._database, wanted, now=self._now)
+            vectors.activate(self._database, model_id)
+            self._model = next(iter(vectors.models(self._database)))
+            vectors.queue_missing(self._database, model_id)
+        if self._model is None:
+            self.plan.notes.append(
+                f"its vectors are of {wanted.model}, which is not this store's model: left out"
+            )
+
+    def _vectors(self, page: Sequence[Parcel]) -> None:
+        if self._model is None:
+            return
+        kept = []
+        for parcel in page:
+            seq = self._new.get(parcel.values["id"])
+            row = memory_rows.get(self._database, parcel.values["id"])
+            data = _bytes_of(parcel.values["vector"])
+            if seq is None or row is None:
+                continue
+            is_current = text_hash(row["content"]).hex() == parcel.values["hash"]
+            if not is_current or len(data) != self._model.dimensions or not any(data):
+                self._stray_vectors += 1
+                continue
+            vector = Quantized(parcel.values["scale"], data)
+            pending = PendingText(seq, row["content"])
+            if vectors.put(self._database, self._model.model_id, pending, vector):
+                kept.append(seq)
+        if kept:
+            vectors.dequeue(self._database, kept)
+            vectors.mark_indexed(self._database, self._model.model_id, is_indexed=False)
+
+    def _changes(self, page: Sequence[Parcel]) -> None:
+        """Take in the history of what is new here, and of what is only history."""
+        if self._boundary is None:
+            self._boundary = operations.last_number(self._database)
+        ids = {parcel.values["id"] for parcel in page}
+        others = ids - self._new.keys() - self._told.keys()
+        known = history.known(self._database, sorted(others)) | self._had_history
+        there = memory_rows.get_many(self._database, sorted(ids))
+        for parcel in page:
+            memory_id = parcel.values["id"]
+            is_new = memory_id in self._new or memory_id in self._told
+            # What happened here is what happened: it is not mixed with what happened elsewhere.
+            if memory_id in known or (not is_new and memory_id in there):
+                continue
+            new = parcel.values.get("new") or {}
+            try:
+                for values in (parcel.values.get("old") or {}, new):
+                    self._admission.refuse_row({"content": "", **values})
+            except RejectedContent as error:
+                self._refuse(parcel, error)
+                continue
+            self._told.setdefault(memory_id, parcel.values["event"])
+            if parcel.values["event"] == "ADD" and not new and memory_id in there:
+                row = there[memory_id]
+                new = {k: row[k] for k in memory_rows.HISTORIC if row[k] is not None}
+            change = Change(
+                change_id=0,
+                memory_id=memory_id,
+                event=parcel.values["event"],
+                changed_at=parcel.values["at"],
+                session_id=parcel.values.get("session"),
+                old=parcel.values.get("old") or {},
+                new=new,
+            )
+            history.insert(self._database, change)
+
+    # The end ----------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._settings()
+        self.plan.notes += self._of_graph.finish()
+        if self._dry_run:
+            return
+        if self._stray_vectors:
+            note = f"{self._stray_vectors} vectors are of other texts: those are embedded anew"
+            self.plan.notes.append(note)
+        fingerprints.put(self._database, self._marks)
+        size = agent.config(self._database).scratchpad_max_size
+        scratchpad.evict(self._database, max_size=size)
+        boundary = self._boundary
+        if boundary is None:
+            boundary = operations.last_number(self._database)
+        history.sign_between(
+            self._database,
+            self._before,
+            boundary,
+            session_id=self._session_id,
+            now=self._now,
+        )
+        # Of what the file tells from the beginning; else the addition by this import is that.
+        whole = sorted(memory_id for memory_id, first in self._told.items() if first == "ADD")
+        history.forget(self._database, whole, after=self._before, until=boundary)
+        if operations.last_number(self._database) > self._before:
+            operations.record(
+                self._database,
+                "import",
+                since=self._before,
+                session_id=self._session_id,
+                now=self._now,
+            )
+
+    def _settings(self) -> None:
+        """Take over what the file says of the agent, as far as nothing here says otherwise."""
+        told = dict(self._agent)
+        config = told.pop("config", None) or {}
+        own = agent.config(self._database).model_dump(exclude_unset=True)
+        if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
+            config = {name: value for name, value in config.items() if name not in left_out}
+            whose = " of another agent" * self._is_foreign
+            self.plan.notes.append(f"settings{whose} left out: {', '.join(left_out)}")
+        has_memories = self.plan.new + self.plan.same + self.plan.changed + self.plan.kept > 0
+        if has_memories and not self._was_empty:
+            if config:
+                self.plan.notes.append("its settings are left alone: this store has memories")
+            return
+        is_wanted = (self._was_empty and has_memories) or self._on_conflict in ("replace", "newer")
+        taken = {k: v for k, v in config.items() if is_wanted or k not in own}
+        if left := sorted(config.keys() - taken.keys() - _equal(config, own)):
+            note = f"settings that are set here already stay: {', '.join(left)}"
+            self.plan.notes.append(note)
+        self.plan.settings = {k: v for k, v in taken.items() if own.get(k) != v}
+        if self._dry_run:
+            return
+        if taken:
+            agent.merge_config(self._database, taken)
+        if self._was_empty and "created_at" in told:
+            if self._model is None:
+                told = {k: v for k, v in told.items() if k not in agent.OF_VECTORS}
+            agent.set_row(self._database, told)
+
+    def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+        """Tell whether a setting is for the owner to make, and not for a file.
+
+        One from elsewhere must not start a move. None must open this store to others, nor change
+        what is done with secrets: any file can say that it is of this agent.
+        """
+        if self._is_foreign:
+            return name in _OF_THE_OWNER
+        if name == "on_secret":
+            return name in own and config[name] != own[name]
+        return name == "sharing" and config[name] not in ("private", own.get(name))
+
+
+def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> None:
+    """Keep a category that is unknown here in the metadata, beside what is there already.
+
+    A category that is known drops the one that was kept.
+    """
+    original = values.pop(ORIGINAL_CATEGORY, None)
+    is_told = "metadata" in values or row is None
+    metadata = _object(values.get("metadata") if is_told or row is None else row["metadata"])
+    if original is not None:
+        values["metadata"] = to_json({**metadata, ORIGINAL_CATEGORY: original})
+    elif not is_told and "category" in values and ORIGINAL_CATEGORY in metadata:
+        values["metadata"] = to_json({k: v for k, v in metadata.items() if k != ORIGINAL_CATEGORY})
+
+
+def _is_same(name: str, one: object, other: object) -> bool:
+    """Tell whether two values of a column say the same: JSON is compared as data."""
+    if one == other or name not in ("tags", "metadata", "task_metadata"):
+        return one == other
+    try:
+        return bool(json.loads(str(one)) == json.loads(str(other)))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _told_at(values: Mapping[str, Any]) -> str:
+    """Return when a memory was changed, as far as a file tells; the least that can be, if not."""
+    return str(values.get("updated_at") or values.get("timestamp") or "")
+
+
+def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    return {name for name, value in one.items() if name in other and other[name] == value}
+
+
+def _identity(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in sorted(values.items()) if k == "id" or k not in _NOT_COMPARED}
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

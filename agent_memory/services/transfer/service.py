@@ -1,0 +1,86 @@
+"""Taking in and writing out one agent's file: each verb one transaction, as in ``store``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from agent_memory.models.entry import Parcel
+from agent_memory.models.transfer import OnConflict, Plan
+from agent_memory.services.lifecycle import snapshot as past
+from agent_memory.services.transfer.exporter import Dump
+from agent_memory.services.transfer.importer import Importing
+from agent_memory.services.unit_of_work import Noting
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import agent
+
+
+class ExchangeStore:
+    """What goes into a file from elsewhere, and out of it. Threads may share it."""
+
+    def __init__(
+        self, database: Database, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
+    ) -> None:
+        self._database = database
+        self._noting = noting
+        self._clock = clock
+        self._agent_id = agent_id
+
+    @contextlib.contextmanager
+    def dump(self, *, embeddings: bool = False) -> Iterator[Dump]:
+        """Give the body the store as it stands now, on a connection of its own: nobody waits."""
+        self._noting.flush()
+        self._refuse_closed()
+        reader = Database(self._database.path, create=False, read_only=True)
+        try:
+            with reader.read():
+                yield Dump(reader, agent_id=self._agent_id, embeddings=embeddings)
+        finally:
+            reader.close()
+
+    def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
+        """Give the body a private copy of the file as it stood at a moment."""
+        self._refuse_closed()
+        return past.copy_as_of(self._database.path, moment)
+
+    def _refuse_closed(self) -> None:
+        """Raise ``StorageClosed`` for a store that is: a connection of its own would not."""
+        agent.identity(self._database)
+
+    def take_in(
+        self,
+        parcels: Iterable[Parcel],
+        *,
+        on_conflict: OnConflict,
+        dry_run: bool,
+        refuses: bool,
+        is_foreign: bool,
+        session_id: str,
+        progress: Callable[[int], None],
+    ) -> Plan:
+        """Take parcels in, all or none, or tell what that would do.
+
+        Unless ``refuses``, a memory that may not come in is left out, and told in the plan.
+        """
+        transaction = self._reading() if dry_run else self._noting.writing()
+        with transaction as now:
+            importing = Importing(
+                self._database,
+                on_conflict=on_conflict,
+                dry_run=dry_run,
+                is_foreign=is_foreign,
+                session_id=session_id,
+                now=now,
+            )
+            for done in importing.take(parcels):
+                progress(done)
+            if refuses and not dry_run:
+                importing.raise_refusal()
+        return importing.plan
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[datetime]:
+        with self._database.read():
+            yield self._clock()

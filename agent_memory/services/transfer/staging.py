@@ -1,0 +1,334 @@
+"""What a file tells, validated entry by entry and put aside on the disk until it is taken in.
+
+Two passes, because others wait while a store is being written: reading a large file can take a
+minute, taking in what was read a few seconds.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pydantic import BaseModel
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import (
+    StorageError,
+    StorageFull,
+    StorageUnavailable,
+    ValidationError,
+    without_secrets,
+)
+from agent_memory.models.agent import AgentConfig
+from agent_memory.models.entry import Entry, Parcel, Section
+from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, OnSecret
+from agent_memory.models.fields import to_json
+from agent_memory.models.portable import (
+    PortableAgent,
+    PortableChange,
+    PortableEntity,
+    PortableEntry,
+    PortableMemory,
+    PortableModel,
+    PortableRejection,
+    PortableRelationship,
+    PortableReview,
+    PortableValues,
+    PortableVector,
+)
+from agent_memory.models.protocols import SecretScanner
+from agent_memory.models.record import Record
+from agent_memory.models.safety import FoundSecrets
+from agent_memory.models.times import format_time
+from agent_memory.models.transfer import ImportNote
+from agent_memory.services.policies.secrets import settled
+
+_MODELS: Final[dict[Section, type[Record]]] = {
+    Section.AGENT: PortableAgent,
+    Section.MEMORY: PortableMemory,
+    Section.SCRATCHPAD: PortableEntry,
+    Section.REJECTION: PortableRejection,
+    Section.ENTITY: PortableEntity,
+    Section.RELATIONSHIP: PortableRelationship,
+    Section.REVIEW: PortableReview,
+    Section.MODEL: PortableModel,
+    Section.VECTOR: PortableVector,
+    Section.CHANGE: PortableChange,
+}
+_ABOUT_MEMORIES: Final = frozenset(
+    {
+        Section.SCRATCHPAD,
+        Section.ENTITY,
+        Section.RELATIONSHIP,
+        Section.REVIEW,
+        Section.VECTOR,
+        Section.CHANGE,
+    }
+)
+_MOST_LISTED: Final = 1_000
+_PAGE: Final = 500
+_JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
+
+
+class Intake:
+    """The entries of one file on their way into a store. Use it as a context manager.
+
+    ``count`` is how many were put aside; ``refused``, ``repaired`` and ``repeated`` (the same entry
+    twice) how many were so, of which the first 1,000 are listed. ``on_secret`` is what is done with
+    secrets, before anything is put aside; ``noticed`` tells in which memories some were left.
+    """
+
+    def __init__(
+        self,
+        categories: Sequence[str],
+        *,
+        session_id: str,
+        on_secret: str,
+        scanner: SecretScanner | None = None,
+    ) -> None:
+        self.agent_id: str | None = None
+        self.count = 0
+        self.refused = 0
+        self.repaired = 0
+        self.repeated = 0
+        self.refusals: list[ImportNote] = []
+        self.repairs: list[ImportNote] = []
+        self.noticed: dict[str, FoundSecrets] = {}
+        self._on_secret = OnSecret(on_secret)
+        self._scanner = scanner
+        self._categories = {*MemoryCategory.all_values(), *categories}
+        self._session_id = session_id
+        self._is_past_memories = False
+        self._seen: dict[str, bytes] = {}
+        try:
+            self._aside = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
+        except OSError as error:
+            raise _unwritable(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._aside.close()
+        except OSError as full:  # what was not written yet did not fit either
+            if error is None:
+                raise _unwritable(full) from full
+
+    def read(self, entries: Iterable[Entry]) -> Iterator[int]:
+        """Validate entries and put them aside; yield now and then how many were read."""
+        number = 0
+        for number, entry in enumerate(entries, 1):
+            self._read(entry)
+            if number % _PAGE == 0:
+                yield number
+        yield number
+
+    def parcels(self) -> Iterator[Parcel]:
+        """Yield what was put aside, in its order."""
+        try:
+            self._aside.seek(0)
+        except OSError as error:
+            raise _unwritable(error) from error
+        for line in self._aside:
+            section, place, values = json.loads(line)
+            yield Parcel(Section(section), place, values)
+
+    def notes(self) -> list[str]:
+        """Say which memories look like they hold secrets, by some of their ids."""
+        if not self.noticed:
+            return []
+        some = [f"{memory_id} ({found})" for memory_id, found in self.noticed.items()][:3]
+        count = len(self.noticed)
+        what = (
+            "1 memory looks like it holds"
+            if count == 1
+            else f"{count:,} memories look like they hold"
+        )
+        return [f"{what} secrets: {'; '.join(some)}{', …' if count > 3 else ''}"]
+
+    def raise_refusal(self, path: Path) -> None:
+        """Raise ``ValidationError`` if an entry was refused."""
+        if not self.refused:
+            return
+        first = self.refusals[0]
+        more = f" (and {self.refused - 1:,} more)" if self.refused > 1 else ""
+        faults = [
+            {"loc": (note.place,), "msg": note.message, "type": "value_error", "input": note.place}
+            for note in self.refusals
+        ]
+        raise ValidationError(
+            f"{path}: {first.place}: {first.message}{more}. Nothing was taken in: mend it, or leave"
+            " out what is wrong with --skip-bad (skip_bad=True)",
+            faults,
+        )
+
+    def _read(self, entry: Entry) -> None:
+        reason = entry.error
+        if reason is None:
+            try:
+                self._take(entry)
+            except ValidationError as error:
+                reason = str(error)
+        if reason is not None:
+            self.refused += 1
+            if len(self.refusals) < _MOST_LISTED:
+                memory_id = entry.fields.get("id")
+                named = memory_id if isinstance(memory_id, str) else None
+                message = without_secrets(reason)
+                note = ImportNote(place=entry.place, memory_id=named, message=message)
+                self.refusals.append(note)
+
+    def _take(self, entry: Entry) -> None:
+        if entry.section in _ABOUT_MEMORIES:
+            self._is_past_memories = True
+        elif entry.section is Section.MEMORY and self._is_past_memories:
+            message = "memories must stand before the scratchpad, vectors and changes"
+            raise ValidationError.of("memories", message, entry.place)
+        try:
+            told = _MODELS[entry.section].model_validate(entry.fields)
+        except PydanticValidationError as error:
+            raise ValidationError.from_pydantic(error) from error
+        values = _values_of(told)
+        repairs = list(entry.repairs)
+        if isinstance(told, PortableAgent):
+            repairs += self._hear_of_agent(values)
+        elif isinstance(told, PortableMemory):
+            found = self._screen(values)
+            repairs += self._complete(values)
+            repairs += self._notice(found, values["id"])
+            if self._is_repeated(values):
+                return
+        elif isinstance(told, PortableChange):
+            for name in ("old", "new"):
+                repairs += self._notice(self._screen(values.get(name) or {}), told.id)
+        self._repair(entry, values, repairs)
+        self._put_aside(to_json([entry.section.value, entry.place, values]))
+
+    def _put_aside(self, line: str) -> None:
+        try:
+            self._aside.write(line.encode() + b"\n")
+        except OSError as error:
+            raise _unwritable(error) from error
+        self.count += 1
+
+    def _hear_of_agent(self, values: dict[str, Any]) -> list[str]:
+        """Keep the settings that there are, and know the categories among them."""
+        self.agent_id = values.pop("agent_id", None)
+        config = values.get("config")
+        if not config:
+            return []
+        unknown = sorted(config.keys() - AgentConfig.model_fields.keys())
+        known = {name: value for name, value in config.items() if name not in unknown}
+        try:
+            settings = AgentConfig.model_validate(known)
+        except PydanticValidationError as error:
+            raise ValidationError.from_pydantic(error, at=("config",)) from error
+        values["config"] = settings.model_dump(mode="json", include=set(known))
+        self._categories.update(settings.categories)
+        return [f"config: {name} is no setting here: left out" for name in unknown]
+
+    def _screen(self, values: dict[str, Any]) -> FoundSecrets | None:
+        """Return what looks like secrets in an entry, which are masked if they are to be."""
+        masked, found = settled(
+            values, memory_id="", setting=self._on_secret, scanner=self._scanner
+        )
+        values.update(masked)
+        return found
+
+    def _notice(self, found: FoundSecrets | None, memory_id: str) -> list[str]:
+        """Keep in mind which memory holds secrets, or say that they were masked."""
+        if found is None:
+            return []
+        if found.decision is OnSecret.MASK:
+            return [f"masked {found}"]
+        if memory_id in self.noticed or len(self.noticed) < _MOST_LISTED:
+            self.noticed.setdefault(memory_id, found)
+        return []
+
+    def _complete(self, values: dict[str, Any]) -> list[str]:
+        """Give a memory an id, if it has none, and a category that is known here."""
+        repairs = []
+        category = values.get("category")
+        if category is not None and category not in self._categories:
+            values["category"] = MemoryCategory.NOTE.value
+            values[ORIGINAL_CATEGORY] = category
+            repairs.append(
+                f"category: {category!r:.80} is unknown here: kept as a note of that kind"
+            )
+        if "id" not in values:
+            # Of what it says, so that it is the same when the file is taken in again.
+            said = [values.get(name) for name in ("content", "timestamp", "user_id", "run_id")]
+            values["id"] = f"mem-{hashlib.sha256(to_json(said).encode()).hexdigest()[:12]}"
+        return repairs
+
+    def _is_repeated(self, values: Mapping[str, Any]) -> bool:
+        digest = hashlib.sha256(to_json(dict(values)).encode()).digest()[:16]
+        there = self._seen.setdefault(values["id"], digest)
+        if there is digest:
+            return False
+        if there != digest:
+            message = "an earlier entry has it too, and says something else"
+            raise ValidationError.of("id", message, values["id"])
+        self.repeated += 1
+        return True
+
+    def _repair(self, entry: Entry, values: Mapping[str, Any], repairs: Sequence[str]) -> None:
+        self.repaired += bool(repairs)
+        room = _MOST_LISTED - len(self.repairs)
+        self.repairs += [
+            ImportNote(
+                place=entry.place, memory_id=values.get("id"), message=without_secrets(repair)
+            )
+            for repair in repairs[:room]
+        ]
+
+
+def _unwritable(error: OSError) -> StorageError:
+    """Make the error for a folder of temporary files that is full, or out of order."""
+    place, advice = tempfile.gettempdir(), "another folder with TMPDIR. Nothing was taken in"
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StorageUnavailable(f"{place} cannot be used: {error}. Name {advice}")
+    return StorageFull(
+        f"{place} has no room for what is read: {error}. Free space there, or name {advice}"
+    )
+
+
+def _values_of(told: Record) -> dict[str, Any]:
+    """Return what a model was told, as the columns of the file hold it."""
+    values: dict[str, Any] = {}
+    for name in type(told).model_fields:
+        if name not in told.model_fields_set or name == "embedding":
+            continue
+        value = getattr(told, name)
+        if value is not None:
+            values[name] = _column_value(name, value)
+    return values
+
+
+def _column_value(name: str, value: object) -> Any:  # noqa: ANN401 - any column
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, PortableValues):
+        return _values_of(value)
+    if isinstance(value, BaseModel):
+        value = json.loads(value.model_dump_json(exclude_none=True, exclude_defaults=True))
+    is_data = name in _JSON_COLUMNS and not isinstance(value, str)
+    return to_json(value) if is_data else value

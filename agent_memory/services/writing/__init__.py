@@ -1,0 +1,1 @@
+"""Storing: what is new, what repeats."""

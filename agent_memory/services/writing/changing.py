@@ -1,0 +1,34 @@
+"""Changing fields of a memory, inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from agent_memory.models.memory import Memory
+from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import memories as records
+
+
+def change(
+    database: Database, seq: int, there: Memory, changes: Mapping[str, Any], *, now: datetime
+) -> bool:
+    """Give a memory some other values, and tell whether any was another than it had.
+
+    Must run inside ``write()``. Raises ``RejectedContent`` and ``LimitReached``, as storing does.
+    """
+    effective = {
+        name: value
+        for name, value in changes.items()
+        if not records.is_same(getattr(there, name), value)
+    }
+    if not effective:
+        return False
+    wanted = there.model_copy(update=effective)
+    admission = Admission(database)
+    admission.refuse(wanted, fields=effective.keys())
+    admission.refuse_move(there, wanted)
+    records.update(database, seq, effective, now=now)
+    return True

@@ -1,0 +1,46 @@
+"""The only module that knows APSW: opening a file safely, transactions, errors.
+
+Three rules come from faults that lost data elsewhere:
+
+* The library never uses Python's own ``sqlite3``, and never opens the database, its ``-wal`` or
+  its ``-shm`` with ``open()``: closing such a file drops every lock that this process holds on it,
+  and the next visitor then deletes the log of a live writer.
+* A connection is never used after ``fork``: parent and child would share it unknowingly.
+* A file that was deleted or replaced under a connection is noticed before the next write.
+
+Threads share one connection under one lock: a transaction belongs to the thread that began it, and
+the others wait. (A connection per thread would wait for the same lock inside SQLite, and would
+have to be closed by threads that are gone.)
+"""
+
+from agent_memory.storage.sqlite.connection.code_vetting import SELECT_CODE, Verdict
+from agent_memory.storage.sqlite.connection.compaction import raw_of_file
+from agent_memory.storage.sqlite.connection.database import Database
+from agent_memory.storage.sqlite.connection.introspection import (
+    SELECT_OBJECTS,
+    Row,
+    further,
+    library_version,
+    objects_made_by,
+    statement_is_complete,
+)
+from agent_memory.storage.sqlite.connection.opened import is_open_here
+from agent_memory.storage.sqlite.connection.opening import APPLICATION_ID, PAGE_SIZE
+from agent_memory.storage.sqlite.connection.page_copy import ChangedMeanwhile
+
+__all__ = [
+    "APPLICATION_ID",
+    "PAGE_SIZE",
+    "SELECT_CODE",
+    "SELECT_OBJECTS",
+    "ChangedMeanwhile",
+    "Database",
+    "Row",
+    "Verdict",
+    "further",
+    "is_open_here",
+    "library_version",
+    "objects_made_by",
+    "raw_of_file",
+    "statement_is_complete",
+]

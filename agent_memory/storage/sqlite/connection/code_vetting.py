@@ -1,0 +1,112 @@
+"""Which of the code that a file holds may run: its triggers and views.
+
+A file may come from anywhere, and a trigger in it runs with every write, a view with every look at
+it. Whoever knows what a file must hold says what is to be thought of it: a ``Vet``. Where that
+finds a fault, SQLite itself is told to run none of it, and nothing is written. Reading goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_memory.errors import StorageUntrusted
+from agent_memory.storage.sqlite.connection.introspection import Row
+
+# As bytes: damage in a comment, which is no UTF-8 then, keeps nobody from reading.
+SELECT_CODE: Final = """
+SELECT type, CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema
+WHERE type IN ('table', 'view', 'trigger')"""
+"""All that a file holds that may run, and the tables that it runs on: type, name, SQL."""
+_TRIGGERS: Final = apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER
+_VIEWS: Final = apsw.SQLITE_DBCONFIG_ENABLE_VIEW
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be thought of a file.
+
+    ``refusal`` says why nothing may be written, and what to do. ``stand_ins`` are the statements
+    that make the views as they must be, where those of the file must not run.
+    """
+
+    refusal: str | None = None
+    stand_ins: tuple[str, ...] = ()
+
+
+Vet = Callable[[Path, int, Sequence[Row]], Verdict]
+"""Given a path, the schema's version, and type, name and SQL of what is in the file, it judges."""
+
+
+class Vetting:
+    """What is thought of the file that a database has open, on its connection of now."""
+
+    def __init__(self, path: Path, vet: Vet | None, *, read_only: bool) -> None:
+        self._path = path
+        self._vet = vet
+        self._read_only = read_only
+        self._cookie: int | None = None
+        self._verdict = Verdict()
+
+    @property
+    def refusal(self) -> str | None:
+        """Return why nothing may be written, as far as it is known."""
+        return self._verdict.refusal
+
+    def begin(self, connection: apsw.Connection) -> None:
+        """Look at a file that was just opened."""
+        if self._read_only:
+            _allow(connection, _TRIGGERS, yes=False)
+        if self._vet is not None:
+            self._judge(connection)
+            self.put_views_in_place(connection)
+        elif self._read_only:
+            _allow(connection, _VIEWS, yes=False)
+
+    def before_writing(self, connection: apsw.Connection) -> None:
+        """Look again if the schema has changed; raise ``StorageUntrusted`` for what may not run.
+
+        Inside of a transaction that writes nobody can change the schema any more.
+        """
+        if self._vet is None:
+            return
+        if self._cookie is None or connection.pragma("schema_version") != self._cookie:
+            self._judge(connection)
+        if self._verdict.refusal is not None:
+            raise StorageUntrusted(self._verdict.refusal)
+
+    def stop_triggers(self, connection: apsw.Connection) -> None:
+        """Let no trigger run until the next look, which is at the next writing."""
+        _allow(connection, _TRIGGERS, yes=False)
+        self._cookie = None
+
+    def put_views_in_place(self, connection: apsw.Connection) -> None:
+        """Let ours be looked at where the file's must not be. Must run outside of transactions."""
+        if not self._verdict.stand_ins:
+            return
+        connection.pragma("query_only", False)
+        try:
+            for sql in self._verdict.stand_ins:
+                connection.execute(sql)
+        finally:
+            connection.pragma("query_only", self._read_only)
+
+    def _judge(self, connection: apsw.Connection) -> None:
+        assert self._vet is not None  # noqa: S101 - the callers look
+        cookie = connection.pragma("schema_version")
+        version = int(connection.pragma("user_version"))
+        self._verdict = self._vet(self._path, version, list(connection.execute(SELECT_CODE)))
+        self._cookie = int(cookie)
+        is_trusted = self._verdict.refusal is None
+        _allow(connection, _TRIGGERS, yes=is_trusted and not self._read_only)
+        _allow(connection, _VIEWS, yes=not self._verdict.stand_ins)
+
+
+def _allow(connection: apsw.Connection, what: int, *, yes: bool) -> None:
+    """Let SQLite run the triggers or views of the file or not; those of its own never ask."""
+    if connection.config(what, -1) != int(yes):  # a change makes it prepare all statements anew
+        connection.config(what, int(yes))

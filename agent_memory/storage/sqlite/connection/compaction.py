@@ -1,0 +1,135 @@
+"""Making a file forget: no reader of an older state, no free pages, no log; and its raw bytes.
+
+What SQLite deletes stays in the file and in its log until something is written over it. The disk
+may keep what a file gave back to it: that is beyond any program that writes files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_memory.errors import StorageLocked
+from agent_memory.runtime.files import refuse_unfit_file
+from agent_memory.storage.sqlite.connection import opening
+from agent_memory.storage.sqlite.connection.error_translation import translated
+
+_IN_MEMORY_UP_TO: Final = 256 * 2**20
+"""Bytes of a file whose new image is made in memory, not in a temporary file on another disk."""
+
+_NOTHING_ERASED: Final = "Nothing was erased: try again when that is done"
+_TURN_SECONDS: Final = 0.3
+_WRITERS_TURN_SECONDS: Final = 0.05
+_UNFINISHED: Final = "What was erased is still in its log: finish the erasure when that is done"
+
+
+def refuse_readers(connection: apsw.Connection, path: Path) -> None:
+    """Raise ``StorageLocked`` while somebody reads an older state of the file.
+
+    Their state could not be taken away from them: the log would have to stay. An empty log tells
+    nothing of its readers, so the header is written anew first, as it is.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.pragma("user_version", connection.pragma("user_version"))
+        with _readers_told(path, _NOTHING_ERASED):  # with a rollback journal it waits for them
+            connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    _empty_log(connection, path, _NOTHING_ERASED)
+
+
+def compact(connection: apsw.Connection, path: Path, *, size: int) -> None:
+    """Write the file anew with nothing but what is in its tables, and leave the log empty.
+
+    Waits for readers up to the busy timeout; then it is ``StorageLocked``. A temporary file, of
+    which SQLite makes use from 256 MB on, has no name and holds what the tables hold, no more.
+    """
+    _empty_log(connection, path, _UNFINISHED)
+    in_memory = size <= _IN_MEMORY_UP_TO
+    with _writing_over(connection, in_memory=in_memory), _readers_told(path, _UNFINISHED):
+        connection.execute("VACUUM")
+    _empty_log(connection, path, _UNFINISHED)
+
+
+@contextlib.contextmanager
+def _writing_over(connection: apsw.Connection, *, in_memory: bool) -> Iterator[None]:
+    """Let SQLite fill with zeros what it does not use of a page."""
+    connection.pragma("secure_delete", True)
+    connection.pragma("temp_store", "MEMORY" if in_memory else "DEFAULT")
+    try:
+        yield
+    finally:
+        connection.pragma("temp_store", "DEFAULT")
+        connection.pragma("secure_delete", False)
+
+
+def _empty_log(connection: apsw.Connection, path: Path, advice: str) -> None:
+    """Bring the whole log into the file, and cut it to nothing.
+
+    While SQLite waits for readers it keeps all writers out, who would wait as long and give up. So
+    it waits in short turns, and between them the writers have theirs.
+    """
+    deadline = time.monotonic() + opening.BUSY_TIMEOUT_SECONDS
+    with _readers_told(path, advice):
+        while not _has_emptied_log(connection, is_last=time.monotonic() >= deadline):
+            time.sleep(_WRITERS_TURN_SECONDS)
+
+
+def _has_emptied_log(connection: apsw.Connection, *, is_last: bool) -> bool:
+    """Try it for one turn, and tell whether it was done. The last one raises ``BusyError``."""
+    opening.wait_for_locks(connection, seconds=_TURN_SECONDS)
+    try:
+        connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        if is_last:
+            raise
+        return False
+    finally:
+        opening.wait_for_locks(connection)
+    return True
+
+
+@contextlib.contextmanager
+def _readers_told(path: Path, advice: str) -> Iterator[None]:
+    """Say in the error that somebody reads, and what to do then."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StorageLocked(
+            f"another process or thread has been reading an older state of {path} for longer than"
+            f" the busy timeout. {advice}"
+        ) from error
+
+
+def raw(connection: apsw.Connection, which: int, offset: int, amount: int) -> bytes:
+    """Return bytes of the file (0) or of its log (1) as they are; past its end they are zeros."""
+    return connection.read("main", which, offset, amount)[1]
+
+
+def raw_of_file(path: Path, length: int) -> Iterator[bytes]:
+    """Yield the bytes of any file, ``length`` at a time but for the last.
+
+    It may be a database that this process has open: SQLite reads it, and no lock is lost. Raises
+    ``StorageError`` and its kinds.
+    """
+    with translated(path):
+        refuse_unfit_file(path)
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW
+        connection = apsw.Connection(str(path), flags=flags)
+    try:
+        with translated(path):
+            size = path.stat().st_size
+        for offset in range(0, size, length):
+            with translated(path):
+                data = raw(connection, 0, offset, min(length, size - offset))
+            yield data
+    finally:
+        connection.close()

@@ -1,0 +1,153 @@
+"""Errors of SQLite and the system, turned into the library's own."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_memory.errors import (
+    AgentMemoryError,
+    NotAMemoryFile,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageLocked,
+    StorageReadOnly,
+    StorageUnavailable,
+    ValidationError,
+)
+from agent_memory.storage.sqlite.connection.introspection import damage
+
+_KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
+    (apsw.BusyError, StorageLocked, "is held by another process: try again in a moment"),
+    (apsw.LockedError, StorageLocked, "is in use by another statement: try again in a moment"),
+    (apsw.FullError, StorageFull, "does not fit: free space on its disk. Nothing stored was lost"),
+    (apsw.ReadOnlyError, StorageReadOnly, "cannot be written: check its permissions"),
+    (apsw.NotADBError, NotAMemoryFile, "is not a database, or is encrypted: it was not touched"),
+    (
+        apsw.CorruptError,
+        StorageCorrupt,
+        "is damaged: restore a backup; `agent-memory check` says what is wrong",
+    ),
+    (apsw.CantOpenError, StorageUnavailable, "cannot be opened: check the path and permissions"),
+    (apsw.PermissionsError, StorageUnavailable, "may not be accessed: check its permissions"),
+)
+
+
+_OF_DAMAGE: Final = ("unsupported file format",)
+"""What SQLite says of a header that it cannot make sense of: no version of it wrote another."""
+_SHARED_MEMORY: Final = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP)
+_LOCKS: Final = (
+    apsw.SQLITE_IOERR_LOCK,
+    apsw.SQLITE_IOERR_RDLOCK,
+    apsw.SQLITE_IOERR_SHMLOCK,
+    apsw.SQLITE_IOERR_CHECKRESERVEDLOCK,
+)
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""No space is left, a quota is used up, a file may not grow: SQLite knows of the first alone."""
+
+
+@contextlib.contextmanager
+def translated(
+    path: Path, connection: Callable[[], apsw.Connection | None] = lambda: None
+) -> Iterator[None]:
+    """Turn SQLite's and the system's errors into ours, naming the file.
+
+    ``connection`` is asked for the system's part of an error.
+    """
+    try:
+        yield
+    except apsw.ConstraintError as error:
+        raise ValidationError(f"{path} refused the values: {error}") from error
+    except apsw.Error as error:
+        note_errno(error, connection())
+        raise _ours(error, path) from error
+    except UnicodeDecodeError as error:
+        raise StorageCorrupt(f"{path} holds a text that is not UTF-8: {error}") from error
+    except PermissionError as error:
+        raise StorageUnavailable(f"{path} may not be accessed: {error}") from error
+    except OSError as error:
+        if error.errno in _FULL:
+            raise _full(path, error) from error
+        if error.errno == errno.EROFS:
+            raise StorageReadOnly(f"{path} cannot be written: {error}") from error
+        raise StorageError(f"{path}: {error}") from error
+
+
+OF_WRONG_VALUES: Final = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
+"""What Python raises when a row holds what no sound file can: a number for a text, half a list."""
+
+
+def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException) -> None:
+    """Raise ``StorageCorrupt`` if the file is damaged: then that is the reason of the ``error``.
+
+    A page that took the place of another gives rows that break any code that reads them, at any
+    place. Rather than to test every value, SQLite is asked when something broke.
+    """
+    if isinstance(error, AgentMemoryError):
+        return
+    try:
+        told = "".join(damage(connection, "quick_check", most=1))
+    except apsw.Error as unreadable:
+        told = str(unreadable)
+    if told:
+        raise StorageCorrupt(
+            f"{path} is damaged: restore a backup; `agent-memory check` says what is wrong ({told})"
+        ) from error
+
+
+def note_errno(error: BaseException, connection: apsw.Connection | None) -> None:
+    """Keep with an error of SQLite what the system said, which its connection knows for a while."""
+    is_known = connection is None or hasattr(error, "system_errno")
+    if not is_known and isinstance(error, apsw.Error):
+        with contextlib.suppress(apsw.Error):  # the connection was closed
+            error.system_errno = connection.system_errno  # type: ignore[attr-defined,union-attr]
+
+
+def _ours(error: apsw.Error, path: Path) -> StorageError:
+    """Return the library's error for one of SQLite."""
+    # The last is what sqlite-vec makes of any error.
+    if isinstance(error, apsw.IOError | apsw.CantOpenError) or str(error) == "SQL logic error":
+        told = _by_the_system(error, path) or _by_the_drive(error, path)
+        if told is not None:
+            return told
+    for kind, ours, advice in _KINDS:
+        if isinstance(error, kind) or (kind is apsw.CorruptError and str(error) in _OF_DAMAGE):
+            return ours(f"{path} {advice} ({error})")
+    return StorageError(f"{path}: {error}")
+
+
+def _by_the_system(error: apsw.Error, path: Path) -> StorageError | None:
+    number = getattr(error, "system_errno", 0)
+    if number in _FULL:
+        return _full(path, error)
+    if number == errno.EROFS:
+        return StorageReadOnly(f"{path} cannot be written: its drive is read-only ({error})")
+    if number in (errno.EMFILE, errno.ENFILE):
+        return StorageUnavailable(f"{path}: too many files are open: close some ({error})")
+    return None
+
+
+def _by_the_drive(error: apsw.Error, path: Path) -> StorageError | None:
+    number = getattr(error, "extendedresult", 0)
+    if number in _SHARED_MEMORY:
+        return StorageUnavailable(
+            f"{path} is where processes cannot share memory, as a write-ahead log needs: set"
+            f" AGENT_MEMORY_JOURNAL=rollback, or keep memories on a local disk ({error})"
+        )
+    if number in _LOCKS:
+        return StorageUnavailable(
+            f"{path} is on a drive without working locks: keep memories on a local disk ({error})"
+        )
+    return None
+
+
+def _full(path: Path, error: Exception) -> StorageFull:
+    return StorageFull(
+        f"{path} does not fit: free space on its disk. Nothing stored was lost ({error})"
+    )

@@ -1,0 +1,186 @@
+"""How a commit is kept whole: by a write-ahead log, or by a rollback journal where that is unsafe.
+
+With the log, readers and a writer do not wait for each other, but it needs memory that all who have
+the file open share: on a drive that two machines reach, each would have its own, and the file would
+be damaged. A rollback journal needs nothing but the drive's locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+import apsw
+
+from agent_memory.errors import ConfigurationError, StorageError, StorageUnavailable
+from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime.files import beside
+from agent_memory.storage.sqlite.connection.file_systems import remote_kind
+
+JOURNAL_VARIABLE: Final = "AGENT_MEMORY_JOURNAL"
+"""Environment variable: ``wal``, ``rollback``, or ``auto``, which goes by the drive's type."""
+
+_MODES: Final = ("auto", "wal", "rollback")
+_VERSION_AT: Final = 18
+_VERSION_OF_LOG: Final = b"\2"
+
+Result = TypeVar("Result")
+
+_warned: Final[set[Path]] = set()
+_lock: Final = forking.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What was chosen for a file; ``drive`` is the type of its drive if others may reach that."""
+
+    rollback: bool
+    drive: str | None
+
+    def synchronous(self, *, durable: bool) -> str:
+        """Return SQLite's setting with which a commit waits for the disk, or need not.
+
+        A rollback journal whose deletion is lost in a power cut would take the commit back: EXTRA
+        brings the directory to the disk, too. With less than FULL the file could be damaged.
+        """
+        if self.rollback:
+            return "EXTRA" if durable else "FULL"
+        return "FULL" if durable else "NORMAL"
+
+    def warning(self, path: Path) -> str | None:
+        """Say what follows from the drive; ``None`` for one that this machine has to itself."""
+        if self.drive is None:
+            return None
+        beginning = f"{path} is on a drive that other machines may reach ({self.drive})"
+        if self.rollback:
+            return (
+                f"{beginning}: it is written with a rollback journal, so readers and writers wait"
+                " for each other, and it is as safe as the drive's locks are. Keep memories on a"
+                f" local disk, or set {JOURNAL_VARIABLE}=wal where only this machine uses them"
+            )
+        return (
+            f"{beginning}, and {JOURNAL_VARIABLE} is wal: two machines that use it at once damage"
+            " it. Keep memories on a local disk"
+        )
+
+
+def choose(path: Path) -> Journal:
+    """Choose for a file, by its drive and the environment; warn once of a drive that is shared."""
+    mode = os.environ.get(JOURNAL_VARIABLE, "").strip().lower() or "auto"
+    if mode not in _MODES:
+        raise ConfigurationError(
+            f"{JOURNAL_VARIABLE} is {' or '.join(_MODES)}, not {mode!r:.80}: set one of these"
+        )
+    drive = remote_kind(path)
+    chosen = Journal(mode == "rollback" or (mode == "auto" and drive is not None), drive)
+    if (warning := chosen.warning(path)) is not None:
+        _warn_once(path, warning)
+    return chosen
+
+
+def warning_of_names(path: Path) -> str | None:
+    """Say that a file has more than one name, each of which would have a log of its own."""
+    with contextlib.suppress(OSError):
+        if (names := path.stat().st_nlink) > 1:
+            return (
+                f"{path} has {names} names (hard links): used by two of them at once it would be"
+                " damaged. Copy it with `agent-memory backup`, not with `cp -l`"
+            )
+    return None
+
+
+def _warn_once(path: Path, warning: str) -> None:
+    with _lock:
+        if path in _warned:
+            return
+        _warned.add(path)
+    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
+
+    logging.getLogger("agent_memory").warning("%s", warning)
+
+
+def has_log(path: Path) -> bool:
+    """Tell whether there are changes in a write-ahead log that may not be in the file yet."""
+    return _is_filled(beside(path, "-wal"))
+
+
+def is_in_flux(path: Path) -> bool:
+    """Tell whether what the file holds is not the whole truth: there is a log, or a journal."""
+    return has_log(path) or _is_filled(beside(path, "-journal"))
+
+
+def _is_filled(part: Path) -> bool:
+    try:
+        return part.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def uses_log(connection: apsw.Connection, path: Path) -> bool:
+    """Tell whether SQLite would use a write-ahead log from the next statement on.
+
+    The header is read as it is: a statement that asks would begin to use the log.
+    """
+    _, version = connection.read("main", 0, _VERSION_AT, 1)
+    return version == _VERSION_OF_LOG or has_log(path)
+
+
+def share_no_memory(connection: apsw.Connection) -> None:
+    """Let a connection have the file to itself: SQLite then needs no shared memory for a log."""
+    connection.pragma("locking_mode", "exclusive")
+
+
+@contextlib.contextmanager
+def in_use_told(path: Path) -> Iterator[None]:
+    """Say in the error what keeps the log of a file from being done away with: others use it."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StorageUnavailable(
+            f"{path} is open elsewhere with a write-ahead log, which may not be used here: close it"
+            f" there, or set {JOURNAL_VARIABLE} to the same for all who use it"
+        ) from error
+
+
+def use(connection: apsw.Connection, journal: Journal, *, timeout_seconds: float) -> None:
+    """Switch a connection to the journal that was chosen."""
+    _switch(connection, "delete" if journal.rollback else "wal", timeout_seconds)
+
+
+def leave_log(connection: apsw.Connection, path: Path, *, timeout_seconds: float) -> None:
+    """Bring a log into its file, and let others in again; the connection shares no memory."""
+    _switch(connection, "delete", timeout_seconds)
+    with contextlib.suppress(OSError):
+        beside(path, "-shm").unlink(missing_ok=True)  # of no use any more, and nobody else is here
+    connection.pragma("locking_mode", "normal")
+    connection.pragma("schema_version")  # only a statement lets go of the lock
+
+
+def _switch(connection: apsw.Connection, wanted: str, timeout_seconds: float) -> None:
+    """Switch the mode of the journal.
+
+    SQLite ignores the busy timeout there: of 36 openings of one new file by 6 processes at once, 3
+    failed. So it is tried again until the timeout is over.
+    """
+    mode = patiently(
+        lambda: connection.pragma("journal_mode", wanted), timeout_seconds=timeout_seconds
+    )
+    if mode != wanted:
+        raise StorageError(f"SQLite chose the journal mode {mode!r}, not {wanted!r}")
+
+
+def patiently(action: Callable[[], Result], *, timeout_seconds: float) -> Result:
+    """Try again, until the timeout is over, what needs a file that others have in use."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            return action()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)

@@ -1,0 +1,251 @@
+"""Opening a file: looking before touching it, and setting the connection up."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_memory.errors import NotAMemoryFile, StorageCorrupt, StorageReadOnly
+from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
+from agent_memory.storage.sqlite.connection import journal_mode as journals
+from agent_memory.storage.sqlite.connection import read_only_media as settled
+from agent_memory.storage.sqlite.connection.error_translation import note_errno
+from agent_memory.storage.sqlite.connection.journal_mode import Journal
+
+APPLICATION_ID: Final = 0x41674D65
+"""``AgMe``: marks a file as ours, in its header."""
+PAGE_SIZE: Final = 8192
+BUSY_TIMEOUT_SECONDS: Final = 5.0
+_LONGEST_BEAT_SECONDS: Final = 0.005
+"""Between two looks at a lock."""
+_READ_IT: Final = "check its permissions, or open it with read_only=True"
+_LOOKS: Final = 3
+_FORMATS: Final = 18
+"""Where the header says which format the file has, to read and to write: of one that is newer,
+SQLite says no more than that it cannot be written."""
+_NEWEST_FORMAT: Final = 2
+_BETWEEN_LOOKS_SECONDS: Final = 0.005
+
+
+def open_connection(
+    path: Path,
+    *,
+    create: bool,
+    read_only: bool,
+    synchronous: str,
+    journal: Journal,
+    refuse_version: Callable[[Path, int], None],
+) -> apsw.Connection:
+    """Open a file of ours, made when there is none and ``create``; the rest as ``Database``."""
+    if create and not read_only:
+        create_private_file(path)
+    refuse_unfit_file(path)
+    _look_before_opening(path, refuse_version)
+    tighten_rights(path)
+    # The path is never taken for a URI: "file:x?mode=memory" would store into nothing. A file
+    # that is only read is opened for writing all the same, or the log that SQLite makes beside
+    # it would be left there.
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
+    settings = _Settings(path, read_only, synchronous, journal)
+    try:
+        return _set_up(apsw.Connection(str(path), flags=flags), settings)
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        if not read_only and not os.access(path.parent, os.W_OK):
+            raise StorageReadOnly(f"{path} cannot have a log beside it: {_READ_IT}") from error
+        if not (read_only and settled.is_settled(path)):
+            raise
+    return _set_up(settled.connect(path), settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """How a file is opened, as for ``Database``."""
+
+    path: Path
+    read_only: bool
+    synchronous: str
+    journal: Journal
+
+
+def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection:
+    """Look at what was opened, and set the connection up; close it again if that fails."""
+    journal, path = settings.journal, settings.path
+    try:
+        wait_for_locks(connection)
+        leave_log_on_close(connection, leave=True)
+        _refuse_unwritable(connection, settings)
+        is_as_it_is = settled.is_read_as_it_is(connection)
+        if journal.rollback and not is_as_it_is and journals.uses_log(connection, path):
+            _leave_log(connection, path)
+        _refuse_foreign_file(connection, path)
+        if connection.readonly("main"):  # it has looked into the file only now
+            _refuse_unknown_format(connection)
+        _configure(connection, settings)
+        _refuse_shared_pages(connection)
+        leave_log_on_close(connection, leave=False)
+    except BaseException as error:
+        note_errno(error, connection)
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_unwritable(connection: apsw.Connection, settings: _Settings) -> None:
+    """Say at once what SQLite would say at the first write."""
+    if not settings.read_only and connection.readonly("main"):
+        _refuse_unknown_format(connection)
+        raise StorageReadOnly(f"{settings.path} cannot be written: {_READ_IT}")
+
+
+def _leave_log(connection: apsw.Connection, path: Path) -> None:
+    """Let a file that has a log, as from another drive, do without. One that is read, too."""
+    with journals.in_use_told(path):
+        journals.share_no_memory(connection)
+        journals.patiently(
+            lambda: _refuse_foreign_file(connection, path), timeout_seconds=BUSY_TIMEOUT_SECONDS
+        )
+        journals.leave_log(connection, path, timeout_seconds=BUSY_TIMEOUT_SECONDS)
+
+
+def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
+    """Refuse a newer, damaged or other program's file, leaving no trace of having looked.
+
+    Opening a file in earnest makes a log beside it, and may write an old log into it. A file that
+    is in use can look damaged while its log or its changes are being written: that is not judged
+    here. (A journal may be gone again before it is asked for: then the file is whole again, too.)
+    """
+    for left in reversed(range(_LOOKS)):
+        try:
+            _look(path, refuse_version)
+        except (apsw.CorruptError, apsw.NotADBError):
+            if journals.is_in_flux(path):
+                return
+            if not left:
+                raise
+            time.sleep(_BETWEEN_LOOKS_SECONDS)
+        else:
+            return
+
+
+def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
+    had_log = journals.has_log(path)  # a new file has none before it has its first page
+    if path.stat().st_size <= 1:  # to SQLite, one byte is none either
+        if had_log:
+            raise StorageCorrupt(
+                f"{path} was emptied, and SQLite would delete the log beside it, with what was"
+                " stored last: restore a backup, or put the file back"
+            )
+        return
+    connection = settled.connect(path)
+    try:
+        _refuse_foreign_file(connection, path)
+        refuse_version(path, int(connection.pragma("user_version")))
+        _refuse_unknown_format(connection)
+    finally:
+        connection.close()
+
+
+def _refuse_unknown_format(connection: apsw.Connection) -> None:
+    if max(connection.read("main", 0, _FORMATS, 2)[1]) > _NEWEST_FORMAT:
+        raise apsw.CorruptError("its header names a file format that there is not")
+
+
+def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
+    """Refuse another program's database, before anything is written to it.
+
+    SQLite opens anything and looks at it with the first statement.
+    """
+    if connection.pragma("application_id") == APPLICATION_ID:
+        return
+    is_empty = not connection.pragma("schema_version") and not connection.pragma("user_version")
+    if not is_empty or connection.pragma("application_id"):
+        raise NotAMemoryFile(
+            f"{path} is a database of another program: it was not touched. Give another path"
+        )
+
+
+def _refuse_shared_pages(connection: apsw.Connection) -> None:
+    """Refuse a schema that has two tables in one place: each would show what is the other's."""
+    select = "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0"
+    pages = [1, *(page for (page,) in connection.execute(select))]  # the schema's own is the first
+    if len(pages) > len(set(pages)):
+        raise apsw.CorruptError("two of its tables begin on the same page")
+
+
+def _configure(connection: apsw.Connection, settings: _Settings) -> None:
+    """Set a connection up. Each setting says why it is there."""
+    _distrust_the_schema(connection)
+    connection.create_scalar_function("casefold", _casefold, 1, deterministic=True)
+    connection.create_scalar_function("sorted_json", _sorted_json, 1, deterministic=True)
+    connection.pragma("foreign_keys", True)
+    connection.pragma("cache_size", -32_000)  # KiB: the index of 100,000 memories stays in
+    connection.pragma("mmap_size", 0)  # an I/O error of a mapped file kills the process
+    if settings.read_only:
+        connection.pragma("query_only", True)
+    else:
+        if not connection.pragma("schema_version"):
+            connection.pragma("page_size", PAGE_SIZE)  # vectors of 1,536 bytes fit five to a page
+        journals.use(connection, settings.journal, timeout_seconds=BUSY_TIMEOUT_SECONDS)
+        connection.pragma("synchronous", settings.synchronous)
+        connection.pragma("journal_size_limit", 64_000_000)  # a log once long is cut back
+
+
+def _casefold(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
+    """Fold the case of any script; SQLite's own ``lower`` knows ASCII only."""
+    (value,) = values
+    return value.casefold() if isinstance(value, str) else value
+
+
+def _sorted_json(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
+    """Write JSON with its keys in order, so that equal objects are equal texts."""
+    (value,) = values
+    try:
+        return json.dumps(json.loads(value), sort_keys=True) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def wait_for_locks(connection: apsw.Connection, *, seconds: float | None = None) -> None:
+    """Wait for other processes rather than fail: a write takes well under a second.
+
+    ``seconds`` is for how long at most (the busy timeout).
+
+    SQLite's own waiting looks ever less often, every 100 ms in the end, while others come and go:
+    of 8 processes that did nothing but store, one waited for 3.4 s. One that looks every few
+    milliseconds, at no fixed beat, has its turn within 0.6 s.
+    """
+    patience = BUSY_TIMEOUT_SECONDS if seconds is None else seconds
+    deadline = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal deadline
+        now = time.monotonic()
+        if tries == 0:
+            deadline = now + patience
+        if now >= deadline:
+            return False
+        time.sleep(_LONGEST_BEAT_SECONDS * (0.2 + 0.8 * os.urandom(1)[0] / 255))
+        return True
+
+    connection.set_busy_handler(wait)
+
+
+def _distrust_the_schema(connection: apsw.Connection) -> None:
+    """Keep a crafted file from running functions, and any statement from damaging the index."""
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    connection.pragma("cell_size_check", True)
+
+
+def leave_log_on_close(connection: apsw.Connection, *, leave: bool) -> None:
+    """Choose whether closing writes the log back into the file and deletes it."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))

@@ -1,0 +1,297 @@
+"""Consistent copies of a file in use: by hand, and before something destructive; which there are.
+
+Those made by hand stay until somebody deletes them. Of those made before something destructive the
+newest stay. Their names tell them apart: ``memories-TIME.db``, ``memories-TIME.before-REASON.db``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
+from agent_memory.models.backup import BackupFile
+from agent_memory.models.times import format_time, parse_time, shifted
+from agent_memory.runtime.files import (
+    SIDE_FILES,
+    beside,
+    make_private_folder,
+    open_private,
+    sync_to_disk,
+    system_told,
+    tighten_folder,
+)
+from agent_memory.storage.sqlite.connection import Database
+
+_FOLDER: Final = "backups"
+_REASON: Final = r"[a-z][a-z0-9_-]{0,39}"
+_TIME: Final = r"(?P<time>\d{8}T\d{12}Z)"
+_ENDING: Final = rf"-{_TIME}(?:\.before-(?P<reason>{_REASON}))?"
+_UNFINISHED: Final = rf"(?:-{_TIME}|\.before-{_REASON})"
+_UNFINISHED_FOR: Final = 86_400
+"""Seconds after which nobody is at work on an unfinished backup any more."""
+_STEP: Final = timedelta(microseconds=1)
+_TRIES: Final = 1_000
+"""Names that are tried while other processes take them."""
+
+
+def back_up(
+    source: Path, destination: Path | None, *, now: datetime, overwrite: bool = False
+) -> Path:
+    """Copy a store as it stands into a new file of mode 0600 and return its path.
+
+    Others may write meanwhile. The copy is made beside its destination and moved there when it is
+    whole and on the disk: what stands there before stays until then. Without a destination it is
+    ``backups/memories-TIME.db`` beside the source. A destination that exists is refused unless
+    ``overwrite``; a symbolic link there is replaced, never followed.
+    """
+    if destination is None:
+        destination = _made_folder(source) / f"{source.stem}-{_stamp(now)}{source.suffix}"
+    with system_told(destination):
+        _refuse_destination(source, destination, overwrite=overwrite)
+    with _copied(source, destination) as unfinished:
+        unfinished.replace(destination)
+        sync_to_disk(destination.parent)
+    return destination
+
+
+def back_up_before(source: Path, reason: str, *, now: datetime, keep: int) -> Path | None:
+    """Copy a store into ``backups/memories-TIME.before-REASON.db`` and return that path.
+
+    When the copy is whole and on the disk, the oldest of those that were made in this way are
+    deleted, so that ``keep`` of them are left. ``keep=0`` makes none and returns ``None``. The time
+    in a name is always later than that of any such backup before, even when the clock is not: the
+    order of the names is that in which they were made. ``reason`` has up to 40 letters, digits,
+    ``_`` and ``-``, all in lower case.
+    """
+    if keep <= 0:
+        return None
+    if re.fullmatch(_REASON, reason) is None:
+        raise ValidationError.of("reason", "must be like tidy or import-yaml", reason)
+    folder = _made_folder(source)
+    with _copied(source, folder / f"{source.stem}.before-{reason}{source.suffix}") as unfinished:
+        made = _named(unfinished, source, reason, now)
+        sync_to_disk(folder)
+    with contextlib.suppress(OSError):
+        _rotate(source, keep)
+    return made
+
+
+def list_backups(source: Path) -> list[BackupFile]:
+    """Return the backups in ``backups/`` beside a store, newest first.
+
+    Each is opened to count its memories, which takes a millisecond and changes nothing. Backups of
+    another store that has the same folder are left out as far as their names tell.
+    """
+    folder = _folder(source)
+    try:
+        with os.scandir(folder) as entries:
+            names = [it.name for it in entries if it.is_file(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageUnavailable(f"{folder} cannot be read: {error}") from error
+    found = [_described(folder / name, source) for name in names if _may_be_of(source, name)]
+    return sorted(
+        (one for one in found if one is not None),
+        key=lambda one: (one.made_at, one.path),
+        reverse=True,
+    )
+
+
+def copy(source: Path, target: Path, *, page_size: int | None = None) -> None:
+    """Copy a store into a new file of mode 0600, whole and on the disk; ``page_size`` in bytes."""
+    # SQLite would make the file with the rights that the umask gives: make it first, empty.
+    os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    reader = Database(source, create=False, read_only=True)
+    try:
+        reader.copy_into(target, page_size=page_size)
+    finally:
+        reader.close()
+    sync_to_disk(target)  # VACUUM INTO does not
+
+
+# Making -------------------------------------------------------------------------------------------
+
+
+def _folder(source: Path) -> Path:
+    """Return the directory of a store's backups. Links to it are followed: SQLite follows none."""
+    folder = source.parent / _FOLDER
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        raise StorageUnavailable(f"{folder} leads nowhere: {error}") from error
+
+
+def _made_folder(source: Path) -> Path:
+    """Return the directory of a store's backups, made if need be."""
+    folder = _folder(source)
+    with system_told(folder, "made"):
+        make_private_folder(folder)
+    tighten_folder(source.parent / _FOLDER)
+    return folder
+
+
+@contextlib.contextmanager
+def _copied(source: Path, destination: Path) -> Iterator[Path]:
+    """Make a whole copy beside its destination, for the body to move it there."""
+    unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with system_told(destination):
+            copy(source, unfinished)
+            yield unfinished
+    finally:
+        for part in (unfinished, beside(unfinished, "-journal")):
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
+def _refuse_destination(source: Path, destination: Path, *, overwrite: bool) -> None:
+    in_use = {source.with_name(source.name + suffix) for suffix in ("", *SIDE_FILES)}
+    if destination in in_use or (destination.exists() and destination.samefile(source)):
+        raise ValidationError.of("destination", "is the memory itself", str(destination))
+    if destination.is_dir():
+        raise ValidationError.of("destination", "is a directory: name a file", str(destination))
+    if not destination.parent.is_dir():
+        raise ValidationError.of("destination", "its directory does not exist", str(destination))
+    if not overwrite and os.path.lexists(destination):
+        raise ValidationError.of(
+            "destination", "exists: choose another, or overwrite it", str(destination)
+        )
+
+
+def _named(unfinished: Path, source: Path, reason: str, now: datetime) -> Path:
+    """Give a copy the name of the newest backup, and no other process the same."""
+    for _ in range(_TRIES):
+        newest = max((made_at for made_at, _ in _automatic(source)), default=None)
+        if newest is not None:
+            now = max(now, shifted(newest, _STEP))
+        ending = f"{_stamp(now)}.before-{reason}{source.suffix}"
+        made = unfinished.with_name(f"{source.stem}-{ending}")
+        if _moved(unfinished, made):
+            return made
+    raise StorageUnavailable(f"{made} exists, and no later name is free: move it away")
+
+
+def _moved(unfinished: Path, made: Path) -> bool:
+    """Move a file to a name that is free, and tell whether it was."""
+    try:
+        os.link(unfinished, made)  # which replaces nothing, unlike a renaming
+    except FileExistsError:
+        return False
+    except OSError:  # the file system knows no links
+        if os.path.lexists(made):
+            return False
+        unfinished.replace(made)
+    return True
+
+
+def _rotate(source: Path, keep: int) -> None:
+    """Delete the oldest of the automatic backups, but none that somebody uses.
+
+    A folder that is a link may be that of another store, too: nothing in it is deleted. What
+    cannot be deleted stays: it must not stop what comes after the backup.
+    """
+    folder = source.parent / _FOLDER
+    if folder.is_symlink():
+        return
+    for _, name in sorted(_automatic(source))[:-keep]:
+        path = folder / name
+        if not any(beside(path, suffix).exists() for suffix in ("-wal", "-journal")):
+            with contextlib.suppress(OSError):
+                path.unlink()
+    _delete_unfinished(source, folder)
+
+
+def _delete_unfinished(source: Path, folder: Path) -> None:
+    """Delete what those left that were killed while they made a backup."""
+    pattern = rf"\.{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}"
+    pattern += r"\.[0-9a-f]{8}(?:-journal)?"
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if re.fullmatch(pattern, entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    if entry.stat().st_mtime < time.time() - _UNFINISHED_FOR:
+                        Path(entry).unlink()
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def _stamp(now: datetime) -> str:
+    return re.sub("[-:.]", "", format_time(now))
+
+
+def _match(source: Path, name: str) -> re.Match[str] | None:
+    """Take the name of a backup of this store apart."""
+    pattern = re.escape(source.stem) + _ENDING + re.escape(source.suffix)
+    return re.fullmatch(pattern, name, re.ASCII)
+
+
+def _may_be_of(source: Path, name: str) -> bool:
+    """Tell whether a file can be a backup of this store: not with the name of another's."""
+    if _match(source, name):
+        return True
+    is_others = re.fullmatch(f".*{_ENDING}{re.escape(source.suffix)}", name, re.ASCII)
+    return not is_others and not name.startswith(".") and Path(name).suffix == source.suffix
+
+
+def _parsed(stamp: str) -> datetime:
+    """Read the time in a name. Raises ``ValueError`` for one that is none, as of a 13th month."""
+    return parse_time(f"{stamp[:-7]}.{stamp[-7:]}")
+
+
+def _automatic(source: Path) -> list[tuple[datetime, str]]:
+    """Return the times and names of the automatic backups of a store. Only plain files."""
+    found = []
+    with os.scandir(_folder(source)) as entries:
+        for entry in entries:
+            match = _match(source, entry.name)
+            if match and match["reason"] and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(ValueError):
+                    found.append((_parsed(match["time"]), entry.name))
+    return found
+
+
+# Listing ------------------------------------------------------------------------------------------
+
+
+def _described(path: Path, source: Path) -> BackupFile | None:
+    """Say what is known of a backup; ``None`` when it was deleted meanwhile."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    made_at = datetime.fromtimestamp(status.st_mtime, UTC)
+    match = _match(source, path.name)
+    if match:
+        with contextlib.suppress(ValueError):
+            made_at = _parsed(match["time"])
+    count, problem = None, None
+    try:
+        count = _count(path)
+    except StorageError as error:
+        problem = str(error)
+    return BackupFile(
+        path=str(path),
+        made_at=made_at,
+        reason=match["reason"] if match else None,
+        size_bytes=status.st_size,
+        memory_count=count,
+        problem=problem,
+    )
+
+
+def _count(path: Path) -> int:
+    reader = Database(path, create=False, read_only=True)
+    try:
+        return int(reader.value("SELECT count(*) FROM memories"))
+    finally:
+        reader.close()

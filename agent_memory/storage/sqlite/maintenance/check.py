@@ -1,0 +1,98 @@
+"""Looking for damage and drift in a whole file, and mending it, by the checks of its parts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from agent_memory.errors import (
+    StorageCorrupt,
+    StorageError,
+    StorageReadOnly,
+    StorageUntrusted,
+)
+from agent_memory.models.agent import CheckReport, Problem
+from agent_memory.storage.sqlite import schema
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.maintenance import check_history as history_checks
+from agent_memory.storage.sqlite.maintenance import check_indexes as integrity
+from agent_memory.storage.sqlite.maintenance import check_vectors as vector_checks
+from agent_memory.storage.sqlite.tables import agent
+from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
+
+
+def check(
+    database: Database, path: Path, *, mend: bool, back_up: Callable[[], object] = lambda: None
+) -> CheckReport:
+    """Look for what is wrong, mend it if asked to, and report.
+
+    ``back_up`` is called before anything is taken out of the file that somebody else put there.
+    Raises ``StorageReadOnly`` where it may only read: FTS5 compares its index where it may write.
+    """
+    if database.read_only:
+        raise StorageReadOnly(f"{path} was opened read-only: open it without read_only")
+    problems = _problems(database)
+    if problems and mend:
+        with contextlib.suppress(StorageCorrupt):
+            if any(problem.kind.startswith("foreign") for problem in problems):
+                back_up()
+        with _told_anyway():
+            _mend(database)
+        left = {problem.detail: problem for problem in _problems(database)}
+        problems = [
+            problem.model_copy(update={"repaired": left.pop(problem.detail, None) is None})
+            for problem in problems
+        ]
+        problems += left.values()  # mending has brought them to light
+    total = integrity.count_memories(database)
+    warning = database.warning
+    notes = [] if warning is None else [warning]
+    return CheckReport(path=str(path), memory_count=total, problems=problems, notes=notes)
+
+
+@contextlib.contextmanager
+def _told_anyway() -> Iterator[None]:
+    """Pass over the errors of a file that is damaged: what is left of it is looked for again."""
+    try:
+        yield
+    except StorageError as error:
+        if type(error) not in (StorageError, StorageCorrupt, StorageUntrusted):
+            raise
+
+
+def _mend(database: Database) -> None:
+    with database.write(vetted=False):
+        schema.mend(database)
+        integrity.repair(database, schema.objects())
+        history_checks.repair(database)
+        agent.repair(database)
+        vector_checks.repair(database)
+        graph_upkeep.repair(database)
+
+
+def _problems(database: Database) -> list[Problem]:
+    """Look for what is wrong, keeping writers out for as short as can be."""
+    problems: list[Problem] = []
+    try:
+        with database.read():
+            problems += _foreign(database)
+            problems += integrity.find_problems(database, schema.objects())
+            problems += agent.find_problems(database)
+            problems += history_checks.find_problems(database)
+            problems += vector_checks.find_problems(database)
+            problems += graph_upkeep.find_problems(database)
+        with contextlib.suppress(StorageUntrusted), database.write():
+            problems += integrity.compare_index(database)
+    except StorageCorrupt as error:
+        problems.append(Problem(kind="damaged_file", detail=str(error)))
+    return problems
+
+
+def _foreign(database: Database) -> list[Problem]:
+    """Return what somebody else put into the file that would run by itself."""
+    return [
+        Problem(kind=f"foreign_{fault.kind}", detail=str(fault))
+        for fault in schema.faults(database)
+        if fault.what == "foreign"
+    ]

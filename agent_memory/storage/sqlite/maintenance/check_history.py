@@ -1,0 +1,181 @@
+"""Comparing memories with their history: what was changed past every trigger is damage.
+
+SQLite sees a page that is out of order, not a letter in a text that became another one. The history
+has each value a second time, elsewhere in the file: what it says last must be what the row holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from agent_memory.errors import StorageError
+from agent_memory.models.agent import Problem
+from agent_memory.models.fields import to_json
+from agent_memory.storage.sqlite.connection import Database, further
+
+_COLUMNS: Final = (
+    "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
+    "created_by_session", "user_id", "run_id", "archived", "task_metadata", "metadata",
+)  # fmt: skip
+_JSON_COLUMNS: Final = ("tags", "task_metadata", "metadata")
+# Written as the triggers write it: the whole row in one comparison, for nearly all memories.
+_AS_ADDED: Final = ", ".join(
+    f"'{name}', m.{name}" + (" || ''" if name in _JSON_COLUMNS else "") for name in _COLUMNS
+)
+_BLOBS: Final = ", ".join(
+    f"m.{name}" if name == "archived" else f"CAST(m.{name} AS BLOB)" for name in _COLUMNS
+)
+_ROW: Final = f"json_patch('{{}}', json_object({_AS_ADDED}))"
+_BEFORE: Final = """
+(SELECT b.new_values FROM history AS b WHERE b.memory_id = m.id AND b.event = 'ADD'
+  AND b.change_id = (SELECT max(l.change_id) FROM history AS l
+    WHERE l.memory_id = m.id AND l.change_id < h.change_id))"""
+# Those that are not as they were added, nor as they were changed once: few, for whom the whole
+# history is read.
+_SELECT_OTHERS: Final = f"""
+SELECT m.seq, m.id, {_BLOBS} FROM memories AS m
+JOIN history AS h ON h.change_id =
+  (SELECT max(l.change_id) FROM history AS l WHERE l.memory_id = m.id)
+WHERE m.seq > ? AND CASE h.event
+  WHEN 'ADD' THEN h.new_values IS NOT {_ROW}
+  WHEN 'UPDATE' THEN NOT CASE WHEN json_valid(h.old_values) AND json_valid(h.new_values)
+    THEN coalesce(json_patch({_ROW}, h.new_values) = {_ROW}
+      AND json_patch({_ROW}, h.old_values) = {_BEFORE}, 0) ELSE 0 END
+  ELSE 0 END
+ORDER BY m.seq LIMIT ?"""
+_SELECT_CHANGES: Final = """
+SELECT change_id, memory_id, event, CAST(old_values AS BLOB), CAST(new_values AS BLOB)
+FROM history WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY memory_id, change_id"""
+_SELECT_IMPORTS: Final = """
+SELECT first_change, last_change FROM operations
+WHERE verb = 'import' AND last_change >= first_change"""
+_INSERT: Final = """
+INSERT INTO history (memory_id, event, changed_at, old_values, new_values)
+VALUES (?, 'UPDATE', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), ?, ?)"""
+_REPLACE: Final = """
+UPDATE history SET old_values = CAST(? AS TEXT), new_values = CAST(? AS TEXT)
+WHERE change_id = ?"""
+# A byte that is no UTF-8 counts as U+FFFD there.
+_NOT_ASCII: Final = "GLOB '*[' || char(128) || '-' || char(1114111) || ']*'"
+_SELECT_NOT_ASCII: Final = f"""
+SELECT change_id, CAST(memory_id AS BLOB), CAST(old_values AS BLOB), CAST(new_values AS BLOB)
+FROM history WHERE memory_id NOT IN (SELECT id FROM memories)
+AND (old_values {_NOT_ASCII} OR new_values {_NOT_ASCII})"""
+_PAGE: Final = 1_000
+
+
+class Difference(NamedTuple):
+    """What a memory's history says last, and what the memory holds instead, by column."""
+
+    memory_id: str
+    told: dict[str, Any]
+    held: dict[str, Any]
+
+
+def find_problems(database: Database) -> list[Problem]:
+    """Return the memories that are not what their history says. Runs inside a transaction."""
+    problems = []
+    try:
+        for found in _differences(database):
+            detail = (
+                f"{', '.join(found.told)} of memory {found.memory_id!r} is not what its history"
+                " says: one of the two was changed by damage"
+            )
+            problems.append(Problem(kind="differs_from_history", detail=detail))
+        for number, memory_id, _, _ in _garbled(database):
+            detail = f"change {number} of memory {memory_id!r} holds bytes that are no UTF-8"
+            problems.append(Problem(kind="unreadable_history", detail=detail))
+    except StorageError as error:  # damaged, or a table is missing
+        problems.append(Problem(kind="damaged_file", detail=str(error)))
+    return problems
+
+
+def repair(database: Database) -> None:
+    """Note what differs as a change: both values are kept. Must run inside ``write()``.
+
+    Which of the two is right cannot be told. ``undo`` of that change brings the other one back.
+    """
+    for number, _, *values in list(_garbled(database)):
+        database.run(_REPLACE, (*map(_replaced, values), number))
+    for found in list(_differences(database)):
+        if any(_sound(value) != value for value in found.held.values()):
+            continue  # no JSON can say what it is: it is told for as long as it is there
+        old, new = (
+            to_json({name: _sound(it) for name, it in values.items() if it is not None})
+            for values in (found.told, found.held)
+        )
+        database.run(_INSERT, (found.memory_id, old, new))
+
+
+def _garbled(database: Database) -> Iterator[tuple[int, str, bytes | None, bytes | None]]:
+    """Yield the changes with values that are no UTF-8: number, memory, old and new values.
+
+    Of memories that are gone: those of the others are compared with the rows, in which another
+    program may have written such bytes.
+    """
+    for number, memory_id, old, new in database.rows(_SELECT_NOT_ASCII):
+        if _replaced(old) != old or _replaced(new) != new:
+            yield number, memory_id.decode(errors="replace"), old, new
+
+
+def _replaced(data: bytes | None) -> bytes | None:
+    return None if data is None else data.decode(errors="replace").encode()
+
+
+def _differences(database: Database) -> Iterator[Difference]:
+    imports = [range(first, last + 1) for first, last in database.rows(_SELECT_IMPORTS)]
+    after = 0
+    while rows := database.rows(_SELECT_OTHERS, (after, _PAGE)):
+        histories = _told(database, [row[1] for row in rows], imports)
+        for _, memory_id, *values in rows:
+            told = histories.get(memory_id, {})
+            held = dict(zip(_COLUMNS, map(_text, values), strict=True))
+            wrong = [it for it in _COLUMNS if it in told and told[it] != held[it]]
+            if wrong:
+                yield Difference(
+                    memory_id, {it: told[it] for it in wrong}, {it: held[it] for it in wrong}
+                )
+        after = further(rows[-1][0], than=after)
+
+
+def _told(
+    database: Database, memory_ids: Sequence[str], imports: Sequence[range]
+) -> dict[str, dict[str, Any]]:
+    """Return what the history says last of memories, by id and column, as far as it says anything.
+
+    What an import told of the past of a memory is what happened elsewhere, with other rules.
+    """
+    every: dict[str, dict[str, Any]] = {}
+    for row in database.rows(_SELECT_CHANGES, (to_json(list(memory_ids)),)):
+        number, memory_id, event, old, new = row
+        told = every.setdefault(memory_id, {})
+        values = _values(new)
+        if event == "DELETE" or any(number in imported for imported in imports):
+            told.clear()
+        elif event == "ADD":
+            every[memory_id] = {name: values.get(name) for name in _COLUMNS} if values else {}
+        else:
+            told.update({name: values.get(name) for name in {*_values(old), *values}})
+    return every
+
+
+def _values(data: bytes | None) -> Mapping[str, Any]:
+    """Read the values of a change. In what another program wrote there is nothing to compare."""
+    try:
+        values = json.loads(data.decode(errors="surrogateescape")) if data else {}
+    except (ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _text(value: bytes | int | None) -> str | int | None:
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+
+
+def _sound(value: object) -> object:
+    """Return a value that can be written: what is not UTF-8 in a text becomes U+FFFD."""
+    if not isinstance(value, str):
+        return value
+    return value.encode(errors="surrogateescape").decode(errors="replace")

@@ -1,0 +1,203 @@
+"""Finding and mending what SQLite's own checks do not see.
+
+``PRAGMA integrity_check`` passes while the keyword index disagrees with the rows: here the index is
+compared with them, and so are the tags and the scratchpad. Nothing is thrown away in mending: text
+that cannot be read as JSON is kept in the memory's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from agent_memory.errors import StorageCorrupt, StorageError
+from agent_memory.models.agent import Problem
+from agent_memory.models.fields import to_json
+from agent_memory.storage.sqlite.connection import SELECT_OBJECTS, Database, Row
+
+_COMPARE_INDEX: Final = (
+    "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
+)
+_REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
+
+_TAGS_OF_ROWS: Final = """
+SELECT DISTINCT m.seq, lower(trim(j.value)) FROM memories AS m,
+  json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) AS j
+WHERE j.type = 'text' AND trim(j.value) <> ''"""
+_SELECT_READABLE: Final = """
+SELECT type, tbl_name, name FROM sqlite_schema
+WHERE rootpage > 0 AND type IN ('table', 'index') ORDER BY type, name"""
+_COUNT_WRONG_TAGS: Final = f"""
+SELECT count(*) FROM (
+  SELECT * FROM (SELECT seq, tag FROM memory_tags EXCEPT {_TAGS_OF_ROWS})
+  UNION ALL
+  SELECT * FROM ({_TAGS_OF_ROWS} EXCEPT SELECT seq, tag FROM memory_tags))"""
+
+_QUEUE_ALL: Final = """
+INSERT OR IGNORE INTO embedding_queue (seq) SELECT seq FROM memories AS m
+WHERE EXISTS (SELECT 1 FROM embedding_models)
+AND NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.seq = m.seq)"""
+
+_COUNT_LOST_ENTRIES: Final = """
+SELECT count(*) FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)"""
+
+_IS_BROKEN: Final = {
+    # metadata first: mending the others writes into it
+    "metadata": "CASE WHEN json_valid(metadata) THEN json_type(metadata) END IS NOT 'object'",
+    "tags": "CASE WHEN json_valid(tags) THEN json_type(tags) END IS NOT 'array'",
+    "task_metadata": "task_metadata IS NOT NULL AND"
+    " CASE WHEN json_valid(task_metadata) THEN json_type(task_metadata) END IS NOT 'object'",
+}
+_MEND: Final = {
+    "metadata": "metadata = json_object('unreadable_metadata', CAST(metadata AS TEXT))",
+    "tags": "tags = '[]', metadata = json_set(metadata, '$.unreadable_tags', CAST(tags AS TEXT))",
+    "task_metadata": "task_metadata = NULL,"
+    " metadata = json_set(metadata, '$.unreadable_task_metadata', CAST(task_metadata AS TEXT))",
+}
+
+
+def find_problems(database: Database, schema: Sequence[Row]) -> list[Problem]:
+    """Return what is wrong but for the keyword index. Must run inside a transaction.
+
+    ``schema`` has the type, name and SQL of each object that the file must have.
+    """
+    problems = [
+        Problem(kind="wrong_schema", detail=f"the {kind} {name} is {fault}")
+        for kind, name, _, fault in _wrong_objects(database, schema)
+    ]
+    for look in (_damage, _unreadable, _wrong_tags, _broken_json, _orphans):
+        try:
+            problems += look(database)
+        except StorageError as error:  # damaged, or a table is missing
+            problems.append(Problem(kind="damaged_file", detail=str(error)))
+    return list(dict.fromkeys(problems))
+
+
+def compare_index(database: Database) -> list[Problem]:
+    """Return whether the keyword index matches the memories. Must run inside ``write()``.
+
+    (FTS5 compares on a connection that may write alone.)
+    """
+    try:
+        database.run(_COMPARE_INDEX)
+    except StorageCorrupt:
+        detail = "the keyword index does not match the memories"
+        return [Problem(kind="stale_keyword_index", detail=detail)]
+    except StorageError as error:  # the index is missing
+        return [Problem(kind="stale_keyword_index", detail=str(error))]
+    return []
+
+
+def count_memories(database: Database) -> int | None:
+    """Count all memories; ``None`` where the damage does not let them be counted."""
+    try:
+        return int(database.value("SELECT count(*) FROM memories"))
+    except StorageCorrupt:
+        return None
+
+
+def repair(database: Database, schema: Sequence[Row]) -> None:
+    """Mend what can be mended. Must run inside ``database.write()``.
+
+    Triggers and views are as they must be.
+    """
+    for kind, name, sql, fault in _wrong_objects(database, schema):
+        if kind == "index":
+            if fault == "changed":
+                database.run(f"DROP INDEX {name}")
+            database.run(sql)
+    database.run(_REBUILD_INDEX)
+    for column, is_broken in _IS_BROKEN.items():
+        database.run(f"UPDATE memories SET {_MEND[column]} WHERE {is_broken}")
+    database.run("DELETE FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)")
+    database.run("DELETE FROM memory_tags")
+    database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
+
+
+def drop_triggers(database: Database) -> list[str]:
+    """Drop the triggers of the table of memories, and return the SQL that makes them again.
+
+    Until then no index follows the rows: ``rebuild_indexes`` must be called after changes.
+    """
+    sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'memories'"
+    found = database.rows(sql)
+    for name, _ in found:
+        database.run(f'DROP TRIGGER "{name}"')
+    return [text for _, text in found]
+
+
+def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
+    """Drop what was made of the texts of some memories, which have other texts now."""
+    among = "(SELECT seq FROM memories WHERE id IN (SELECT value FROM json_each(?)))"
+    for sql in (
+        f"DELETE FROM embeddings WHERE seq IN {among}",
+        f"UPDATE fingerprints SET fingerprint = NULL WHERE seq IN {among}",
+    ):
+        database.run(sql, (to_json(list(memory_ids)),))
+
+
+def rebuild_indexes(database: Database) -> None:
+    """Make anew all that follows the rows of memories. Must run inside ``database.write()``."""
+    database.run(_REBUILD_INDEX)
+    database.run("DELETE FROM memory_tags")
+    database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
+    database.run("INSERT OR IGNORE INTO fingerprints (seq) SELECT seq FROM memories")
+    database.run(_QUEUE_ALL)
+
+
+def _wrong_objects(
+    database: Database, schema: Sequence[Row]
+) -> list[tuple[str, str, str, Literal["missing", "changed"]]]:
+    """Return the objects that are not as they must be: type, name, right SQL, what is wrong."""
+    there = {(kind, name): sql for kind, name, sql in database.rows(SELECT_OBJECTS)}
+    return [
+        (kind, name, sql, "changed" if (kind, name) in there else "missing")
+        for kind, name, sql in schema
+        if there.get((kind, name)) != sql
+    ]
+
+
+def _damage(database: Database) -> list[Problem]:
+    return [Problem(kind="damaged_file", detail=text) for text in database.damage()]
+
+
+def _unreadable(database: Database) -> list[Problem]:
+    """Return the tables and indexes that cannot be begun to be read.
+
+    ``integrity_check`` passes an empty index whose page was replaced by that of an empty table.
+    """
+    problems = []
+    for kind, table, name in database.rows(_SELECT_READABLE):
+        by = f" INDEXED BY {_quoted(name)}" if kind == "index" else ""
+        try:
+            database.rows(f"SELECT rowid FROM {_quoted(table)}{by} LIMIT 1")
+        except StorageCorrupt as error:
+            detail = f"the {kind} {name} cannot be read: {error}"
+            problems.append(Problem(kind="damaged_file", detail=detail))
+        except StorageError:
+            continue  # an index of some rows alone cannot be asked for all
+    return problems
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _wrong_tags(database: Database) -> list[Problem]:
+    wrong = database.value(_COUNT_WRONG_TAGS)
+    detail = f"{wrong} rows of memory_tags do not match memories.tags"
+    return [Problem(kind="wrong_tags", detail=detail)] if wrong else []
+
+
+def _broken_json(database: Database) -> list[Problem]:
+    return [
+        Problem(kind="broken_json", detail=f"{column} of memory {memory_id} cannot be read")
+        for column, is_broken in _IS_BROKEN.items()
+        for (memory_id,) in database.rows(f"SELECT id FROM memories WHERE {is_broken}")
+    ]
+
+
+def _orphans(database: Database) -> list[Problem]:
+    lost = database.value(_COUNT_LOST_ENTRIES)
+    detail = f"{lost} scratchpad entries have no memory"
+    return [Problem(kind="orphan", detail=detail)] if lost else []

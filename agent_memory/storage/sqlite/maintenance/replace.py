@@ -1,0 +1,260 @@
+"""Putting another state in place of a store, whole or not at all, and keeping what was there.
+
+A file that can be opened gets the new content in one commit: whoever has it open goes on with that,
+and nothing that was acknowledged falls between. One that cannot be opened is replaced by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from agent_memory.errors import (
+    NotAMemoryFile,
+    StorageCorrupt,
+    StorageError,
+    StorageUnavailable,
+    ValidationError,
+)
+from agent_memory.models.agent import CheckReport
+from agent_memory.models.times import format_time
+from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, sync_to_disk
+from agent_memory.storage.sqlite import schema
+from agent_memory.storage.sqlite.connection import PAGE_SIZE, ChangedMeanwhile, Database
+from agent_memory.storage.sqlite.maintenance import backup as backups
+from agent_memory.storage.sqlite.maintenance import check as checking
+from agent_memory.storage.sqlite.tables import agent, operations, rejections
+
+_STEP: Final = timedelta(microseconds=1)
+_TRIES: Final = 20
+_HAS_REJECTIONS: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'rejections'"
+_CHANGES: Final = "PRAGMA data_version"
+_UNOPENABLE: Final = (StorageCorrupt, NotAMemoryFile)
+"""What is raised for a file that is no database any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file says of itself: whose it is, the version of its schema, its page size."""
+
+    agent_id: str | None
+    version: int
+    page_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Where the content that was there is kept, and whether its rejections hold on."""
+
+    aside: Path | None
+    rejections_kept: bool
+
+
+# Looking ------------------------------------------------------------------------------------------
+
+
+def look(place: Path) -> Found | None:
+    """Look at the file that is to be replaced; ``None`` where that cannot be read, or is not there.
+
+    Raises ``StorageError`` for one that is held by another process or may not be read.
+    """
+    if not os.path.lexists(place):
+        return None
+    try:
+        reader = Database(place, create=False, read_only=True)
+    except _UNOPENABLE:
+        return None
+    try:
+        return _found(reader)
+    except StorageError:  # damaged, empty, or without the agent's table
+        return None
+    finally:
+        reader.close()
+
+
+def choose(place: Path, backup: str) -> Path | None:
+    """Return the backup in ``backups/`` that has this name, or is the ``latest``.
+
+    ``None`` for what is no such name. Raises ``ValidationError`` where there is no latest one.
+    """
+    listed = [Path(one.path) for one in backups.list_backups(place)]
+    if backup == "latest":
+        if not listed:
+            message = f"there is no backup beside {place}: give the path of one"
+            raise ValidationError.of("backup", message, backup)
+        return listed[0]
+    return next((path for path in listed if path.name == backup), None)
+
+
+def _found(database: Database) -> Found:
+    return Found(
+        agent.identity(database),
+        schema.current_version(database),
+        int(database.value("PRAGMA page_size")),
+    )
+
+
+# Preparing ----------------------------------------------------------------------------------------
+
+
+def look_at_backup(backup: Path) -> Found:
+    """Look at a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and other storage errors."""
+    reader = Database(backup, create=False, read_only=True, refuse_version=schema.refuse_newer)
+    try:
+        schema.refuse_incomplete(reader)
+        return _found(reader)
+    finally:
+        reader.close()
+
+
+def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) -> CheckReport:
+    """Copy a backup into a new private file, bring its schema up to date there, and check it.
+
+    ``page_size`` is that of the file that it is to replace, in bytes.
+    """
+    backups.copy(backup, new, page_size=page_size or PAGE_SIZE)
+    database = schema.opened(new, create=False)
+    try:
+        schema.upgrade(database, now=format_time(now), before_upgrade=lambda: None)
+        with database.write():
+            operations.mark(database, "restore", session_id="restore", now=now)
+        return checking.check(database, backup, mend=False)
+    finally:
+        database.close()
+
+
+# Replacing ----------------------------------------------------------------------------------------
+
+
+def replace(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
+    """Let the content of a closed private file take the place of a store's.
+
+    What was there is kept beside it as ``memories.db.replaced-TIME``, its log folded in, if it is
+    to be kept; what cannot be opened is kept in any case. The rejections go over to the new
+    content. ``new`` may be gone afterwards; beside it, with ``-kept``, is what a kill leaves of the
+    copy of what was there. Raises ``StorageLocked`` when others write all the
+    while, ``StorageFull`` and other storage errors; then nothing was replaced.
+    """
+    was_there = os.path.lexists(place)
+    if was_there:
+        with contextlib.suppress(*_UNOPENABLE):
+            return _overwrite(place, new, now=now, keep=keep)
+    return Replaced(put_in_place(place, new, "replaced", now=now), rejections_kept=not was_there)
+
+
+def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
+    """Give a closed file the name of a store that cannot be opened, or is not there.
+
+    The file that was there is kept as ``memories.db.WORD-TIME``; that path is returned. The old log
+    goes first: SQLite would play it into the new file. At any moment the name stands for a file:
+    one that finds none would make an empty one.
+    """
+    aside = _free_name(place, word, now)
+    existed = place.exists()
+    logs = [suffix for suffix in SIDE_FILES if beside(place, suffix).exists()]
+    try:
+        if existed:
+            os.link(place, aside)
+        for suffix in logs:
+            beside(place, suffix).rename(beside(aside, suffix))
+        if logs:
+            sync_to_disk(place.parent)  # a power cut may undo the one renaming and not the other
+        new.replace(place)
+        sync_to_disk(place.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            for suffix in logs:
+                if beside(aside, suffix).exists():
+                    beside(aside, suffix).rename(beside(place, suffix))
+            aside.unlink(missing_ok=True)
+        raise StorageUnavailable(f"{place} cannot be replaced: {error}") from error
+    return aside if existed or logs else None
+
+
+def _overwrite(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
+    """Replace the content: no write that was acknowledged falls between."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(ChangedMeanwhile):
+            return _overwrite_now(place, new, now=now, keep=keep)
+    return _overwrite_now(place, new, now=now, keep=keep)
+
+
+def _overwrite_now(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
+    """Replace the content under the write lock, or where nobody wrote meanwhile."""
+    aside = _free_name(place, "replaced", now) if keep else None
+    with _opened(place, new) as (old, reader, source), _dropped_on_error(aside, reader):
+        with old.overwritten_by(source):
+            if aside is not None:
+                _keep(reader, beside(new, "-kept"), aside)
+            kept = _carry_over(reader, source)
+        return Replaced(aside, kept)
+
+
+@contextlib.contextmanager
+def _opened(place: Path, new: Path) -> Iterator[tuple[Database, Database, Database]]:
+    """Open the store twice, since what is being overwritten cannot be read, and the new file."""
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(contextlib.closing(Database(place, create=False)))
+        reader = Database(place, create=False, read_only=True)
+        stack.enter_context(contextlib.closing(reader))
+        source = schema.opened(new, create=False)
+        yield old, reader, stack.enter_context(contextlib.closing(source))
+
+
+@contextlib.contextmanager
+def _dropped_on_error(aside: Path | None, reader: Database) -> Iterator[None]:
+    """Delete the copy of what was there when an error left it there.
+
+    An error of a commit does not tell that nothing was committed: that is looked at.
+    """
+    before = reader.value(_CHANGES)
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(StorageError, OSError):
+            if aside is not None and (
+                isinstance(error, ChangedMeanwhile) or reader.value(_CHANGES) == before
+            ):
+                aside.unlink(missing_ok=True)
+        raise
+
+
+def _keep(reader: Database, unfinished: Path, aside: Path) -> None:
+    """Copy a store as it is, page by page, into a private file that is whole and on the disk."""
+    try:
+        create_private_file(unfinished)
+        reader.copy_pages_into(unfinished)
+        sync_to_disk(unfinished)
+        unfinished.replace(aside)
+        sync_to_disk(aside.parent)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _carry_over(reader: Database, source: Database) -> bool:
+    """Reject in the new content what is rejected in the old; tell whether that could be read."""
+    try:
+        with reader.read():  # in which values that no sound file has are told as damage
+            is_there = reader.value(_HAS_REJECTIONS)
+            found = rejections.all_of(reader) if is_there else []
+    except StorageError:
+        return False
+    if found:
+        with source.write():
+            for it in found:
+                words_hash = bytes.fromhex(it.words_hash)
+                rejections.add(source, words_hash, it.word_count, it.reason, it.rejected_at)
+    return True
+
+
+def _free_name(place: Path, word: str, now: datetime) -> Path:
+    while True:
+        name = place.with_name(f"{place.name}.{word}-{now:%Y%m%dT%H%M%S%f}")
+        if not os.path.lexists(name):
+            return name
+        now += _STEP

@@ -1,0 +1,224 @@
+"""The schema: finding the migrations, applying the pending ones, refusing what does not fit.
+
+All of it is in ``migrations/NNNN_name.sql``. Pending ones are applied in one transaction, each
+with a record of its name and hash, so that a file has all of a version or none of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
+from agent_memory.storage.sqlite import schema_check as trust
+from agent_memory.storage.sqlite.connection import (
+    APPLICATION_ID,
+    Database,
+    Row,
+    Verdict,
+    statement_is_complete,
+)
+
+_CREATE_RECORD: Final = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+  -- Which versions of this schema were applied, and from what.
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,    -- of the file under migrations/
+  sha256 TEXT NOT NULL,  -- of its text: a shipped migration never changes
+  applied_at TEXT NOT NULL
+) STRICT"""
+_SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
+_MOST_NAMED: Final = 3
+"""Faults that a message names."""
+_INSERT_RECORD: Final = """
+INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file of ``migrations/``."""
+
+    number: int
+    name: str
+    sql: str
+    sha256: str
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Read the migrations, in order: from the installed package, else from the checkout."""
+    package = Path(__file__).parents[2]
+    folder = next(
+        (place for place in (package / "migrations", package.parent / "migrations")
+         if place.is_dir()),
+        None,
+    )  # fmt: skip
+    if folder is None:
+        raise MigrationError("the migrations are missing: install agent-memory again")
+    found = tuple(_read(path) for path in sorted(folder.glob("[0-9]*.sql")))
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise MigrationError(f"the migrations in {folder} are not numbered 1, 2, 3, …")
+    return found
+
+
+def _read(path: Path) -> Migration:
+    if re.fullmatch(r"\d{4}_[a-z][a-z0-9_]*\.sql", path.name) is None:
+        raise MigrationError(f"{path} is not named like 0001_memories.sql")
+    sql = path.read_text(encoding="utf-8").replace("\r\n", "\n")
+    return Migration(int(path.name[:4]), path.name, sql, hashlib.sha256(sql.encode()).hexdigest())
+
+
+def latest_version() -> int:
+    """Return the number of the newest migration, which a file of this version carries."""
+    return len(migrations())
+
+
+def current_version(database: Database) -> int:
+    """Return the number of the newest migration that the file has."""
+    return int(database.value("PRAGMA user_version"))
+
+
+def is_current(database: Database) -> bool:
+    """Tell whether the file has all migrations, unchanged.
+
+    Raises ``NewerSchema`` for a file of a newer version of the library, ``MigrationError`` when a
+    migration was edited after it was applied.
+    """
+    version = current_version(database)
+    refuse_newer(database.path, version)
+    if version == 0:
+        return False
+    known = {migration.number: migration for migration in migrations()}
+    for number, name, sha256 in database.rows(_SELECT_RECORD):
+        if number in known and known[number].sha256 != sha256:
+            raise MigrationError(
+                f"{database.path} was made with another {name} than this agent-memory has:"
+                " install the version that made it"
+            )
+    return version == latest_version()
+
+
+def refuse_newer(path: Path, version: int) -> None:
+    """Raise ``NewerSchema`` for a version that only a newer library knows."""
+    if version > latest_version():
+        raise NewerSchema(
+            f"{path} was made by a newer agent-memory (schema {version}, this one knows"
+            f" {latest_version()}): run `pip install -U agent-memory`. The file was not touched"
+        )
+
+
+def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object]) -> None:
+    """Apply the pending migrations, all or none.
+
+    ``now`` is the time for the record; ``before_upgrade`` is called first when the file already
+    holds something (to back it up).
+    """
+    if is_current(database):
+        return
+    if database.read_only:
+        raise MigrationError(
+            f"{database.path} has an older schema and is open read-only: open it once for writing"
+        )
+    database.trust()
+    if current_version(database):
+        before_upgrade()
+    with database.write():
+        version = current_version(database)  # another process may have been faster
+        if version == 0:
+            database.run(f"PRAGMA application_id = {APPLICATION_ID}")
+            database.run(_CREATE_RECORD)
+        for migration in migrations()[version:]:
+            for statement in statements(migration.sql):
+                database.run(statement)
+            record = (migration.number, migration.name, migration.sha256, now)
+            database.run(_INSERT_RECORD, record)
+        database.run(f"PRAGMA user_version = {latest_version()}")
+
+
+def objects() -> tuple[Row, ...]:
+    """Return the tables, indexes, views and triggers of the newest schema: type, name, SQL."""
+    return own_objects(latest_version()).objects
+
+
+def own_objects(version: int) -> trust.Own:
+    """Return what a file of a version must hold."""
+    return _own_objects(migrations()[:version])
+
+
+@cache
+def _own_objects(applied: tuple[Migration, ...]) -> trust.Own:
+    record = _CREATE_RECORD.replace(" IF NOT EXISTS", "") + ";"
+    return trust.Own([record, *(migration.sql for migration in applied)] if applied else [])
+
+
+# Files that may come from anywhere ------------------------------------------------------------
+
+
+def opened(path: Path, **options: Any) -> Database:  # noqa: ANN401 - those of Database
+    """Open a file of memories, into which nothing is written that its own code could change."""
+    return Database(path, refuse_version=refuse_newer, vet=vet, **options)
+
+
+def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
+    """Judge a file by what is in it. Raises ``NewerSchema``."""
+    refuse_newer(path, version)
+    own = own_objects(version)
+    faults = own.faults(rows)
+    if not faults:
+        return Verdict()
+    named = "; ".join(map(str, faults[:_MOST_NAMED]))
+    more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
+    refusal = f"{path} can be read, but nothing is written into it: {named}{more}"
+    return Verdict(f"{refusal}. {_advice(version, faults)}", tuple(trust.stand_ins(own, faults)))
+
+
+def _advice(version: int, faults: Sequence[trust.Fault]) -> str:
+    if not all(fault.can_be_mended for fault in faults):
+        return "Restore a backup, or import this file into a new memory"
+    if version < latest_version():
+        return "Import this file into a new memory, or drop what you did not make with `sqlite3`"
+    return "If you did not make that, `agent-memory check --repair` mends it, after a backup"
+
+
+def faults(database: Database) -> list[trust.Fault]:
+    """Return what is not as it must be. Must run inside a transaction."""
+    return trust.look(database, own_objects(current_version(database)))
+
+
+def mend(database: Database) -> None:
+    """Make triggers and views what they must be. Must run inside ``write(vetted=False)``.
+
+    None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.
+    """
+    own = own_objects(current_version(database))
+    found = trust.look(database, own)
+    trust.remove(database, found)
+    trust.restore(database, own, found)
+    database.trust()
+
+
+def refuse_incomplete(database: Database) -> None:
+    """Refuse a file that has no schema at all and may not be given one."""
+    if current_version(database) == 0:
+        raise NotAMemoryFile(f"{database.path} holds no memories: it is an empty database")
+
+
+def statements(sql: str) -> Iterator[str]:
+    """Split SQL at the semicolons that end a statement; those inside triggers do not.
+
+    (Running a whole script at once would commit the open transaction first.)
+    """
+    pending = ""
+    for line in sql.splitlines(keepends=True):
+        pending += line
+        if line.rstrip().endswith(";") and statement_is_complete(pending):
+            yield pending.strip()
+            pending = ""
+    rest = [line.strip() for line in pending.splitlines()]
+    if any(line and not line.startswith("--") for line in rest):
+        raise MigrationError(f"a migration ends inside a statement: {pending.strip()[:80]!r}")

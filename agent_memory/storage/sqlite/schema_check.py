@@ -1,0 +1,156 @@
+"""Telling the code that a file must hold from what somebody else put into it.
+
+Triggers run with every write and views with every look at them, so those of a file are compared
+with the shipped migrations, letter by letter. Other tables, indexes and views are no harm: nothing
+of ours looks at them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+from agent_memory.storage.sqlite.connection import SELECT_CODE, Database, Row, objects_made_by
+
+_EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\w+)", re.MULTILINE)
+_OUR_PREFIX: Final = "embedding_index_"
+_PLAIN_COLUMNS: Final = re.compile(r"(,\s*\w{1,64}(\s+(TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)+")
+_TRUTH: Final = ("memories", "agent")
+"""Tables that are not made anew, empty: without them the file is lost, and that must be told."""
+_LONGEST: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An object of a file that is not as it must be: ``kind`` is what it is, or should be."""
+
+    kind: str
+    name: str
+    what: Literal["foreign", "changed", "missing"]
+
+    @property
+    def concerns_views(self) -> bool:
+        """Tell whether what reads would look at is not what it must be."""
+        return self.kind == "view"
+
+    @property
+    def can_be_mended(self) -> bool:
+        """Tell whether it can be made what it must be, and nothing is lost by that."""
+        return self.kind != "table" or (self.what == "missing" and self.name not in _TRUTH)
+
+    def __str__(self) -> str:
+        name = self.name if self.name.isidentifier() else repr(self.name)
+        shown = name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "..."
+        return f"the {self.kind} {shown} is {_WORDS[self.what]}"
+
+
+_WORDS: Final = {"foreign": "not agent-memory's", "changed": "changed", "missing": "missing"}
+
+
+class Own:
+    """The objects that a schema makes, given the SQL of its migrations, in order."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._text = "\n".join(texts)
+        self._places: dict[str, tuple[str, int]] = {}
+        for event in _EVENT.finditer(self._text):
+            verb, kind, name = event.groups()
+            self._places.pop(name, None)
+            if verb == "CREATE":
+                self._places[name] = (kind.lower(), event.start())
+
+    @cached_property
+    def objects(self) -> tuple[Row, ...]:
+        """The type, name and SQL of each object, indexes too; making them takes milliseconds."""
+        return tuple(objects_made_by(self._texts))
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of all objects of a kind, in the order in which they are made."""
+        return [name for name, (its, _) in self._places.items() if its == kind]
+
+    def sql(self, kind: str, name: str) -> str:
+        """Return the SQL that makes an object."""
+        return next(str(sql) for its, of, sql in self.objects if (its, of) == (kind, name))
+
+    def faults(self, rows: Iterable[Row]) -> list[Fault]:
+        """Compare the tables, views and triggers of a file, given by type, name and SQL."""
+        found: list[Fault] = []
+        seen: set[str] = set()
+        for kind, *told in rows:
+            name, sql = map(_text, told)
+            own = name.lower()
+            should_be, place = self._places.get(own, ("", 0))
+            if should_be == kind:
+                seen.add(own)
+                if not self._is_same(kind, own, sql, place):
+                    found.append(Fault(kind, own, "changed"))
+            elif kind == "trigger" or should_be or (kind == "view" and _is_our_name(own)):
+                found.append(Fault(str(kind), name, "foreign"))
+        missing = [name for name in self._places if name not in seen]
+        return found + [Fault(self._places[name][0], name, "missing") for name in missing]
+
+    def _is_same(self, kind: str, name: str, sql: str, place: int) -> bool:
+        if self._text.startswith(f"{sql};", place):
+            return True
+        return kind == "table" and _only_adds_columns(self.sql(kind, name), sql)
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _is_our_name(name: str) -> bool:
+    return name.startswith(_OUR_PREFIX)
+
+
+def _only_adds_columns(ours: str, theirs: str) -> bool:
+    """Tell whether a table is ours with plain columns more, as ``ALTER TABLE`` adds them."""
+    end = ours.rfind(")")
+    head, tail = ours[:end], ours[end:]
+    added = theirs[len(head) : len(theirs) - len(tail)]
+    return (
+        theirs.startswith(head)
+        and theirs.endswith(tail)
+        and _PLAIN_COLUMNS.fullmatch(added) is not None
+    )
+
+
+def stand_ins(own: Own, faults: Iterable[Fault]) -> Iterator[str]:
+    """Yield what makes our views for one connection alone, if reads would look at others."""
+    if any(fault.concerns_views for fault in faults):
+        for name in own.names("view"):
+            sql = own.sql("view", name).removeprefix("CREATE VIEW")
+            yield f"CREATE TEMP VIEW IF NOT EXISTS{sql}"
+
+
+def look(database: Database, own: Own) -> list[Fault]:
+    """Return what is not as it must be in a file. Must run inside a transaction."""
+    return own.faults(database.rows(SELECT_CODE))
+
+
+def remove(database: Database, faults: Iterable[Fault]) -> None:
+    """Drop the triggers and views that are not ours, but no table: that may hold anything.
+
+    Must run inside ``write(vetted=False)``: nothing of it may run.
+    """
+    foreign = [it for it in faults if it.what == "foreign" and it.can_be_mended]
+    for fault in sorted(foreign, key=lambda it: it.kind):  # with a view its triggers would go
+        name = fault.name.replace('"', '""')
+        database.run(f'DROP {fault.kind} main."{name}"')
+
+
+def restore(database: Database, own: Own, faults: Iterable[Fault]) -> None:
+    """Make ours anew where they are changed or missing. Runs as ``remove``, and after it."""
+    ours = [it for it in faults if it.what != "foreign" and it.can_be_mended]
+    for fault in ours:
+        if fault.what == "changed":
+            database.run(f'DROP {fault.kind} main."{fault.name}"')
+    taken = {it.name.lower() for it in faults if it.what == "foreign" and not it.can_be_mended}
+    wanted = {(fault.kind, fault.name) for fault in ours if fault.name not in taken}
+    for kind, name, sql in own.objects:  # in the order in which they need each other
+        if (kind, name) in wanted:
+            database.run(sql)

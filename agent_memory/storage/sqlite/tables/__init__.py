@@ -1,0 +1,1 @@
+"""One module a table: its SQL, and nothing else."""

@@ -1,0 +1,393 @@
+"""The tables of embeddings: which models, which vector for which memory, and what waits for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Final
+
+from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.models.fields import to_json
+from agent_memory.models.times import format_time
+from agent_memory.storage.centering import Centred
+from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
+from agent_memory.storage.sqlite.connection import Database, further
+from agent_memory.storage.sqlite.filters import Condition
+
+_MODEL_FIELDS: Final = tuple(field.name for field in fields(EmbeddingModel))
+_PAGE: Final = 1_000
+_SELECT_MODELS: Final = f"""
+SELECT {", ".join(_MODEL_FIELDS)} FROM embedding_models"""
+_INSERT_MODEL: Final = """
+INSERT INTO embedding_models (model, dimensions, embedder, base_url, state, similarity_floor,
+  vector_weight, created_at)
+VALUES (?, ?, ?, ?, 'building', ?, ?, ?)"""
+# Only while the memory still has the text that was embedded.
+_PUT: Final = """
+INSERT INTO embeddings (seq, model_id, text_hash, scale, vector)
+SELECT seq, ?, ?, ?, ? FROM memories WHERE seq = ? AND content = ?
+ON CONFLICT (seq, model_id) DO UPDATE SET
+  text_hash = excluded.text_hash, scale = excluded.scale, vector = excluded.vector"""
+_SELECT_SAME_TEXT: Final = """
+SELECT scale, vector FROM embeddings WHERE model_id = ? AND text_hash = ? LIMIT 1"""
+_SELECT_QUEUED: Final = """
+SELECT q.seq, CAST(m.content AS BLOB), m.archived, q.refused_hash
+FROM embedding_queue AS q LEFT JOIN memories AS m USING (seq)
+WHERE q.seq > ? ORDER BY q.seq LIMIT ?"""
+_SELECT_WITHOUT: Final = """
+SELECT m.seq, CAST(m.content AS BLOB) FROM memories AS m
+WHERE m.seq > ? AND NOT EXISTS
+  (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
+ORDER BY m.seq LIMIT ?"""
+_COUNT_WITHOUT: Final = """
+SELECT count(*), coalesce(sum(octet_length(m.content)), 0) FROM memories AS m
+WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)"""
+_QUEUE_MISSING: Final = """
+INSERT OR IGNORE INTO embedding_queue (seq)
+SELECT m.seq FROM memories AS m
+WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)"""
+# The plus sign keeps SQLite from sorting all vectors of the model for each page.
+_SELECT_EVERYTHING: Final = """
+SELECT e.embedding_id, e.seq, m.id, CAST(m.content AS BLOB), e.text_hash, e.vector,
+  q.seq IS NOT NULL
+FROM embeddings AS e LEFT JOIN memories AS m ON m.seq = e.seq
+LEFT JOIN embedding_queue AS q ON q.seq = e.seq
+WHERE +e.model_id = ? AND e.embedding_id > ? ORDER BY e.embedding_id LIMIT ?"""
+_COUNT_QUEUED: Final = """
+SELECT count(*) FROM embedding_queue AS q WHERE q.seq IN (SELECT seq FROM memories)"""
+_COUNT_FORGOTTEN: Final = """
+SELECT count(*) FROM memories AS m
+WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
+AND m.seq NOT IN (SELECT seq FROM embedding_queue)"""
+# What is queued may have a vector of another text.
+_IS_CURRENT: Final = "e.seq NOT IN (SELECT seq FROM embedding_queue)"
+_FROM_LISTED: Final = f"""
+FROM embeddings AS e
+WHERE e.model_id = ? AND e.seq IN (SELECT value FROM json_each(?)) AND {_IS_CURRENT}"""
+_COSINE: Final = "1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?))"
+_SELECT_LISTED: Final = """
+SELECT vector FROM embeddings
+WHERE seq IN (SELECT value FROM json_each(?)) AND model_id = ? AND length(vector) = ?"""
+_SELECT_NEWEST: Final = """
+SELECT vector FROM embeddings WHERE model_id = ? AND length(vector) = ?
+ORDER BY embedding_id DESC LIMIT ?"""
+
+
+# Models -----------------------------------------------------------------------------------------
+
+
+def models(database: Database) -> list[EmbeddingModel]:
+    """Return the models of the file: the active one, the one that is being built, or neither."""
+    return [
+        EmbeddingModel(**dict(zip(_MODEL_FIELDS, row, strict=True)))
+        for row in database.rows(f"{_SELECT_MODELS} ORDER BY state")
+    ]
+
+
+def add_model(database: Database, model: EmbeddingModel, *, now: datetime) -> int:
+    """Add a model that is to be built, and return its number."""
+    values = (
+        model.model, model.dimensions, model.embedder, model.base_url, model.similarity_floor,
+        model.vector_weight, format_time(now),
+    )  # fmt: skip
+    database.run(_INSERT_MODEL, values)
+    return int(database.value("SELECT last_insert_rowid()"))
+
+
+def activate(database: Database, model_id: int) -> None:
+    """Let searches use a model from now on."""
+    database.run("UPDATE embedding_models SET state = 'active' WHERE model_id = ?", (model_id,))
+
+
+def drop_model(database: Database, model_id: int) -> None:
+    """Delete a model, and by cascade its vectors."""
+    database.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
+
+
+def mark_indexed(database: Database, model_id: int, *, is_indexed: bool) -> None:
+    """Note whether the index of a model follows its vectors."""
+    sql = "UPDATE embedding_models SET is_indexed = ? WHERE model_id = ? AND is_indexed IS NOT ?"
+    database.run(sql, (int(is_indexed), model_id, int(is_indexed)))
+
+
+# Vectors ----------------------------------------------------------------------------------------
+
+
+def put(database: Database, model_id: int, pending: PendingText, vector: Quantized) -> bool:
+    """Keep a memory's vector, and tell whether the memory still has that text."""
+    values = (model_id, text_hash(pending.text), vector.scale, vector.data)
+    return database.run(_PUT, (*values, pending.seq, pending.text)) > 0
+
+
+def of_same_text(database: Database, model_id: int, text: str) -> Quantized | None:
+    """Return the vector that another memory of the same text has."""
+    row = database.row(_SELECT_SAME_TEXT, (model_id, text_hash(text)))
+    return None if row is None else Quantized(*row)
+
+
+def drop_other_texts(database: Database, seq: int, text: str) -> list[int]:
+    """Delete the vectors that a memory has of another text; return the models that had one."""
+    old = "FROM embeddings WHERE seq = ? AND text_hash IS NOT ?"
+    values = (seq, text_hash(text))
+    of_models = [model_id for (model_id,) in database.rows(f"SELECT model_id {old}", values)]
+    if of_models:
+        database.run(f"DELETE {old}", values)
+    return of_models
+
+
+def get(database: Database, model: EmbeddingModel, seq: int) -> Quantized | None:
+    """Return the vector of a memory; one of another length is none."""
+    sql = """SELECT scale, vector FROM embeddings
+WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
+    row = database.row(sql, (model.model_id, seq, model.dimensions))
+    return None if row is None else Quantized(*row)
+
+
+def count(database: Database, model_id: int) -> int:
+    """Count the vectors of a model."""
+    sql = "SELECT count(*) FROM embeddings WHERE model_id = ?"
+    return int(database.value(sql, (model_id,)))
+
+
+def count_up_to(database: Database, model_id: int, most: int) -> int:
+    """Count the vectors of a model, ``most`` at most."""
+    sql = "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = ? LIMIT ?)"
+    return int(database.value(sql, (model_id, most)))
+
+
+def archived(database: Database, seqs: Sequence[int]) -> set[int]:
+    """Return those of the rows that are archived."""
+    sql = """SELECT seq FROM memories
+WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
+    return {seq for (seq,) in database.rows(sql, (to_json(list(seqs)),))}
+
+
+def to_index(
+    database: Database, model: EmbeddingModel, *, after: int, limit: int
+) -> list[tuple[int, bytes]]:
+    """Return rows and vectors that belong into the index, from a row on; -1 for no limit.
+
+    Archived memories do not, nor what waits to be looked at, nor damaged vectors.
+    """
+    return database.rows(
+        # In this order, or SQLite sorts all vectors of the model for each page.
+        "SELECT e.seq, e.vector FROM memories AS m"
+        " CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?"
+        f" WHERE m.seq > ? AND m.archived = 0 AND {_IS_CURRENT} AND length(e.vector) = ?"
+        " ORDER BY m.seq LIMIT ?",
+        (model.model_id, after, model.dimensions, limit),
+    )
+
+
+def every(
+    database: Database, model_id: int, *, page: int = 1_000
+) -> Iterator[tuple[str, bytes, float, bytes]]:
+    """Yield the memory's id, the text's hash, the scale and the bytes of each vector of a model."""
+    after = 0
+    sql = """SELECT m.seq, m.id, e.text_hash, e.scale, e.vector FROM memories AS m
+CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?
+WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
+    while rows := database.rows(sql, (model_id, after, page)):
+        yield from (tuple(row[1:]) for row in rows)
+        after = further(rows[-1][0], than=after)
+
+
+# What waits -------------------------------------------------------------------------------------
+
+
+def is_queue_empty(database: Database) -> bool:
+    """Tell whether nothing happened to any memory since the embeddings were last looked at."""
+    return database.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
+
+
+def queued(database: Database, *, after: int, limit: int) -> list[QueuedMemory]:
+    """Return queued memories from a row on; -1 for no limit."""
+    return [
+        QueuedMemory(
+            seq=seq,
+            text=_readable(content),
+            is_gone=content is None,
+            is_archived=bool(archived),
+            is_refused=content is not None and refused == hash_of(content),
+        )
+        for seq, content, archived, refused in database.rows(_SELECT_QUEUED, (after, limit))
+    ]
+
+
+def _readable(content: bytes | None) -> str | None:
+    """Return a text, if it is one: another program can store bytes that are not UTF-8."""
+    try:
+        return None if content is None else content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def all_queued(database: Database) -> set[int]:
+    """Return the rows that wait to be looked at."""
+    return {seq for (seq,) in database.rows("SELECT seq FROM embedding_queue")}
+
+
+def count_queued(database: Database) -> int:
+    """Count the memories that wait."""
+    return int(database.value(_COUNT_QUEUED))
+
+
+def dequeue(database: Database, seqs: Iterable[int]) -> None:
+    """Take rows off the queue."""
+    database.run_many("DELETE FROM embedding_queue WHERE seq = ?", ((seq,) for seq in seqs))
+
+
+def clear_queue(database: Database) -> None:
+    """Take all rows off the queue."""
+    database.run("DELETE FROM embedding_queue")
+
+
+def queue_missing(database: Database, model_id: int) -> int:
+    """Queue every memory that has no vector of a model, and return how many that are."""
+    return database.run(_QUEUE_MISSING, (model_id,))
+
+
+def refuse(database: Database, pending: Iterable[PendingText]) -> None:
+    """Note that the embedder refused these texts: they are not asked for again."""
+    database.run_many(
+        "INSERT INTO embedding_queue (seq, refused_hash) VALUES (?, ?)"
+        " ON CONFLICT (seq) DO UPDATE SET refused_hash = excluded.refused_hash",
+        ((refused.seq, text_hash(refused.text)) for refused in pending),
+    )
+
+
+def forget_refusals(database: Database) -> None:
+    """Let every text be asked for again, of another embedder perhaps."""
+    database.run("UPDATE embedding_queue SET refused_hash = NULL WHERE refused_hash IS NOT NULL")
+
+
+def without(database: Database, model_id: int, *, after: int, limit: int) -> list[PendingText]:
+    """Return memories without a vector of a model, from a row on, as far as they can be read."""
+    while rows := database.rows(_SELECT_WITHOUT, (after, model_id, limit)):
+        after = further(rows[-1][0], than=after)
+        texts = [(seq, _readable(content)) for seq, content in rows]
+        found = [PendingText(seq, text) for seq, text in texts if text is not None]
+        if found:
+            return found
+    return []
+
+
+def count_without(database: Database, model_id: int) -> tuple[int, int]:
+    """Return how many memories have no vector of a model, and the bytes of their texts."""
+    row = database.row(_COUNT_WITHOUT, (model_id,))
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+# Nearness ---------------------------------------------------------------------------------------
+
+
+def meeting(database: Database, condition: Condition) -> list[int]:
+    """Return the rows that meet a condition."""
+    sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql}"
+    return [seq for (seq,) in database.rows(sql, condition.values)]
+
+
+def cosines(
+    database: Database, model_id: int, seqs: Sequence[int], query: bytes | Centred
+) -> dict[int, float]:
+    """Return the cosine of each of these rows with the query, where its vector is current.
+
+    Those with a query that is seen from the middle are seen from there too.
+    """
+    if isinstance(query, bytes):
+        found = _cosines_with(database, model_id, seqs, [query])
+        return {seq: cosine for seq, (cosine,) in found.items()}
+    both = _cosines_with(database, model_id, seqs, [query.data, query.middle.direction])
+    return {seq: query.cosine(*pair) for seq, pair in both.items()}
+
+
+def _cosines_with(
+    database: Database, model_id: int, seqs: Sequence[int], others: Sequence[bytes]
+) -> dict[int, tuple[float, ...]]:
+    """Return the cosines of each of these rows with some vectors."""
+    values = (model_id, to_json(list(seqs)))
+    dimensions = len(others[0])
+    if database.load_vectors():
+        columns = ", ".join([_COSINE] * len(others))
+        sql = f"SELECT e.seq, {columns} {_FROM_LISTED} AND length(e.vector) = ?"
+        rows = database.rows(sql, (*others, *values, dimensions))
+        return {seq: tuple(found) for seq, *found in rows if None not in found}
+    return {
+        seq: tuple(cosine(vector, other) for other in others)
+        for seq, vector in database.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
+        if len(vector) == dimensions
+    }
+
+
+def spread(database: Database, model: EmbeddingModel, *, last_seq: int, size: int) -> list[bytes]:
+    """Return vectors from all over the file, ``size`` at most: the same ones each time."""
+    if last_seq <= size:
+        seqs = list(range(1, last_seq + 1))
+    else:
+        seqs = [1 + number * last_seq // size for number in range(size)]
+    rows = database.rows(_SELECT_LISTED, (to_json(seqs), model.model_id, model.dimensions))
+    if len(rows) < size // 4:  # of most of these rows the memories are deleted
+        rows = database.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, size))
+    return [vector for (vector,) in rows]
+
+
+# Checking ---------------------------------------------------------------------------------------
+
+
+def sample(database: Database, model_id: int, size: int) -> list[tuple[int, str]]:
+    """Return rows and ids of some memories that have a vector and are not archived."""
+    return database.rows(
+        "SELECT m.seq, m.id FROM embeddings AS e JOIN memories AS m ON m.seq = e.seq"
+        f" WHERE e.model_id = ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
+        (model_id, size),
+    )
+
+
+def sample_with_texts(
+    database: Database, model_id: int, size: int
+) -> list[tuple[PendingText, Quantized]]:
+    """Return some memories with their texts and vectors."""
+    rows = database.rows(
+        "SELECT m.seq, m.content, e.scale, e.vector FROM embeddings AS e"
+        " JOIN memories AS m ON m.seq = e.seq"
+        f" WHERE e.model_id = ? AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
+        (model_id, size),
+    )
+    return [(PendingText(seq, text), Quantized(scale, data)) for seq, text, scale, data in rows]
+
+
+def faults(database: Database, model: EmbeddingModel) -> list[tuple[int, str]]:
+    """Read every vector of a model; return the rows whose vector is wrong, and how."""
+    found: list[tuple[int, str]] = []
+    after = 0
+    while rows := database.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
+        for _, seq, *values in rows:
+            fault = _fault(values, model.dimensions)
+            if fault is not None:
+                found.append((seq, fault))
+        after = further(rows[-1][0], than=after)
+    return found
+
+
+def _fault(row: Sequence[object], dimensions: int) -> str | None:
+    memory_id, content, stored_hash, vector, is_queued = row
+    if memory_id is None:
+        return "an embedding has no memory"
+    if not isinstance(vector, bytes) or len(vector) != dimensions or not any(vector):
+        return f"the vector of memory {memory_id} is damaged"
+    if isinstance(content, bytes) and stored_hash != hash_of(content) and not is_queued:
+        return f"the embedding of memory {memory_id} is of another text"
+    return None
+
+
+def count_forgotten(database: Database, model_id: int) -> int:
+    """Count the memories that have no vector of a model and do not wait for one either."""
+    return int(database.value(_COUNT_FORGOTTEN, (model_id,)))
+
+
+def drop(database: Database, model_id: int, seqs: Iterable[int]) -> None:
+    """Delete vectors, and let their memories wait for new ones."""
+    rows = [(seq,) for seq in seqs]
+    database.run_many(f"DELETE FROM embeddings WHERE model_id = {model_id:d} AND seq = ?", rows)
+    database.run_many("INSERT OR IGNORE INTO embedding_queue (seq) VALUES (?)", rows)

@@ -1,0 +1,94 @@
+"""The table of reviews: memories that are in question, until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from agent_memory.models.review import Review
+from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.storage.sqlite.connection import Database, Row
+
+_INSERT: Final = """
+INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
+SELECT seq, version, ?2, ?3, ?4, ?5, ?6 FROM memories WHERE seq = ?1"""
+_SELECT_OPEN: Final = """
+SELECT review_id FROM reviews WHERE seq = ? AND replaced_by IS ? AND version =
+  (SELECT version FROM memories AS m WHERE m.seq = reviews.seq)"""
+_SELECT: Final = """
+SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
+  r.session_id, m.user_id, m.run_id
+FROM reviews AS r JOIN memories AS m ON m.seq = r.seq"""
+
+
+def add(
+    database: Database,
+    seq: int,
+    *,
+    replaced_by: str | None,
+    confidence: float | None,
+    reasoning: str | None,
+    session_id: str,
+    now: datetime,
+) -> int:
+    """Put a memory in question, if it is not, and return the number of the review."""
+    there = database.value(_SELECT_OPEN, (seq, replaced_by))
+    if there is not None:
+        return int(there)
+    values = (seq, replaced_by, confidence, reasoning, format_time(now), session_id)
+    database.run(_INSERT, values)
+    return int(database.value("SELECT max(review_id) FROM reviews"))
+
+
+def put(database: Database, seq: int, values: Mapping[str, Any]) -> None:
+    """Take over a review that a file tells of."""
+    names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
+    database.run(_INSERT, (seq, *map(values.get, names)))
+
+
+def fields_of(review: Review) -> dict[str, Any]:
+    """Return what is told of a review in a file."""
+    fields = {
+        "id": review.memory_id,
+        "replaced_by": review.replaced_by,
+        "confidence": review.confidence,
+        "reasoning": review.reasoning,
+        "proposed_at": format_time(review.proposed_at),
+        "session_id": review.session_id,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def every(database: Database) -> list[Review]:
+    """Return all reviews, oldest first."""
+    return [_review(row) for row in database.rows(f"{_SELECT} ORDER BY r.review_id")]
+
+
+def get(database: Database, review_id: int) -> Review | None:
+    """Return a review, or ``None``."""
+    row = database.row(f"{_SELECT} WHERE r.review_id = ?", (review_id,))
+    return None if row is None else _review(row)
+
+
+def is_stale(database: Database, review_id: int) -> bool:
+    """Tell whether the memory was changed since it was put in question."""
+    sql = """SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+WHERE r.review_id = ?"""
+    return bool(database.value(sql, (review_id,)))
+
+
+def forget_reasoning(database: Database) -> None:
+    """Leave out why the memories are in question."""
+    database.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
+
+
+def drop(database: Database, review_id: int) -> None:
+    """Take a review away, as it is decided."""
+    database.run("DELETE FROM reviews WHERE review_id = ?", (review_id,))
+
+
+def _review(row: Row) -> Review:
+    values = dict(zip(Review.model_fields, row, strict=True))
+    values["proposed_at"] = read_stored_time(row[6])
+    return Review.model_construct(**values)

@@ -1,0 +1,103 @@
+"""The hot set: which memories are in it, who comes in, who has to leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+from agent_memory.models.fields import to_json
+from agent_memory.models.times import format_time
+from agent_memory.storage.sqlite.connection import Database
+
+Reason = Literal["stored", "accessed", "promoted"]
+
+_ENTER: Final = """
+INSERT INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)
+ON CONFLICT (seq) DO UPDATE SET reason = excluded.reason, entered_at = excluded.entered_at
+WHERE excluded.reason = 'promoted' AND reason <> 'promoted'"""
+# Least recently used first: the last access counts, else when it came in. What was promoted by
+# hand leaves last, and what has just come in stays, or promoting would evict what it promotes.
+_SELECT_SURPLUS: Final = """
+SELECT s.seq, m.id FROM scratchpad AS s CROSS JOIN memories AS m ON m.seq = s.seq
+WHERE s.seq NOT IN (SELECT value FROM json_each(?))
+AND m.archived = 0
+ORDER BY s.reason = 'promoted', max(coalesce(m.last_accessed, ''), s.entered_at), s.seq LIMIT ?"""
+# CROSS JOIN: from the few entries to their memories, not through all memories for each store.
+# An archived memory keeps its entry, unseen, until it comes back.
+_SELECT_ALL: Final = """
+SELECT s.seq FROM scratchpad AS s CROSS JOIN memories AS m ON m.seq = s.seq WHERE m.archived = 0
+ORDER BY coalesce(m.last_accessed, s.entered_at) DESC, m.access_count DESC, s.seq DESC"""
+_SELECT_WORTHY: Final = """
+SELECT m.seq FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?))
+AND m.access_count >= ? AND m.archived = 0 AND m.seq NOT IN (SELECT seq FROM scratchpad)
+ORDER BY m.seq"""
+
+
+def enter(database: Database, seqs: Sequence[int], reason: Reason, *, now: datetime) -> None:
+    """Put memories in. One that is there stays as it is, unless it is promoted by hand now."""
+    moment = format_time(now)
+    database.run_many(_ENTER, ((seq, moment, reason) for seq in seqs))
+
+
+def evict(database: Database, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
+    """Take out the least recently used beyond ``max_size`` and return their ids."""
+    surplus = size(database) - max_size
+    if surplus <= 0:
+        return []
+    leaving = database.rows(_SELECT_SURPLUS, (to_json(list(keep)), surplus))
+    database.run_many("DELETE FROM scratchpad WHERE seq = ?", ((seq,) for seq, _ in leaving))
+    return [memory_id for _, memory_id in leaving]
+
+
+def leave(database: Database, seq: int) -> bool:
+    """Take one memory out, and tell whether it was in."""
+    return database.run("DELETE FROM scratchpad WHERE seq = ?", (seq,)) > 0
+
+
+def contains(database: Database, seq: int) -> bool:
+    """Tell whether a memory is in."""
+    return database.row("SELECT 1 FROM scratchpad WHERE seq = ?", (seq,)) is not None
+
+
+def members(database: Database) -> list[int]:
+    """Return the rows that are in, most recently used first, then most often (B)."""
+    return [seq for (seq,) in database.rows(_SELECT_ALL)]
+
+
+def reasons(database: Database) -> dict[int, Reason]:
+    """Return why each row is in."""
+    return dict(database.rows("SELECT seq, reason FROM scratchpad"))
+
+
+def worthy(database: Database, seqs: Sequence[int], *, threshold: int) -> list[int]:
+    """Return those of the rows that are not in and were accessed often enough to be."""
+    found = database.rows(_SELECT_WORTHY, (to_json(list(seqs)), threshold))
+    return [seq for (seq,) in found]
+
+
+def size(database: Database) -> int:
+    """Count the entries, without those of archived memories."""
+    sql = "SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq) WHERE archived = 0"
+    return int(database.value(sql))
+
+
+def count_promoted(database: Database) -> int:
+    """Count the entries that were promoted by hand, without those of archived memories."""
+    sql = """SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq)
+WHERE reason = 'promoted' AND archived = 0"""
+    return int(database.value(sql))
+
+
+def put(database: Database, seq: int, *, reason: str, entered_at: str) -> None:
+    """Put a memory in as it was in before; one that is there stays as it is."""
+    sql = "INSERT OR IGNORE INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)"
+    database.run(sql, (seq, entered_at, reason))
+
+
+def every(database: Database) -> list[tuple[str, str, str]]:
+    """Return the id, when it came in and why of each entry, in the order of coming in."""
+    sql = """SELECT m.id, s.entered_at, s.reason
+FROM scratchpad AS s CROSS JOIN memories AS m USING (seq)
+ORDER BY s.entered_at, s.seq"""
+    return database.rows(sql)

@@ -1,0 +1,113 @@
+"""How the memories are used and how many there are: what retention needs of their table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from agent_memory.models.enums import MemoryKind
+from agent_memory.models.fields import to_json
+from agent_memory.models.times import format_time
+from agent_memory.storage.sqlite.connection import Database
+
+# A kind that another program made up is a learning, as it is when the memory is read.
+_KIND: Final = "CASE WHEN m.kind IN ('core', 'task') THEN m.kind ELSE 'learning' END"
+_LAST_USED: Final = "max(m.updated_at, coalesce(m.last_accessed, ''))"
+_IS_DEAR: Final = "(m.importance = 'high' OR s.reason IS 'promoted')"
+# A task's metadata as bytes: a text that is not UTF-8 must not keep the others from being read.
+_SELECT_USES: Final = f"""
+SELECT seq, kind, last_used, updated_at, access_count, size, is_dear OR last_used > ?,
+  CASE kind WHEN 'task' THEN CAST(task_metadata AS BLOB) END
+FROM (
+  SELECT m.seq, {_KIND} AS kind, {_LAST_USED} AS last_used, m.updated_at, m.access_count,
+    octet_length(m.content) AS size, {_IS_DEAR} AS is_dear, m.task_metadata
+  FROM memories AS m LEFT JOIN scratchpad AS s ON s.seq = m.seq
+  WHERE m.archived = 0)
+WHERE kind IN (SELECT value FROM json_each(?))
+ORDER BY last_used, access_count, seq"""
+_SELECT_TEXTS: Final = """
+SELECT seq, id, CAST(content AS BLOB) FROM memories
+WHERE seq IN (SELECT value FROM json_each(?))"""
+_SELECT_AMOUNTS: Final = f"""
+SELECT {_KIND} AS known_kind, count(*), sum(octet_length(m.content)) FROM memories AS m
+WHERE m.archived = 0 AND known_kind IN (SELECT value FROM json_each(?)) GROUP BY known_kind"""
+_SELECT_ARCHIVED: Final = f"""
+SELECT {_KIND} AS known_kind, count(*), sum(octet_length(m.content)) FROM memories AS m
+WHERE m.archived = 1 AND m.id IN (SELECT value FROM json_each(?)) GROUP BY known_kind"""
+_SELECT_LEAST_USED: Final = f"""
+SELECT m.id FROM memories AS m LEFT JOIN scratchpad AS s ON s.seq = m.seq
+WHERE m.archived = 0 AND {_KIND} = ? AND NOT {_IS_DEAR}
+ORDER BY {_LAST_USED}, m.access_count, m.seq LIMIT ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How a memory is used, times as the file holds them.
+
+    ``size`` is of its content, in bytes. ``is_kept`` tells that nothing may archive it by itself.
+    ``task`` is a task's metadata as JSON, read by nobody yet.
+    """
+
+    seq: int
+    kind: MemoryKind
+    last_used: str
+    updated_at: str
+    access_count: int
+    size: int
+    is_kept: bool
+    task: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How many memories there are, and the bytes of their contents."""
+
+    count: int = 0
+    size: int = 0
+
+
+def uses(database: Database, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Use]:
+    """Return how each memory of these kinds is used that is not archived, least recently first.
+
+    Last used is when it was last accessed, stored or changed, whichever was latest. Of those used
+    at the same time, the less often used comes first, then the older. Kept are those of high
+    importance, promoted by hand, or used after ``recent_since``.
+    """
+    rows = database.rows(_SELECT_USES, (format_time(recent_since), to_json(list(kinds))))
+    known = {kind.value: kind for kind in MemoryKind}
+    return [
+        Use(seq, known[kind], last_used, updated_at, accesses, size, bool(is_kept), task)
+        for seq, kind, last_used, updated_at, accesses, size, is_kept, task in rows
+    ]
+
+
+def texts(database: Database, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Return the id and content of each row; of a damaged content, what can be read."""
+    rows = database.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
+    return {seq: (memory_id, content.decode(errors="replace")) for seq, memory_id, content in rows}
+
+
+def amounts(database: Database, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
+    """Count the memories of each of these kinds that are not archived."""
+    rows = database.rows(_SELECT_AMOUNTS, (to_json(list(kinds)),))
+    return defaultdict(Amount, {kind: Amount(count, size) for kind, count, size in rows})
+
+
+def archived_amounts(
+    database: Database, memory_ids: Sequence[str]
+) -> dict[MemoryKind, tuple[int, int]]:
+    """Return, by kind, how many of these memories are archived, and the bytes of their contents."""
+    rows = database.rows(_SELECT_ARCHIVED, (to_json(list(memory_ids)),))
+    return {MemoryKind(kind): (count, size) for kind, count, size in rows}
+
+
+def least_used(database: Database, kind: MemoryKind, *, limit: int) -> list[str]:
+    """Return the ids of the least recently used of a kind that may be suggested for the archive.
+
+    Neither archived, nor of high importance, nor promoted by hand.
+    """
+    rows = database.rows(_SELECT_LEAST_USED, (kind.value, limit))
+    return [memory_id for (memory_id,) in rows]

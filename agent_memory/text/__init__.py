@@ -1,0 +1,1 @@
+"""What can be told of a text alone. Pure."""

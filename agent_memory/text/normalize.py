@@ -1,0 +1,203 @@
+"""When two texts say the same: their forms with the same words, written alike.
+
+A corrected value must never pass for a duplicate, so only what cannot carry a meaning is dropped:
+case, white space, marks between clauses and at the end, articles and a few fillers. The order of
+the words counts ("tabs over spaces"), numbers and names keep every sign that they are written with
+("-5", "v1.2", "C++"), and no word is stemmed. A duplicate missed costs less than a correction lost.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import StrEnum
+from typing import Final
+
+
+class DuplicateGrade(StrEnum):
+    """How much two memories say the same.
+
+    ``exact``: the same text, but for case, white space and the last stop. ``near``: the same
+    words in the same order, but for commas and fillers. ``similar``: most words are the same, and
+    something differs, perhaps because it was corrected.
+    """
+
+    EXACT = "exact"
+    NEAR = "near"
+    SIMILAR = "similar"
+
+
+SIMILAR_SHARE: Final = 0.6
+"""Of all words of two texts, the share that both have, from which on they are similar."""
+SIMILAR_WORDS: Final = 4
+"""Different words that a text needs to be similar to another."""
+
+_SPACES: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
+# Unicode's compatible form of 10² is 102, and that of 1½ begins with 11: these are left alone.
+_SMALL_DIGITS: Final = re.compile("([ª²³¹º¼½¾\u2070-\u209f\u2150-\u218b]+)")
+_SPELLING: Final = str.maketrans(
+    {
+        "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"',
+        "\u2212": "-",  # the minus sign
+        "\u00ad": None, "\u200b": None, "\u200e": None, "\u200f": None, "\ufeff": None,
+    }
+)  # fmt: skip
+# Marks at the end of a word, but not those that are part of it: "..", "*.", and "5!", a factorial.
+_END_MARKS: Final = re.compile(
+    r"""(?<=[^\s!$&(*,\-./:;<=>?@\[\\^_`{|~])[.,;:…。]+$"""
+    r"""|(?:(?<=[^\W\d_])|(?<=["')\]]))!+[.!…]*$"""
+)
+_LEADING_MARKS: Final = re.compile(r"^[\W_]+")
+_SENTENCE_ENDS: Final = frozenset(".!?…。")
+# Where a word has one of these, its case may matter, as in passwords, paths and names in code.
+_CODE: Final = re.compile(r"[\d_/\\=<>()\[\]{}|]")
+
+# "just" is not among them: "only" is one of its meanings.
+_LEADING_FILLERS: Final = frozenset({"a", "an", "the", "that", "very", "really"})
+_FILLERS: Final = _LEADING_FILLERS | {"also", "please"}
+_NEGATIONS: Final = frozenset(
+    "no not never nor neither none nothing nobody without cannot hardly barely yes".split()
+)
+# What begins a phrase that may stand in front, up to a comma, or at the end.
+_FRONTED: Final = frozenset(
+    """
+    after at because before by during for from if in inside on since unless until when whenever
+    while with within without
+    """.split()
+)
+_SENTENCE_BREAK: Final = "\n"
+# Scripts without spaces between words, of which each character counts as one.
+_DENSE: Final = re.compile(
+    "[\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+def one_line(text: str) -> str:
+    """Return a text with each run of white space or control characters as one space."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
+    return _SPACES.sub(" ", text).strip()
+
+
+def exact_form(text: str) -> str:
+    """Return a text without what the same text may differ in: case, white space, the last stop.
+
+    Case is kept where it can matter: in words with a digit or a sign of code, with a capital that
+    is not their first letter ("OpenAI", "BobSmith", and "US" where not all is in capitals), and of
+    a single letter or an article inside a sentence ("vitamin A", "The Hague").
+    """
+    words = _lowered(one_line(text if text.isascii() else _compatible(text)))
+    words[-1] = _END_MARKS.sub("", words[-1])
+    return " ".join(words)
+
+
+def _compatible(text: str) -> str:
+    """Return Unicode's compatible form (NFKC): full-width letters are letters."""
+    pieces = _SMALL_DIGITS.split(text)  # the small digits stand at the odd places
+    pieces[::2] = [unicodedata.normalize("NFKC", piece) for piece in pieces[::2]]
+    return "".join(pieces).translate(_SPELLING)
+
+
+def _lowered(line: str) -> list[str]:
+    """Return the words of a line in lower case, but for those whose case may matter."""
+    words = line.split(" ")
+    # Not casefold(): it makes "Maße" (measures) the same as "Masse" (mass).
+    lowered = line.lower().split(" ")
+    is_shouted = line.isupper()
+    for place, word in enumerate(words):
+        if word == lowered[place]:
+            continue
+        is_first = place == 0 or words[place - 1][-1:] in _SENTENCE_ENDS
+        if (
+            _CODE.search(word)
+            or (not is_shouted and _has_inner_capital(word))
+            or (not is_first and _is_name(word))
+        ):
+            lowered[place] = word
+    return lowered
+
+
+def _has_inner_capital(word: str) -> bool:
+    """Tell whether a letter after the first is a capital, in a word that is no filler."""
+    bare = _LEADING_MARKS.sub("", word)
+    return bare[1:] != bare[1:].lower() and _END_MARKS.sub("", bare).lower() not in _FILLERS
+
+
+def _is_name(word: str) -> bool:
+    """Tell whether a short word is a name because it has a capital inside a sentence."""
+    bare = word if word.isalnum() else _END_MARKS.sub("", word)
+    if len(bare) == 1:
+        return bare != "I"
+    return bare.lower() in _FILLERS and not bare.isupper()
+
+
+def near_form(exact: str) -> str:
+    """Return the words that count of an exact form, by which near duplicates are alike.
+
+    Commas, colons, stops, articles and fillers are gone, except where they may decide what is
+    negated ("no, more tests"). A phrase in front ("For new projects, use …") stands at the end.
+    """
+    sentences: list[list[str]] = []
+    words: list[str] = []
+    commas: list[int] = []
+    for written in exact.split(" "):
+        bare = written if written[-1:].isalnum() else _END_MARKS.sub("", written)
+        if bare != written and _is_negation(bare):
+            bare = written
+        words.append(bare)
+        mark = written[-1:]
+        if mark in _SENTENCE_ENDS and (bare != written or mark == "?"):
+            sentences.append(_sentence(words, commas))
+            words, commas = [], []
+        elif bare != written:
+            commas.append(len(words))
+    if words:
+        sentences.append(_sentence(words, commas))
+    return f" {_SENTENCE_BREAK} ".join(" ".join(sentence) for sentence in sentences)
+
+
+def _is_negation(word: str) -> bool:
+    word = word.lower()  # "NOT" keeps its capitals
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def _sentence(words: list[str], commas: list[int]) -> list[str]:
+    """Return a sentence in the order that counts, without fillers; ``commas`` follow words."""
+    if len(commas) == 1 and words[0] in _FRONTED and 1 < commas[0] < len(words):
+        words = words[commas[0] :] + words[: commas[0]]
+    if _FILLERS.isdisjoint(words):
+        return words
+    return [word for place, word in enumerate(words) if not _is_filler(words, place)] or words
+
+
+def _is_filler(words: list[str], place: int) -> bool:
+    word = words[place]
+    if word not in _FILLERS or (place and _is_negation(words[place - 1])):
+        return False  # "not very important" is not "not important"
+    if word not in _LEADING_FILLERS:
+        return True
+    # An article stands before a word: "option a" and "a = 5" have none.
+    return place + 1 < len(words) and words[place + 1][:1].isalnum()
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the different words that count of a text, each Chinese character as one."""
+    near = near_form(exact_form(text))
+    found: set[str] = set()
+    for word in near.split():
+        letters = [] if word.isascii() else _DENSE.findall(word)
+        found.update(letters or [word])
+    return frozenset(found)
+
+
+def share_of_words(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of all words of two texts that both have, 0 to 1."""
+    return len(one & other) / (len(one | other) or 1)
+
+
+def grade_of(one: str, other: str) -> DuplicateGrade | None:
+    """Tell whether two texts say the same: exactly, or in the same words; ``None`` if neither."""
+    exact, other_exact = exact_form(one), exact_form(other)
+    if exact == other_exact:
+        return DuplicateGrade.EXACT
+    return DuplicateGrade.NEAR if near_form(exact) == near_form(other_exact) else None

@@ -1,0 +1,362 @@
+"""Sessions: what is another user's cannot be read, counted, changed or hinted at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import (
+    AgentMemory,
+    AgentMemoryError,
+    InvalidSession,
+    LimitReached,
+    MemoryNotFound,
+    PermissionDenied,
+    RejectedContent,
+    ValidationError,
+)
+from agent_memory.api.session import SessionGraph, SessionMemory
+from agent_memory.models.decision import Step
+
+SECRET = "walnut"
+NOWHERE = "mem-000000000000"
+Call = Callable[[SessionMemory, str], object]
+
+# Each verb of a session, asked of an id; those that take none are asked for what they find.
+BY_ID: dict[str, Call] = {
+    "get": lambda session, memory_id: session.get(memory_id),
+    "history": lambda session, memory_id: session.history(memory_id),
+    "update": lambda session, memory_id: session.update(memory_id, content="taken over"),
+    "delete": lambda session, memory_id: session.delete(memory_id),
+    "store": lambda session, memory_id: session.store("taken over", id=memory_id),
+}
+BY_FILTER: dict[str, Callable[[SessionMemory, Any], object]] = {
+    "search": lambda session, filters: session.search("the plan", 100, filters=filters),
+    "get_all": lambda session, filters: session.get_all(filters=filters),
+    "count": lambda session, filters: session.count(filters=filters),
+    "delete_all": lambda session, filters: session.delete_all(filters=filters),
+}
+OF_GRAPH: dict[str, Callable[[SessionMemory, str, str], object]] = {
+    "entities": lambda session, *_: session.graph.entities(),
+    "entity": lambda session, name, _: session.graph.entity(name),
+    "relationships": lambda session, name, _: session.graph.relationships(name),
+    "neighbours": lambda session, name, _: session.graph.neighbours(name, 8),
+    "path": lambda session, name, other: session.graph.path(name, other),
+    "add": lambda session, name, other: session.graph.add(name, "knows", other, memory_id=NOWHERE),
+    "remove": lambda session, name, other: session.graph.remove(name, "lives_in", other),
+}
+WIDE: tuple[Any, ...] = (
+    None,
+    {},
+    {"archived": None},
+    {"custom_filters": {"OR": [{"owner": "ben"}, {"owner": {"ne": "nobody"}}]}},
+    {"custom_filters": {"NOT": {"owner": "nobody"}}},
+    {"tags": ["wood"], "tags_match": "any"},
+    {"session_id": "bens-session"},
+    {"min_access_count": 0},
+)
+
+
+@pytest.fixture
+def memory(root: Path) -> Iterator[AgentMemory]:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        yield memory
+
+
+@pytest.fixture
+def bens(memory: AgentMemory) -> str:
+    """What Ben's memory has for an id; Alice has another memory."""
+    memory.session({"user_id": "alice"}).store("Alice likes oak", tags=["wood"])
+    return memory.store(
+        f"Ben keeps the {SECRET} plan",
+        user_id="ben",
+        run_id="bens-run",
+        session_id="bens-session",
+        tags=["wood"],
+        metadata={"owner": "ben"},
+    )
+
+
+@pytest.fixture
+def alice(memory: AgentMemory) -> SessionMemory:
+    return memory.session({"user_id": "alice"})
+
+
+def outcome(call: Call, session: SessionMemory, memory_id: str) -> str:
+    """Return all that a caller can see, with the id that was asked for left out."""
+    try:
+        seen = repr(call(session, memory_id))
+    except AgentMemoryError as error:
+        seen = f"{type(error).__name__}: {error} {getattr(error, 'errors', list)()}"
+    return seen.replace(memory_id, "<id>")
+
+
+def test_every_verb_of_a_session_is_tried_here() -> None:
+    verbs = {name for name in vars(SessionMemory) if not name.startswith("_")}
+    of_reviews = {"reviews", "approve", "dismiss"}
+    assert verbs == BY_ID.keys() | BY_FILTER.keys() | of_reviews | {"add", "graph"}
+    of_graph = {name for name in vars(SessionGraph) if not name.startswith("_")}
+    assert of_graph == OF_GRAPH.keys()
+
+
+@pytest.mark.parametrize("verb", BY_ID)
+def test_the_id_of_anothers_memory_is_like_one_that_never_was(
+    memory: AgentMemory, alice: SessionMemory, bens: str, verb: str
+) -> None:
+    before = memory.get(bens)
+    seen = outcome(BY_ID[verb], alice, bens)
+    assert SECRET not in seen
+    assert seen == outcome(BY_ID[verb], alice, NOWHERE)
+    assert memory.get(bens) == before
+
+
+@pytest.mark.parametrize("verb", ["history", "get", "update", "delete"])
+def test_so_is_that_of_one_that_was_deleted(
+    memory: AgentMemory, alice: SessionMemory, bens: str, verb: str
+) -> None:
+    memory.delete(bens)
+    assert outcome(BY_ID[verb], alice, bens) == outcome(BY_ID[verb], alice, NOWHERE)
+    assert SECRET not in outcome(BY_ID[verb], alice, bens)
+
+
+@pytest.mark.parametrize("verb", BY_FILTER)
+@pytest.mark.parametrize("filters", WIDE, ids=repr)
+def test_no_filter_reaches_another_user(
+    memory: AgentMemory, alice: SessionMemory, bens: str, verb: str, filters: Any
+) -> None:
+    seen = outcome(lambda session, _: BY_FILTER[verb](session, filters), alice, NOWHERE)
+    assert SECRET not in seen
+    assert bens not in seen
+    if verb == "count":
+        assert seen in ("0", "1")
+    assert memory.get(bens) is not None
+
+
+@pytest.mark.parametrize("name", ["user_id", "run_id", "agent_id"])
+@pytest.mark.parametrize("verb", BY_FILTER)
+def test_to_ask_for_another_is_refused_whether_it_is_there_or_not(
+    memory: AgentMemory, bens: str, verb: str, name: str
+) -> None:
+    session = memory.session({"user_id": "alice", "run_id": "run-1"})
+    there = {"user_id": "ben", "run_id": "bens-run", "agent_id": "carol"}[name]
+    seen = []
+    for value in (there, "nobody"):
+        with pytest.raises(PermissionDenied) as told:
+            BY_FILTER[verb](session, {name: value})
+        seen.append(str(told.value).replace(value, "<value>"))
+    assert seen[0] == seen[1]
+    assert memory.get(bens) is not None
+
+
+def test_questions_about_another_users_memories_are_like_none(
+    memory: AgentMemory, bens: str, alice: SessionMemory
+) -> None:
+    step = Step("DELETE", memory_id=bens, seen=f"Ben keeps the {SECRET} plan", in_review=True)
+    memory._carry_out([step], keep_copies=False)
+    (review,) = memory.reviews()
+    assert alice.reviews() == []
+    for verb in (alice.approve, alice.dismiss):
+        for number in (review.review_id, 99):
+            with pytest.raises(ValidationError, match="no such review"):
+                verb(number)
+    ben = memory.session({"user_id": "ben"})
+    assert [it.memory_id for it in ben.reviews()] == [bens]
+    ben.dismiss(review.review_id)
+    assert memory.reviews() == []
+
+
+def test_a_session_gives_nothing_away_and_takes_no_more_than_it_may(memory: AgentMemory) -> None:
+    permissions = {"read": False, "write": True, "delete": False}
+    session = memory.session({"user_id": "alice", "permissions": permissions})
+    memory_id = session.store(f"Alice keeps the {SECRET} plan")
+    assert SECRET not in repr(session.update(memory_id, tags=["plan"]))
+    for wrong in ({"user_id": None}, {"run_id": None}, {"archived": True}):
+        with pytest.raises(PermissionDenied):
+            session.update(memory_id, **wrong)
+    refused: list[Callable[[], object]] = [
+        lambda: session.add("The plan is new.", dry_run=True),
+        lambda: session.add("The plan is new.", llm=lambda *_: "{}"),
+        lambda: session.add("The plan is new.", may_delete=True, llm="none"),
+        lambda: session.store("The plan", on_duplicate=lambda _: "keep"),
+    ]
+    for call in refused:
+        with pytest.raises(PermissionDenied):
+            call()
+    found = memory.get(memory_id)
+    assert found is not None
+    assert (found.user_id, found.archived) == ("alice", False)
+
+
+def test_errors_carry_nothing_of_what_they_stand_for(
+    memory: AgentMemory, bens: str, alice: SessionMemory
+) -> None:
+    memory.reject("xylophone", reason="Ben said so")
+    with pytest.raises(RejectedContent) as told:
+        alice.store("a xylophone")
+    assert told.value.__context__ is None
+    assert "Ben" not in str(told.value)
+    assert not any(letter.isdigit() for letter in str(told.value))
+    assert memory.get(bens) is not None
+
+
+def test_what_was_read_from_a_memory_does_not_follow_it_to_another_user(
+    memory: AgentMemory, alice: SessionMemory
+) -> None:
+    memory.add("I work at Walnutcorp.", user_id="ben", graph=True)
+    ben = memory.session({"user_id": "ben"})
+    (edge,) = ben.graph.relationships()
+    (memory_id,) = edge.source_memory_ids
+    memory.update(memory_id, user_id="alice")
+    assert ben.graph.relationships() == []
+    assert alice.graph.relationships() == []
+    assert memory.check().problems == []
+
+
+@pytest.mark.parametrize("verb", OF_GRAPH)
+def test_another_users_graph_is_like_none(
+    memory: AgentMemory, bens: str, alice: SessionMemory, verb: str
+) -> None:
+    memory.graph.add("Ben", "lives_in", "Oslo", memory_id=bens)
+    call = OF_GRAPH[verb]
+
+    def seen(source: str, target: str) -> str:
+        told = outcome(lambda session, _: call(session, source, target), alice, NOWHERE)
+        return told.replace(source, "<one>").replace(target, "<other>")
+
+    assert seen("Ben", "Oslo") == seen("Zed", "Nome")
+    assert bens not in seen("Ben", "Oslo")
+    assert len(memory.graph.relationships(user_id="ben")) == 1
+
+
+def test_anothers_memory_says_nothing_in_ones_graph(
+    memory: AgentMemory, bens: str, alice: SessionMemory
+) -> None:
+    for memory_id in (bens, NOWHERE):
+        with pytest.raises(MemoryNotFound):
+            alice.graph.add("Alice", "knows", "Ben", memory_id=memory_id)
+    alice.graph.add("Alice", "lives_in", "Rome")
+    assert [it.target for it in alice.graph.relationships("Alice")] == ["Rome"]
+    assert memory.graph.relationships(user_id="ben") == []
+
+
+def test_what_is_stored_is_the_sessions_and_found_by_it_alone(memory: AgentMemory) -> None:
+    run = memory.session({"user_id": "alice", "run_id": "run-1"})
+    user = memory.session({"user_id": "alice"})
+    ben = memory.session({"user_id": "ben"})
+    in_run, of_user = run.store("the elephant in the run"), user.store("the elephant of hers")
+    found = memory.get(in_run)
+    assert found is not None
+    assert (found.user_id, found.run_id, found.created_by_session) == ("alice", "run-1", "run-1")
+    assert [hit.memory.id for hit in run.search("elephant")] == [in_run]
+    assert {hit.memory.id for hit in user.search("elephant")} == {in_run, of_user}
+    assert [*ben.search("elephant")] == []
+    assert (run.count(), user.count(), ben.count()) == (1, 2, 0)
+    assert run.get(of_user) is None
+    assert [it.id for it in user.get_all(filters={"run_id": "run-1"})] == [in_run]
+
+
+def test_about_nobody_is_nobodys(memory: AgentMemory) -> None:
+    memory_id = memory.store("The office is in Oslo")
+    assert memory.session({"user_id": "alice"}).get(memory_id) is None
+
+
+def test_a_session_deletes_its_own_and_no_more(memory: AgentMemory, bens: str) -> None:
+    alice = memory.session({"user_id": "alice"})
+    archived = alice.store("an old note")
+    memory.archive(archived)
+    gone = alice.delete_all()
+    assert {it.user_id for it in gone} == {"alice"}
+    assert archived in {it.id for it in gone}
+    assert [it.event for it in alice.history(archived)] == ["DELETE", "UPDATE", "ADD"]
+    assert memory.count() == 1
+    assert memory.get(bens) is not None
+
+
+def test_a_history_begins_where_the_memory_became_the_sessions(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    memory.update(bens, content="Ben has the plan no more")
+    memory.update(bens, user_id="alice", content="Alice has a plan")
+    alice.update(bens, content="Alice has her plan")
+    told = alice.history(bens)
+    assert [it.new_values for it in told] == [{"content": "Alice has her plan"}]
+    assert SECRET not in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("permission", "calls"),
+    [
+        ("read", ["search", "get", "get_all", "count", "history"]),
+        ("write", ["add", "store", "update"]),
+        ("delete", ["delete", "delete_all"]),
+    ],
+)
+def test_what_a_session_may_not_do_it_does_not(
+    memory: AgentMemory, bens: str, permission: str, calls: list[str]
+) -> None:
+    permissions = {"read": True, "write": True, "delete": True, permission: False}
+    session = memory.session({"user_id": "ben", "permissions": permissions})
+    words: dict[str, tuple[Any, ...]] = {"get_all": (), "count": (), "delete_all": ()}
+    before = memory.list_recent(100)
+    for name in calls:
+        with pytest.raises(PermissionDenied, match=f"may not {permission}"):
+            getattr(session, name)(*words.get(name, (bens,)))
+    assert memory.list_recent(100) == before
+    others = {"search", "get", "store", "delete"} - set(calls)
+    for name in sorted(others):
+        getattr(session, name)(bens if name in ("get", "delete") else "something new")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {},
+        {"user_id": ""},
+        {"user_id": "alice\n"},
+        {"user_id": "al ice"},
+        {"user_id": "alice", "agent_id": "carol"},
+        {"user_id": "alice", "session_type": "RUN"},
+        {"user_id": "alice", "run_id": "run/1"},
+        {"user_id": "a" * 101},
+        {"user_id": "alice", "permissions": {"read": "maybe"}},
+        "alice",
+        None,
+    ],
+    ids=repr,
+)
+def test_what_is_no_session_is_refused(memory: AgentMemory, context: Any) -> None:
+    with pytest.raises(InvalidSession) as told:
+        memory.session(context)
+    assert told.value.code == "INVALID_SESSION"
+
+
+@pytest.mark.usefixtures("bens")
+def test_a_limit_does_not_tell_how_much_others_have(
+    memory: AgentMemory, alice: SessionMemory
+) -> None:
+    memory.configure(retention={"limits": {"learning": {"max_memories": 2, "enforcement": "hard"}}})
+    with pytest.raises(LimitReached, match=r"\d"):
+        memory.store("one more")
+    with pytest.raises(LimitReached) as told:
+        alice.store("one more")
+    assert not any(letter.isdigit() for letter in str(told.value))
+
+
+def test_many_of_anothers_words_are_not_told_of(memory: AgentMemory) -> None:
+    memory.store_many({"content": f"{SECRET} number {n}", "user_id": "ben"} for n in range(3_000))
+    alice = memory.session({"user_id": "alice"})
+    alice.store(f"one {SECRET}")
+    found = alice.search(f"{SECRET} number")
+    assert memory.search(f"{SECRET} number").search_metadata.degraded != []
+    assert found.search_metadata.degraded == []
+    assert found.total_count == 1
+
+
+def test_a_session_of_another_users_run_sees_nothing(memory: AgentMemory, bens: str) -> None:
+    session = memory.session({"user_id": "alice", "run_id": "bens-run"})
+    assert session.get_all() == []
+    with pytest.raises(MemoryNotFound):
+        session.delete(bens)

@@ -1,0 +1,422 @@
+"""The order of search results, as a pure function: its laws, and its borders."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_memory import Memory
+from agent_memory.models.memory import relevance_score
+from agent_memory.services.search.ranking import CONTRAST, Ranked, Ranking, Rates, gate, rank
+from agent_memory.services.search.scoring import Candidate, Query, Space, Weights, weigh
+from agent_memory.text.dates import Span
+
+# How long an example takes is no matter of these tests.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CORPUS = 2_000
+TODAY = date(2026, 1, 30)
+SPACE = Space(weight=1.0, floor=0.2)
+WORDS_ALONE = Weights(*[0.0] * 7)
+"""Weights that leave nothing but a memory's own words."""
+
+
+def candidate(seq: int, *counts: int, **fields: Any) -> Candidate:
+    """Make a candidate alone in its session, of ten words, stored today and never accessed."""
+    given_fields = {"session": f"session-{seq}", "length": 10, "day": TODAY, **fields}
+    return Candidate(seq=seq, counts=counts, **given_fields)
+
+
+def query(*frequencies: int, **fields: Any) -> Query:
+    return Query(frequencies=frequencies, corpus_size=CORPUS, **fields)
+
+
+RARE = query(20)
+"""A query of one word."""
+
+
+def ranking(candidates: Sequence[Candidate], asked: Query = RARE, **rates: float) -> Ranking:
+    return rank(candidates, asked, Rates(**rates))
+
+
+def by_seq(found: Ranking) -> Mapping[int, Ranked]:
+    return {ranked.seq: ranked for ranked in found.order}
+
+
+def order(found: Ranking) -> list[int]:
+    return [ranked.seq for ranked in found.order]
+
+
+Question = tuple[list[Candidate], Query, Rates]
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Question:
+    """Draw candidates with sessions and neighbours, as a store would give them."""
+    terms = draw(st.integers(0, 3))
+    size = draw(st.integers(1, 8))
+    sessions = [draw(st.sampled_from("abc")) for _ in range(size)]
+    days = st.integers(0, 60).map(lambda days: TODAY - timedelta(days=days))
+    candidates = []
+    for seq in range(1, size + 1):
+        counts = draw(st.tuples(*[st.integers(0, 3)] * terms))
+        around = {
+            distance: seq + distance
+            for distance in (-2, -1, 1, 2)
+            if 1 <= seq + distance <= size and sessions[seq + distance - 1] == sessions[seq - 1]
+        }
+        candidates.append(
+            Candidate(
+                seq=seq,
+                session=sessions[seq - 1],
+                counts=counts,
+                length=sum(counts) + draw(st.integers(0, 40)),
+                day=draw(days),
+                age_days=draw(st.integers(0, 4_000)),
+                access_count=draw(st.integers(0, 50)),
+                neighbours=around,
+                cosine=draw(st.none() | st.floats(-1, 1)),
+                opens=any(counts) and draw(st.booleans()),
+                asks=draw(st.booleans()),
+            )
+        )
+    asked = Query(
+        frequencies=[
+            sum(1 for one in candidates if one.counts[term]) + draw(st.integers(0, 500))
+            for term in range(terms)
+        ],
+        corpus_size=draw(st.integers(size, 5_000)),
+        names=draw(st.sets(st.integers(0, max(0, terms - 1)))),
+        spans=[Span(day, day) for day in draw(st.lists(days, max_size=2))],
+        space=draw(st.none() | st.builds(Space, st.floats(0, 9), st.floats(-1, 0.9))),
+    )
+    rates = Rates(
+        decay=draw(st.floats(0, 2)), boost=draw(st.floats(0, 2)), gate=draw(st.floats(0, 1))
+    )
+    return candidates, asked, rates
+
+
+# Laws -------------------------------------------------------------------------------------------
+
+
+@UNTIMED
+@given(questions(), st.randoms(use_true_random=False))
+def test_the_order_does_not_depend_on_the_order_of_the_candidates(
+    question: Question, chance: random.Random
+) -> None:
+    candidates, asked, rates = question
+    before = list(candidates)
+    first = rank(candidates, asked, rates)
+    assert candidates == before  # what was given is not changed
+    assert rank(candidates, asked, rates) == first
+    chance.shuffle(candidates)
+    assert rank(candidates, asked, rates) == first
+
+
+@UNTIMED
+@given(questions())
+def test_every_candidate_with_evidence_is_there_once_and_no_other(question: Question) -> None:
+    candidates, asked, _ = question
+    evidence = weigh(candidates, asked).evidence
+    expected = sorted(seq for seq, found in evidence.items() if found.total > 0)
+    found = rank(*question)
+    assert sorted(order(found)) == expected
+    assert all(ranked.evidence == evidence[ranked.seq] for ranked in found.order)
+
+
+@UNTIMED
+@given(questions())
+def test_whatever_has_a_word_of_the_query_is_there_and_matches(question: Question) -> None:
+    candidates, asked, rates = question
+    found = by_seq(rank(candidates, asked, rates))
+    for one in candidates:
+        if any(one.counts):
+            assert found[one.seq].matches
+            assert found[one.seq].by_words
+
+
+@UNTIMED
+@given(questions())
+def test_similarity_and_strength_are_0_to_1(question: Question) -> None:
+    found = rank(*question)
+    assert 0.0 <= found.strength <= 1.0
+    for ranked in found.order:
+        assert 0.0 <= ranked.relative <= 1.0
+        assert 0.0 <= ranked.similarity <= found.strength
+        assert math.isfinite(ranked.relevance)
+        assert ranked.relevance >= 0.0
+        assert ranked.matches or not ranked.by_words
+    if found.order:
+        # Nothing is as similar as it could be but the best, which has the whole strength.
+        assert max(ranked.relative for ranked in found.order) == 1.0
+        assert max(ranked.similarity for ranked in found.order) == found.strength
+
+
+@UNTIMED
+@given(questions())
+def test_a_share_of_the_best_evidence_makes_the_similarity(question: Question) -> None:
+    found = rank(*question)
+    best = max((ranked.evidence.total for ranked in found.order), default=1.0)
+    for ranked in found.order:
+        assert ranked.relative == pytest.approx((ranked.evidence.total / best) ** CONTRAST)
+        assert ranked.similarity == pytest.approx(ranked.relative * found.strength)
+
+
+@UNTIMED
+@given(questions())
+def test_good_answers_come_first_by_relevance_and_then_the_rest_by_similarity(
+    question: Question,
+) -> None:
+    """As long as meaning has no places of its own: see test_ranking_by_meaning.py."""
+    candidates, asked, rates = question
+    found = rank(candidates, replace(asked, space=None), rates).order
+    good = [ranked for ranked in found if ranked.passed_gate]
+    rest = [ranked for ranked in found if not ranked.passed_gate]
+    assert found == good + rest
+    assert all(one.relevance >= two.relevance for one, two in pairwise(good))
+    assert all(one.similarity >= two.similarity for one, two in pairwise(rest))
+    assert bool(good) == bool(found)  # the best of a question always passes
+
+
+@UNTIMED
+@given(questions())
+def test_relevance_is_the_formula_of_a(question: Question) -> None:
+    rates = question[2]
+    for ranked in rank(*question).order:
+        assert ranked.relevance == relevance_score(
+            ranked.similarity,
+            age_days=ranked.candidate.age_days,
+            access_count=ranked.candidate.access_count,
+            decay_rate=rates.decay,
+            boost_rate=rates.boost,
+        )
+
+
+@UNTIMED
+@given(questions())
+def test_age_and_use_move_no_similarity(question: Question) -> None:
+    candidates, asked, rates = question
+    fresh = [replace(one, age_days=0, access_count=0) for one in candidates]
+    before, after = by_seq(rank(candidates, asked, rates)), by_seq(rank(fresh, asked, rates))
+    assert {seq: one.similarity for seq, one in before.items()} == {
+        seq: one.similarity for seq, one in after.items()
+    }
+
+
+# Nothing to find --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("candidates", "asked"),
+    [
+        ([], query(3)),
+        ([], query()),
+        ([candidate(1, 0, 0), candidate(2, 0, 0)], query(3, 4)),
+        ([candidate(1), candidate(2)], query()),
+        ([candidate(1, 0, length=0)], query(0)),
+        ([candidate(1, 0, cosine=-0.1)], query(0, space=SPACE)),
+    ],
+)
+def test_without_any_evidence_nothing_is_found(candidates: list[Candidate], asked: Query) -> None:
+    assert ranking(candidates, asked) == Ranking([], 0.0)
+
+
+# What comes first -------------------------------------------------------------------------------
+
+
+@UNTIMED
+@given(
+    st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(any),
+    st.integers(0, 2),
+    st.lists(st.integers(1, 1_500), min_size=3, max_size=3),
+)
+def test_one_more_of_the_words_ranks_higher(
+    counts: list[int], term: int, frequencies: list[int]
+) -> None:
+    more = list(counts)
+    more[term] += 1
+    # The one with less is the newer one, so that a tie would go to it.
+    found = ranking([candidate(1, *more), candidate(2, *counts)], query(*frequencies))
+    assert order(found) == [1, 2]
+    assert by_seq(found)[1].similarity > by_seq(found)[2].similarity
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"length": 5}, {"length": 50}),
+        ({"cosine": 0.6}, {"cosine": 0.3}),
+        ({"cosine": 0.3}, {}),
+        ({"opens": True}, {}),
+        ({}, {"asks": True}),
+        ({}, {"day": TODAY - timedelta(days=90)}),
+        ({"neighbours": {1: 3}}, {}),
+        ({"session": "of the third"}, {}),
+    ],
+)
+def test_what_speaks_for_a_memory_puts_it_first(
+    better: dict[str, Any], worse: dict[str, Any]
+) -> None:
+    """The worse one is the newer row, so that a tie would go to it."""
+    third = candidate(3, 1, session="of the third", cosine=-0.5)
+    pair = [candidate(1, 1, **better), candidate(2, 1, **worse)]
+    asked = query(20, space=SPACE, spans=[Span(TODAY, TODAY)])
+    found = [seq for seq in order(ranking([*pair, third], asked)) if seq != 3]
+    assert found == [1, 2]
+
+
+def test_of_equals_the_newest_comes_first() -> None:
+    assert order(ranking([candidate(n, 1) for n in (2, 9, 5)])) == [9, 5, 2]
+
+
+def test_weights_of_ones_own_are_taken() -> None:
+    pair = [candidate(1, 2), candidate(2, 1, opens=True)]
+    loud = replace(WORDS_ALONE, subject=10.0)
+    assert order(rank(pair, RARE, Rates(), WORDS_ALONE)) == [1, 2]
+    assert order(rank(pair, RARE, Rates(), loud)) == [2, 1]
+
+
+# What matches -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "count", "matches", "by_words"),
+    [
+        ({}, 1, True, True),
+        ({"cosine": 0.1}, 1, True, True),
+        ({"cosine": 0.9}, 1, True, True),
+        ({"cosine": 0.9}, 0, True, False),
+        ({"cosine": 0.21}, 0, True, False),
+        ({"cosine": 0.2}, 0, False, False),
+        ({"cosine": 0.1}, 0, False, False),
+        ({}, 0, False, False),
+        ({"day": TODAY - timedelta(days=365)}, 0, True, True),  # the date that is asked for
+    ],
+)
+def test_a_match_has_a_word_a_date_or_a_cosine_above_the_floor(
+    fields: dict[str, Any], count: int, matches: bool, by_words: bool
+) -> None:
+    # The other one lets the first be in the order at all: by its session.
+    other = candidate(2, 1, cosine=-0.5, session="same")
+    one = candidate(1, count, session="same", **fields)
+    long_ago = TODAY - timedelta(days=365)
+    asked = query(20, space=SPACE, spans=[Span(long_ago, long_ago)])
+    found = by_seq(ranking([one, other], asked))[1]
+    assert (found.matches, found.by_words) == (matches, by_words)
+
+
+def test_a_memory_found_through_its_neighbour_is_no_match() -> None:
+    found = by_seq(ranking([candidate(1, 0, neighbours={-1: 2}), candidate(2, 2)]))
+    assert not found[1].matches
+    assert 0.0 < found[1].similarity < found[2].similarity
+
+
+# The gate ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("accesses", "age", "threshold"),
+    [
+        (0, 0, 0.75),
+        (0, 30, 0.75),
+        (0, 31, 0.85),
+        (1, 31, 0.75),
+        (5, 31, 0.75),
+        (5, 4_000, 0.75),
+        (6, 0, 0.70),
+        (6, 31, 0.70),
+        (1_000, 4_000, 0.70),
+    ],
+)
+def test_the_thresholds_of_the_gate(accesses: int, age: int, threshold: float) -> None:
+    one = candidate(1, 1, access_count=accesses, age_days=age)
+    assert gate(one, 0.75) == pytest.approx(threshold)
+    # A different middle moves all three.
+    assert gate(one, 0.60) == pytest.approx(threshold - 0.15)
+    assert ranking([one], gate=0.5).order[0].gate == pytest.approx(threshold - 0.25)
+
+
+def test_no_threshold_is_over_the_best_similarity() -> None:
+    assert gate(candidate(1, 1, age_days=31), 1.0) == 1.0
+    assert ranking([candidate(1, 1, age_days=31)], gate=1.0).order[0].passed_gate
+
+
+@pytest.mark.parametrize(
+    ("share", "fields", "passes"),
+    [
+        (0.72, {"access_count": 5}, False),
+        (0.72, {"access_count": 6}, True),
+        (0.80, {"age_days": 30}, True),
+        (0.80, {"age_days": 31}, False),
+        (0.80, {"age_days": 31, "access_count": 1}, True),
+        (0.60, {"access_count": 1_000}, False),
+        (0.90, {"age_days": 4_000}, True),
+    ],
+)
+def test_who_passes_the_gate_at_its_borders(
+    share: float, fields: dict[str, int], passes: bool
+) -> None:
+    # With meaning alone the share of the evidence is known: it is the cube of the cosines'.
+    cosine = 0.8 * share ** (1 / 3 / CONTRAST)
+    pair = [candidate(1, cosine=0.8), candidate(2, cosine=cosine, **fields)]
+    found = by_seq(rank(pair, query(space=SPACE), Rates(), WORDS_ALONE))
+    assert found[2].relative == pytest.approx(share)
+    assert found[2].passed_gate is passes
+
+
+def test_a_share_equal_to_the_threshold_passes_and_the_next_lower_does_not() -> None:
+    pair = [candidate(1, 9), candidate(2, 2)]
+    share = by_seq(ranking(pair))[2].relative
+    assert 0.0 < share < 1.0
+    assert by_seq(ranking(pair, gate=share))[2].passed_gate
+    assert not by_seq(ranking(pair, gate=math.nextafter(share, 1)))[2].passed_gate
+
+
+def test_a_fresh_memory_below_the_gate_does_not_outrank_an_old_answer() -> None:
+    old = candidate(1, 9, 1, age_days=3_000)
+    fresh = candidate(2, 1, 0, age_days=0, access_count=50)
+    found = ranking([old, fresh], query(20, 20))
+    assert order(found) == [1, 2]
+    assert not by_seq(found)[2].passed_gate
+    assert by_seq(found)[2].relevance > by_seq(found)[1].relevance
+
+
+# Age and use ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("age", "accesses", "factor"), [(0, 0, 1.0), (10, 0, 0.5), (0, 4, 1.2), (10, 4, 0.6)]
+)
+def test_relevance_by_hand(age: int, accesses: int, factor: float) -> None:
+    ranked = ranking([candidate(1, 1, age_days=age, access_count=accesses)]).order[0]
+    assert ranked.similarity == 1.0
+    assert ranked.relevance == pytest.approx(factor)
+    now = datetime(2026, 1, 30, tzinfo=UTC)
+    memory = Memory(
+        agent_id="bob",
+        content="x",
+        category="note",
+        created_by_session="s",
+        timestamp=now - timedelta(days=age),
+        access_count=accesses,
+    )
+    assert ranked.relevance == memory.calculate_relevance_score(1.0, now)
+
+
+def test_among_good_answers_the_newer_and_the_used_come_first() -> None:
+    equals = [
+        candidate(1, 1, age_days=5),
+        candidate(2, 1, age_days=2),
+        candidate(3, 1, age_days=5, access_count=30),
+    ]
+    assert order(ranking(equals)) == [3, 2, 1]
+    assert order(ranking(equals, decay=0.0, boost=0.0)) == [3, 2, 1]
+    assert order(ranking(equals, boost=0.0)) == [2, 3, 1]

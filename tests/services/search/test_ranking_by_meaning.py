@@ -1,0 +1,147 @@
+"""What cosines add to the order of search results: their weight, and places of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_memory.services.search.ranking import (
+    EVERY,
+    STRENGTH_FLOOR,
+    WELL_COVERED,
+    Ranked,
+    Ranking,
+    Rates,
+    rank,
+)
+from agent_memory.services.search.scoring import Candidate, Query, Space, weigh
+
+# How long an example takes is no matter of these tests.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CORPUS = 2_000
+TODAY = date(2026, 1, 30)
+SPACE = Space(weight=1.0, floor=0.2)
+
+
+def candidate(seq: int, *counts: int, **fields: Any) -> Candidate:
+    """Make a candidate alone in its session, of ten words, stored today and never accessed."""
+    given_fields = {"session": f"session-{seq}", "length": 10, "day": TODAY, **fields}
+    return Candidate(seq=seq, counts=counts, **given_fields)
+
+
+def query(*frequencies: int, **fields: Any) -> Query:
+    return Query(frequencies=frequencies, corpus_size=CORPUS, **fields)
+
+
+def ranking(candidates: Sequence[Candidate], asked: Query) -> Ranking:
+    return rank(candidates, asked, Rates())
+
+
+def by_seq(found: Ranking) -> Mapping[int, Ranked]:
+    return {ranked.seq: ranked for ranked in found.order}
+
+
+def order(found: Ranking) -> list[int]:
+    return [ranked.seq for ranked in found.order]
+
+
+# Weight -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("weight", "first"), [(0.01, 1), (100.0, 2)])
+def test_the_model_says_what_its_meaning_counts_beside_words(weight: float, first: int) -> None:
+    pair = [candidate(1, 1, cosine=0.3), candidate(2, 0, cosine=0.6)]
+    assert order(ranking(pair, query(20, space=Space(weight, 0.2))))[0] == first
+
+
+def test_a_query_without_words_is_answered_by_meaning_alone() -> None:
+    candidates = [candidate(seq, cosine=cosine) for seq, cosine in ((1, 0.3), (2, 0.9), (3, 0.5))]
+    found = ranking(candidates, query(space=SPACE))
+    assert order(found) == [2, 3, 1]
+    assert found.strength > STRENGTH_FLOOR
+    assert not any(one.by_words for one in found.order)
+    assert ranking(candidates, query()) == Ranking([], 0.0)
+
+
+def test_below_a_negative_floor_a_candidate_without_a_cosine_is_still_no_match() -> None:
+    waiting = candidate(1, 0, session="same")
+    other = candidate(2, 1, cosine=0.5, session="same")
+    found = by_seq(ranking([waiting, other], query(20, space=Space(1.0, -0.5))))
+    assert not found[1].matches
+
+
+@UNTIMED
+@given(st.lists(st.tuples(st.integers(0, 3), st.none() | st.floats(-1, 1)), max_size=8))
+def test_cosines_without_a_model_change_nothing(pairs: list[tuple[int, float | None]]) -> None:
+    candidates = [candidate(seq, count, cosine=near) for seq, (count, near) in enumerate(pairs)]
+    without = [replace(one, cosine=None) for one in candidates]
+    found, expected = ranking(candidates, query(20)), ranking(without, query(20))
+    assert found.strength == expected.strength
+    assert [(one.seq, one.similarity, one.matches) for one in found.order] == [
+        (one.seq, one.similarity, one.matches) for one in expected.order
+    ]
+
+
+# Places for meaning -----------------------------------------------------------------------------
+
+
+def documented(found: Ranking) -> list[int]:
+    """Return the order by gate, relevance and similarity alone."""
+
+    def place(one: Ranked) -> tuple[bool, float, float, int]:
+        score = one.relevance if one.passed_gate else one.similarity
+        return not one.passed_gate, -score, -one.similarity, -one.seq
+
+    return [one.seq for one in sorted(found.order, key=place)]
+
+
+def by_chance(cosine: float) -> tuple[list[Candidate], Query]:
+    """Return ten candidates with one word of five, and, last of all, one with this cosine."""
+    talk = [candidate(seq, 9 - seq // 2, 0, 0, 0, 0, cosine=0.01) for seq in range(10)]
+    meant = candidate(99, 0, 0, 0, 0, 0, cosine=cosine)
+    asked = query(300, 0, 0, 0, 0, space=Space(weight=0.01, floor=0.2))
+    assert weigh([*talk, meant], asked).coverage < WELL_COVERED
+    return [*talk, meant], asked
+
+
+def test_where_words_say_little_the_nearest_by_meaning_has_the_fourth_place() -> None:
+    candidates, asked = by_chance(cosine=0.6)
+    found = ranking(candidates, asked)
+    assert documented(found).index(99) > EVERY
+    assert order(found)[EVERY - 1] == 99
+    assert sorted(order(found)) == sorted(documented(found))
+
+
+def test_where_a_memory_has_most_of_the_words_they_decide() -> None:
+    candidates, asked = by_chance(cosine=0.6)
+    found = ranking(candidates, replace(asked, frequencies=(300,) * 5, names={0}))
+    assert weigh(candidates, replace(asked, frequencies=(300,) * 5, names={0})).coverage >= 0.5
+    assert order(found) == documented(found)
+
+
+@pytest.mark.parametrize("cosine", [0.02, 0.1])
+def test_what_has_nothing_to_do_with_the_query_is_given_no_place(cosine: float) -> None:
+    candidates, asked = by_chance(cosine)
+    found = ranking(candidates, asked)
+    assert asked.space is not None
+    assert cosine <= asked.space.floor / 2
+    assert order(found) == documented(found)
+
+
+@UNTIMED
+@given(st.lists(st.tuples(st.integers(0, 3), st.none() | st.floats(-1, 1)), max_size=20))
+def test_all_other_places_are_those_by_gate_relevance_and_similarity(
+    pairs: list[tuple[int, float | None]],
+) -> None:
+    candidates = [candidate(seq, count, cosine=near) for seq, (count, near) in enumerate(pairs)]
+    found = ranking(candidates, query(20, space=SPACE))
+    assert sorted(order(found)) == sorted(documented(found))
+    others = [seq for place, seq in enumerate(order(found)) if place % EVERY != EVERY - 1]
+    places = [documented(found).index(seq) for seq in others]
+    assert places == sorted(places)

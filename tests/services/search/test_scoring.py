@@ -1,0 +1,330 @@
+"""The evidence for a candidate, part by part: what each part looks at, and what it does not.
+
+No weight stands here: tests set weights of their own, or compare one candidate with another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_memory.services.search.scoring import (
+    NEAR_COSINE,
+    SESSION_BEST,
+    WEIGHTS,
+    Candidate,
+    Evidence,
+    Query,
+    Space,
+    Weights,
+    rarity,
+    weigh,
+)
+from agent_memory.text.dates import Span
+
+# How long an example takes is no matter of these tests.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+TODAY = date(2026, 1, 30)
+CORPUS = 2_000
+SPACE = Space(weight=1.0, floor=0.2)
+PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
+"""Every part counts as much as a memory's own words; a question loses half."""
+PARTS = [part.name for part in fields(Evidence)]
+
+
+def candidate(seq: int, *counts: int, **given_fields: Any) -> Candidate:
+    """Make a candidate alone in its session, of ten words, of today."""
+    defaults = {"session": f"session-{seq}", "length": 10, "day": TODAY}
+    return Candidate(seq=seq, counts=counts, **{**defaults, **given_fields})
+
+
+def query(*frequencies: int, **given_fields: Any) -> Query:
+    return Query(frequencies=frequencies, corpus_size=CORPUS, **given_fields)
+
+
+def parts(
+    candidates: Sequence[Candidate], asked: Query, weights: Weights = PLAIN
+) -> Mapping[int, Evidence]:
+    return weigh(candidates, asked, weights).evidence
+
+
+def talk(*members: Candidate) -> list[Candidate]:
+    """Put candidates in one session, one after the other."""
+    seqs = [member.seq for member in members]
+    return [
+        replace(
+            member,
+            session="talk",
+            neighbours={
+                other - place: seqs[other]
+                for other in range(len(seqs))
+                if 0 < abs(other - place) <= 2
+            },
+        )
+        for place, member in enumerate(members)
+    ]
+
+
+# A memory's own words ---------------------------------------------------------------------------
+
+
+def test_the_best_by_words_has_1_and_one_without_any_0() -> None:
+    found = parts([candidate(1, 2, 1), candidate(2, 1, 0), candidate(3, 0, 0)], query(20, 30))
+    assert found[1].words == 1.0 > found[2].words > found[3].words == 0.0
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    pair = [candidate(1, 1, 0), candidate(2, 0, 1)]
+    rare_first, common_first = parts(pair, query(3, 900)), parts(pair, query(900, 3))
+    assert rare_first[1].words > rare_first[2].words
+    assert common_first[1].words < common_first[2].words
+
+
+def test_a_short_text_has_more_of_a_word_than_a_long_one() -> None:
+    found = parts([candidate(1, 1, length=5), candidate(2, 1, length=50)], query(20))
+    assert found[1].words > found[2].words > 0.0
+
+
+def test_repeating_a_word_counts_less_each_time() -> None:
+    found = parts([candidate(seq, seq) for seq in (1, 2, 3)], query(20))
+    assert found[2].words - found[1].words > found[3].words - found[2].words > 0.0
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_rarer_word_weighs_more_and_none_less_than_nothing(one: int, two: int) -> None:
+    size = 10**6
+    assert rarity(one, size) > 0.0
+    assert (rarity(one, size) > rarity(two, size)) is (one < two)
+
+
+@pytest.mark.parametrize(("frequency", "size"), [(5, 0), (10, 3), (0, 0), (1, 1)])
+def test_a_word_that_is_in_more_memories_than_there_are_is_weighed_too(
+    frequency: int, size: int
+) -> None:
+    """Between counting words and rows, another process may have deleted some."""
+    assert math.isfinite(rarity(frequency, size))
+    assert rarity(frequency, size) > 0.0
+
+
+@UNTIMED
+@given(
+    st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=6),
+    st.lists(st.integers(1, 1_500), min_size=3, max_size=3),
+    st.integers(0, 2),
+    st.data(),
+)
+def test_adding_a_word_never_lowers_the_words_of_a_memory(
+    all_counts: list[tuple[int, ...]], frequencies: list[int], term: int, data: st.DataObject
+) -> None:
+    lengths = [sum(counts) + data.draw(st.integers(1, 40)) for counts in all_counts]
+    candidates = [
+        candidate(seq, *counts, length=length)
+        for seq, (counts, length) in enumerate(zip(all_counts, lengths, strict=True))
+    ]
+    chosen = data.draw(st.integers(0, len(candidates) - 1))
+    counts = [count + (place == term) for place, count in enumerate(candidates[chosen].counts)]
+    more = list(candidates)
+    more[chosen] = replace(candidates[chosen], counts=tuple(counts))
+    asked = query(*frequencies)
+    before, after = parts(candidates, asked), parts(more, asked)
+    assert after[chosen].words >= before[chosen].words - 1e-12
+    for seq in before.keys() - {chosen}:
+        assert after[seq].words <= before[seq].words + 1e-12
+
+
+# Words around it, and of its session ------------------------------------------------------------
+
+
+def around(neighbours: Mapping[int, int]) -> float:
+    """Return the words around memory 1, which has one; 2 has it more often, 3 has it not."""
+    candidates = [candidate(1, 1, neighbours=neighbours), candidate(2, 3), candidate(3, 0)]
+    return parts(candidates, query(20))[1].words_around
+
+
+def test_a_neighbours_words_count_the_more_the_nearer_it_is() -> None:
+    assert around({1: 2}) > around({2: 2}) > around({})
+    assert around({-1: 2}) == around({1: 2})
+    assert around({-1: 2, 1: 2}) > around({1: 2})
+    assert around({3: 2}) == around({})  # too far
+
+
+def test_a_neighbour_without_the_words_only_makes_the_text_longer() -> None:
+    assert around({1: 3}) < around({})
+    # One that is no candidate has none of the words, and a length like any other.
+    assert around({1: 99}) < around({})
+
+
+def test_a_memory_without_the_words_has_those_around_it() -> None:
+    found = parts(talk(candidate(1, 0), candidate(2, 2)), query(20))
+    assert found[1].words == 0.0 < found[1].words_around < found[2].words_around == 1.0
+
+
+def test_a_neighbour_in_one_direction_is_enough() -> None:
+    """A memory that was found only as a neighbour may not know those next to it."""
+    found = parts([candidate(1, 0, neighbours={-1: 2}), candidate(2, 2)], query(20))
+    assert found[1].words_around > 0.0
+
+
+def test_all_memories_of_a_session_have_its_words_alike() -> None:
+    found = parts([*talk(candidate(1, 2), candidate(2, 0)), candidate(3, 0)], query(20))
+    assert found[1].words_of_session == found[2].words_of_session == 1.0
+    assert found[3].words_of_session == 0.0
+
+
+def test_a_session_with_more_of_the_words_has_more() -> None:
+    both = talk(candidate(1, 1, 0), candidate(2, 0, 1))
+    apart = [candidate(3, 1, 0), candidate(4, 0, 0)]
+    found = parts([*both, *apart], query(20, 20))
+    assert found[1].words_of_session > found[3].words_of_session > 0.0
+
+
+# Meaning at three scales ------------------------------------------------------------------------
+
+
+def test_a_near_cosine_is_worth_the_weight_of_the_model() -> None:
+    for weight in (0.5, 1.0, 2.5):
+        found = parts([candidate(1, cosine=NEAR_COSINE)], query(space=Space(weight, 0.2)))
+        assert found[1].meaning == pytest.approx(weight)
+
+
+def test_meaning_grows_faster_than_the_cosine() -> None:
+    cosines = [0.1, 0.2, 0.4, 0.8]
+    candidates = [candidate(seq, cosine=cosine) for seq, cosine in enumerate(cosines)]
+    found = parts(candidates, query(space=SPACE))
+    for seq in range(3):
+        assert found[seq + 1].meaning > 2 * found[seq].meaning > 0.0
+
+
+@pytest.mark.parametrize("cosine", [None, 0.0, -0.2, -1.0])
+def test_without_a_cosine_above_0_there_is_no_meaning(cosine: float | None) -> None:
+    found = parts(talk(candidate(1, cosine=cosine), candidate(2, cosine=-1.0)), query(space=SPACE))
+    assert found[1].total == found[2].total == 0.0
+
+
+def test_a_neighbours_meaning_counts_the_more_the_nearer_it_is() -> None:
+    found = parts(
+        talk(candidate(1, cosine=0.9), candidate(2), candidate(3), candidate(4)),
+        query(space=SPACE),
+    )
+    around_it = [found[seq].meaning_around for seq in (1, 2, 3, 4)]
+    assert around_it[0] == 0.0  # its own is not around it
+    assert around_it[1] > around_it[2] > around_it[3] == 0.0
+
+
+def test_a_neighbour_that_is_no_candidate_has_no_meaning() -> None:
+    found = parts([candidate(1, cosine=0.4, neighbours={1: 99})], query(space=SPACE))
+    assert found[1].meaning_around == 0.0
+
+
+def test_the_meaning_of_a_session_is_that_of_its_best() -> None:
+    best = [candidate(seq, cosine=0.6) for seq in range(SESSION_BEST)]
+    weak = [candidate(seq, cosine=0.1) for seq in range(10, 14)]
+    asked = query(space=SPACE)
+    alone, among = parts(talk(*best), asked), parts(talk(*best, *weak), asked)
+    # As if all were as near as the best of them; what is farther takes nothing off.
+    assert alone[0].meaning_of_session == pytest.approx(alone[0].meaning)
+    assert among[0].meaning_of_session == pytest.approx(alone[0].meaning_of_session)
+    assert among[13].meaning_of_session == among[0].meaning_of_session
+
+
+def test_one_near_memory_makes_no_session_about_the_matter() -> None:
+    one = parts(talk(candidate(1, cosine=0.6), candidate(2)), query(space=SPACE))
+    two = parts(talk(candidate(1, cosine=0.6), candidate(2, cosine=0.6)), query(space=SPACE))
+    assert 0.0 < one[1].meaning_of_session < two[1].meaning_of_session < two[1].meaning
+
+
+def test_words_count_as_much_as_the_share_of_the_query_that_is_there() -> None:
+    """Where no memory has more than one word of many, the meaning decides."""
+    pair = [candidate(1, 1, 0, 0, cosine=0.1), candidate(2, 0, 0, 0, cosine=0.9)]
+    asked = query(20, 0, 0, space=SPACE)
+    share = weigh(pair, asked).coverage
+    assert 0.0 < share < 1.0
+    assert parts(pair, asked)[1].words == share
+    # Without any cosine there is nothing else to decide, so the best by words has 1.
+    without = [replace(one, cosine=None) for one in pair]
+    assert parts(without, asked)[1].words == 1.0
+    assert parts(pair, replace(asked, space=None))[1].words == 1.0
+
+
+# Subject, date, question ------------------------------------------------------------------------
+
+
+def test_a_first_word_that_is_asked_for_counts() -> None:
+    found = parts([candidate(1, 1, opens=True), candidate(2, 1)], query(20))
+    assert found[1].subject == PLAIN.subject
+    assert found[2].subject == 0.0
+    assert found[1].words == found[2].words
+
+
+def test_a_date_counts_as_near_as_it_is() -> None:
+    span = Span(TODAY - timedelta(days=7), TODAY - timedelta(days=5))
+    days = [TODAY - timedelta(days=days) for days in (6, 4, 1, 300)]
+    candidates = [candidate(seq, day=day) for seq, day in enumerate(days)]
+    found = parts(candidates, query(spans=[span]))
+    assert [found[seq].date for seq in range(4)] == [span.nearness(day) for day in days]
+    assert found[0].date == PLAIN.date > found[1].date > found[2].date > found[3].date == 0.0
+
+
+def test_of_several_dates_the_nearest_counts() -> None:
+    far, near = (Span(day, day) for day in (TODAY - timedelta(days=300), TODAY))
+    found = parts([candidate(1)], query(spans=[far, near]))
+    assert found[1].date == PLAIN.date
+    assert parts([candidate(1)], query())[1].date == 0.0
+
+
+def test_a_question_loses_its_share_of_all_the_rest() -> None:
+    full = candidate(1, 2, cosine=0.5, opens=True)
+    asked = query(20, space=SPACE, spans=[Span(TODAY, TODAY)])
+    (told,), (asking,) = (parts([one], asked).values() for one in (full, replace(full, asks=True)))
+    assert told.question == 0.0
+    assert asking.total == pytest.approx((1 - PLAIN.question) * told.total)
+    assert {name: getattr(asking, name) for name in PARTS if name != "question"} == {
+        name: getattr(told, name) for name in PARTS if name != "question"
+    }
+
+
+# Weights ----------------------------------------------------------------------------------------
+
+RICH = talk(
+    candidate(1, 1, 0, cosine=0.5, opens=True),
+    candidate(2, 0, 2, cosine=0.7, asks=True),
+    candidate(3, 0, 0, cosine=0.3),
+)
+RICH_QUERY = query(20, 40, space=SPACE, spans=[Span(TODAY, TODAY)])
+
+
+@pytest.mark.parametrize("name", [weight.name for weight in fields(Weights)])
+def test_a_weight_of_0_takes_its_part_away_and_no_other(name: str) -> None:
+    full = parts(RICH, RICH_QUERY)
+    less = parts(RICH, RICH_QUERY, replace(PLAIN, **{name: 0.0}))
+    assert any(getattr(one, name) != 0.0 for one in full.values())
+    for seq, one in less.items():
+        assert getattr(one, name) == 0.0
+        for other in set(PARTS) - {name, "question"}:
+            assert getattr(one, other) == getattr(full[seq], other)
+
+
+@pytest.mark.parametrize("name", [weight.name for weight in fields(Weights)])
+def test_a_part_is_worth_its_weight(name: str) -> None:
+    full = parts(RICH, RICH_QUERY)
+    double = parts(RICH, RICH_QUERY, replace(PLAIN, **{name: 2 * getattr(PLAIN, name)}))
+    for seq, one in double.items():
+        assert getattr(one, name) == pytest.approx(2 * getattr(full[seq], name))
+
+
+def test_a_model_whose_weight_is_0_has_no_meaning() -> None:
+    found = parts(RICH, replace(RICH_QUERY, space=Space(0.0, 0.2)))
+    for one in found.values():
+        assert one.meaning == one.meaning_around == one.meaning_of_session == 0.0
+
+
+def test_the_total_is_the_sum_of_all_parts() -> None:
+    for one in parts(RICH, RICH_QUERY, WEIGHTS).values():
+        assert one.total == pytest.approx(sum(getattr(one, name) for name in PARTS))

@@ -1,0 +1,395 @@
+"""Search by meaning: what it finds that words do not, and what it never shows.
+
+wordllama's real weights answer questions that share no word with their answer; vectors that were
+made up tell, against an exact computation, that the index finds the nearest.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from agent_memory import AgentMemory, MatchType, Memory, SearchResults
+from agent_memory.models.search import SearchFilters
+from agent_memory.services.search.nearest import EXACT_UP_TO, QueryVector, nearest
+from agent_memory.storage.quantization import quantize
+from agent_memory.storage.sqlite import vector_index
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.filters import Condition, condition_of
+from agent_memory.storage.sqlite.tables.embeddings import models
+
+# wordllama ----------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "which database did we choose?": "PostgreSQL was picked for persistent storage",
+    "is our car repaired?": "The vehicle needs a new engine and fresh tires",
+    "what does my doctor recommend?": "The physician prescribed antibiotics and more sleep",
+    "what music instrument does she practise?": "Ingrid plays the violin in an orchestra",
+    "which pet animals live here?": "Samir adopted a kitten and two puppies",
+    "where do we spend our vacation?": "Every summer holiday trip goes to a beach in Portugal",
+}
+PEOPLE = "Alice Bob Carla Dmitri Elena Farid Grace Hiro Jamal Keiko Liam Maria Nadia Omar".split()
+ACTIONS = "fixed moved renamed restored measured reviewed merged reverted tested planned".split()
+THINGS = """
+    deployment schema pipeline backup cache queue dashboard invoice report endpoint certificate
+    release session token budget contract meeting recipe garden bicycle kitchen lecture exam
+""".split()
+REASONS = [
+    "because the build took too long",
+    "after the outage in March",
+    "to save money",
+    "since nobody used it any more",
+    "before the release",
+    "as the tests kept failing",
+]
+
+
+def sentences(count: int) -> list[str]:
+    """Return different sentences as an agent stores them, the same every time."""
+    numbers = random.Random(11)
+    return [
+        f"{numbers.choice(PEOPLE)} {numbers.choice(ACTIONS)} the {numbers.choice(THINGS)} of"
+        f" ticket {number} {numbers.choice(REASONS)}"
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def wordllama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentMemory]:
+    """Open a store of 330 sentences, six of them the answers, moved with the real wordllama."""
+    texts = [*ANSWERS.values(), *sentences(324)]
+    items = [{"content": text, "session_id": text} for text in texts]
+    with AgentMemory("bob", root=tmp_path_factory.mktemp("llama"), embedder="wordllama") as memory:
+        memory.store_many(items)
+        assert memory.migrate(embedder="wordllama").status == "completed"
+        yield memory
+        assert memory.check().problems == []
+
+
+def words_of(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def contents(results: SearchResults) -> list[str]:
+    return [hit.memory.content for hit in results]
+
+
+@pytest.mark.parametrize(("question", "answer"), ANSWERS.items())
+def test_a_question_that_shares_no_word_with_its_answer_finds_it(
+    wordllama: AgentMemory, question: str, answer: str
+) -> None:
+    assert not words_of(question) & words_of(answer)
+    results = wordllama.search(question, count_accesses=False)
+    assert contents(results)[0] == answer
+    assert results[0].match_type == MatchType.VECTOR
+    assert results[0].passed_gate
+
+
+def test_the_same_question_finds_no_answer_by_keyword(wordllama: AgentMemory) -> None:
+    with AgentMemory("bob", root=wordllama.path.parent.parent, embedder=None) as by_words:
+        for question, answer in ANSWERS.items():
+            results = by_words.search(question, 20, count_accesses=False)
+            assert answer not in contents(results)
+            assert results.search_metadata.backend == "file"
+            assert "searched by keyword only" in results.search_metadata.degraded[0]
+
+
+def test_a_memory_with_the_words_is_found_by_them(wordllama: AgentMemory) -> None:
+    results = wordllama.search("PostgreSQL storage", count_accesses=False)
+    assert contents(results)[0] == "PostgreSQL was picked for persistent storage"
+    assert results[0].match_type == MatchType.KEYWORD
+
+
+def test_a_search_says_how_it_went(wordllama: AgentMemory) -> None:
+    how = wordllama.search("which database did we choose?", count_accesses=False).search_metadata
+    assert how.backend == "vector"
+    assert how.degraded == []
+    assert 0 < how.embedding_time_ms <= how.processing_time_ms
+    assert 0 < how.vector_search_time_ms <= how.processing_time_ms
+
+
+def test_hits_are_told_apart_by_how_they_were_found(wordllama: AgentMemory) -> None:
+    results = wordllama.search("which database holds ticket 7?", 50, count_accesses=False)
+    for hit in results:
+        has_word = bool({"ticket", "7"} & words_of(hit.memory.content))
+        assert (hit.match_type == MatchType.VECTOR) == (not has_word) or hit.match_type in {
+            MatchType.SCRATCHPAD,
+            MatchType.PROMOTED,
+        }
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "zxqv wvut",
+        "🐘🎷",
+        "",
+        " \t\n",
+        "\0",
+        "which\0database",
+        "lorem ipsum " * 833 + "here",
+        "x" * 10_000,
+        "🐘" * 10_000,
+        "我们选择了哪个数据库",
+        "ما هي قاعدة البيانات؟",
+        "\u200b\ufeff",
+        "\ud800",
+        '"AND OR NOT (*',
+        "embedding_index_1' --",
+        "[UNK] [PAD] <s> </s>",
+    ],
+)
+def test_no_query_is_an_error(wordllama: AgentMemory, query: str) -> None:
+    results = wordllama.search(query, count_accesses=False)
+    assert results.search_metadata.degraded == []
+    for hit in results:
+        assert 0 <= hit.similarity <= 1
+    if not results.results:
+        assert results.search_metadata.reason is not None
+
+
+@pytest.mark.parametrize("query", ["", " \t\n"])
+def test_a_search_for_nothing_finds_nothing(wordllama: AgentMemory, query: str) -> None:
+    results = wordllama.search(query, count_accesses=False)
+    assert list(results) == []
+    assert results.search_metadata.reason == "empty_query"
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.6, 1.0])
+def test_a_threshold_holds_for_what_is_near_too(wordllama: AgentMemory, threshold: float) -> None:
+    results = wordllama.search(
+        "which pet animals live here?", 50, similarity_threshold=threshold, count_accesses=False
+    )
+    assert all(hit.similarity >= threshold for hit in results)
+
+
+# Vectors that were made up ------------------------------------------------------------------------
+
+DIMENSIONS = 96
+TOPICS = 40
+COUNT = 5_000
+QUERIES = 50
+
+
+class Topics:
+    """Embeds a text by its number: near the center of its topic, which is its number modulo 40."""
+
+    model = "topics"
+    dimensions = DIMENSIONS
+    similarity_floor = 0.0
+
+    def __init__(self) -> None:
+        numbers = np.random.default_rng(5)
+        self._centers = numbers.normal(size=(TOPICS, DIMENSIONS))
+
+    def embed(self, texts: Sequence[str]) -> list[NDArray[np.float64]]:
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text: str) -> NDArray[np.float64]:
+        (number,) = map(int, re.findall(r"\d+", text))
+        of_kind = 0 if text.startswith("entry") else 1
+        noise = np.random.default_rng([of_kind, number]).normal(size=DIMENSIONS)
+        return np.asarray(self._centers[number % TOPICS] + noise)
+
+
+class Field:
+    """The store of 5,000 made-up vectors, and the exact answer to any question about it."""
+
+    def __init__(self, root: Path) -> None:
+        self.embedder = Topics()
+        self.memory = AgentMemory("bob", root=root, embedder=self.embedder)
+        self.memory.store_many(item(number) for number in range(COUNT))
+        change(self.memory.path, "UPDATE memories SET archived = 1 WHERE seq % 10 = 4")
+        assert self.memory.migrate(embedder=self.embedder).status == "completed"
+        self.database = Database(self.memory.path, read_only=True)
+        filters = SearchFilters(archived=None)
+        self.all = self.memory.list_recent(COUNT, filters=filters)
+        rows = np.array([self.embedder.vector(memory.content) for memory in self.all])
+        self._rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def exact(self, query: str, passes: Callable[[Memory], bool], count: int = 5) -> list[str]:
+        """Return the texts of the nearest memories that pass, computed from the whole vectors."""
+        order = np.argsort(-(self._rows @ self.embedder.vector(query)), kind="stable")
+        passing = (self.all[place] for place in order if passes(self.all[place]))
+        return [memory.content for memory, _ in zip(passing, range(count), strict=False)]
+
+    def nearest(self, query: str, condition: Condition, count: int = 5) -> list[str]:
+        """Return the texts of the memories that the library says are nearest."""
+        with self.database.read():
+            (model,) = models(self.database)
+            vector = QueryVector(model, quantize(self.embedder.vector(query).tolist()).data)
+            found = nearest(self.database, vector, condition).cosines
+            best = sorted(found, key=found.__getitem__, reverse=True)[:count]
+            return [
+                self.database.value("SELECT content FROM memories WHERE seq = ?", (seq,))
+                for seq in best
+            ]
+
+    def close(self) -> None:
+        self.database.close()
+        self.memory.close()
+
+
+def item(number: int) -> dict[str, Any]:
+    return {
+        "content": f"entry{number:05}",
+        "session_id": f"session {number}",
+        "category": "note" if number % 5 < 3 else "task",
+        "tags": ["even"] if number % 2 == 0 else ["odd"],
+        "timestamp": f"2025-{number % 12 + 1:02}-03T10:00:00Z",
+        "user_id": f"user {number % 50}",
+        "metadata": {"topic": number % TOPICS, "number": number},
+    }
+
+
+def change(path: Path, sql: str) -> None:
+    database = Database(path)
+    with database.write():
+        database.run(sql)
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    made = Field(tmp_path_factory.mktemp("field"))
+    yield made
+    assert made.memory.check().problems == []
+    made.close()
+
+
+FILTERS: dict[str, tuple[dict[str, Any], Callable[[Memory], bool]]] = {
+    "none": ({}, lambda memory: not memory.archived),
+    "category": (
+        {"category": "note"},
+        lambda memory: not memory.archived and memory.category == "note",
+    ),
+    "tag": ({"tags": ["even"]}, lambda memory: not memory.archived and memory.tags == ["even"]),
+    "since": (
+        {"date_range": {"start": "2025-06-01"}},
+        lambda memory: not memory.archived and memory.timestamp.month >= 6,
+    ),
+    "until": (
+        {"date_range": {"end": "2025-08-01"}},
+        lambda memory: not memory.archived and memory.timestamp.month < 8,
+    ),
+    "metadata": (
+        {"custom_filters": {"number": {"gte": 2000}}},
+        lambda memory: not memory.archived and memory.metadata["number"] >= 2000,
+    ),
+    "topics that are mostly elsewhere": (
+        {"custom_filters": {"topic": {"lt": 24}}},
+        lambda memory: not memory.archived and memory.metadata["topic"] < 24,
+    ),
+    "two at once": (
+        {"category": "note", "custom_filters": {"number": {"lt": 4500}}},
+        lambda memory: (
+            not memory.archived and memory.category == "note" and memory.metadata["number"] < 4500
+        ),
+    ),
+    "few": ({"user_id": "user 7"}, lambda m: not m.archived and m.user_id == "user 7"),
+    "archived": ({"archived": True}, lambda memory: memory.archived),
+    "archived or not": ({"archived": None}, lambda _: True),
+}
+FEW = {"few", "archived"}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_the_nearest_are_the_exact_nearest_in_nearly_all_queries(field: Field, name: str) -> None:
+    filters, passes = FILTERS[name]
+    passing = sum(map(passes, field.all))
+    assert (passing > EXACT_UP_TO) == (name not in FEW)
+    condition = condition_of(SearchFilters.model_validate(filters), agent_id="bob")
+    topics = {memory.metadata["topic"] for memory in field.all if passes(memory)}
+    held: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(QUERIES):
+        exact = field.exact(f"probe{number}", passes)
+        found = field.nearest(f"probe{number}", condition)
+        held[number % TOPICS in topics].append(len(set(exact) & set(found)) / 5)
+    assert sum(held[True]) >= 0.98 * len(held[True])
+    # Of a topic that the filter leaves out there is no answer: all that passes is as far away.
+    assert sum(held[False]) >= 0.8 * len(held[False])
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_search_returns_the_nearest_of_those_that_pass_and_no_other(
+    field: Field, name: str
+) -> None:
+    filters, passes = FILTERS[name]
+    found = 0
+    for number in range(10):
+        query = f"probe{number}"
+        results = field.memory.search(query, 20, filters=filters, count_accesses=False)
+        assert all(passes(hit.memory) for hit in results)
+        assert results.search_metadata.degraded == []
+        assert not any(hit.match_type == MatchType.KEYWORD for hit in results)
+        found += field.exact(query, passes, 1)[0] in contents(results)
+    assert found >= 9
+
+
+def test_the_index_was_used(field: Field) -> None:
+    """Else the tests above compare one exact computation with another."""
+    with field.database.read():
+        (model,) = models(field.database)
+    assert model.is_indexed
+    with pytest.MonkeyPatch.context() as patch:
+        asked: list[int] = []
+        original = vector_index.nearest
+
+        def noting(*values: Any, **options: Any) -> list[tuple[int, int]]:
+            asked.append(options["limit"])
+            return list(original(*values, **options))
+
+        patch.setattr(vector_index, "nearest", noting)
+        for filters, _ in FILTERS.values():
+            condition = condition_of(SearchFilters.model_validate(filters), agent_id="bob")
+            field.nearest("probe30", condition)
+    assert len(asked) >= len(FILTERS) - len(FEW) - 1
+
+
+@pytest.mark.parametrize("query", [f"probe{number}" for number in range(5)])
+def test_another_users_memories_do_not_leak_through_near_misses(field: Field, query: str) -> None:
+    nearest_of_all = field.exact(query, lambda memory: not memory.archived, 1)[0]
+    owner = int(nearest_of_all.removeprefix("entry")) % 50
+    stranger = f"user {(owner + 25) % 50}"
+    for options in ({}, {"category": "decision"}, {"similarity_threshold": 1.0}):
+        results = field.memory.search(query, 50, user_id=stranger, count_accesses=False, **options)
+        shown = [hit.memory.id for hit in results]
+        shown += [miss.memory_id for miss in results.search_metadata.near_misses]
+        users = {memory.id: memory.user_id for memory in field.all}
+        assert {users[memory_id] for memory_id in shown} <= {stranger}
+        assert shown
+
+
+def test_a_user_without_memories_sees_nothing(field: Field) -> None:
+    results = field.memory.search("probe1", user_id="nobody", count_accesses=False)
+    assert list(results) == []
+    assert results.search_metadata.near_misses == []
+
+
+# Memories without a vector ------------------------------------------------------------------------
+
+
+def test_a_memory_without_a_vector_is_still_found_by_its_words(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=Topics()) as memory:
+        memory.store_many(item(number) for number in range(30))
+        memory.migrate(embedder=Topics())
+        change(memory.path, "DELETE FROM embeddings WHERE seq = 8")
+        results = memory.search("entry00007")
+        assert contents(results)[0] == "entry00007"
+        assert results.search_metadata.backend == "vector"
+
+
+def test_an_empty_store_can_be_moved_and_searched(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=Topics()) as memory:
+        memory.migrate(embedder=Topics())
+        assert memory.search("probe1").search_metadata.reason == "nothing_stored"
+        memory.store("entry1")
+        assert contents(memory.search("probe1")) == ["entry1"]
+        assert memory.check().problems == []

@@ -1,0 +1,449 @@
+"""Opening a file: what is refused, what is recovered, who may read it, what a name may be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_memory import (
+    AgentMemory,
+    MigrationError,
+    NewerSchema,
+    NotAMemoryFile,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageLocked,
+    StorageUnavailable,
+)
+
+NOBODY = 65534
+
+
+def python(code: str, *words: object) -> subprocess.Popen[str]:
+    """Start another Python process; it ends when its stdin is closed, if it reads that."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(code: str, *words: object) -> str:
+    """Run another Python process to its end and return what it printed."""
+    with python(code, *words) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+def sql(path: Path, *statements: str) -> str:
+    """Run SQL with Python's own sqlite3, elsewhere: never beside the library in one process."""
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "for s in sys.argv[2:]: [print(*row) for row in c.execute(s)]\n"
+        "c.close()"
+    )
+    return finished(code, path, *statements)
+
+
+def filled(path: Path, memories: int = 40) -> Path:
+    """Make a store with some memories and close it."""
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        memory.store_many([{"content": f"memory number {n} " + "x" * 300} for n in range(memories)])
+    return path
+
+
+def seen(directory: Path) -> dict[str, tuple[object, ...]]:
+    """Describe every file: a -shm only by its being there, as SQLite makes it anew at will."""
+    return {
+        path.name: ()
+        if path.name.endswith("-shm")
+        else (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
+        for path in directory.iterdir()
+    }
+
+
+# Files that are something else, or damaged ------------------------------------------------------
+
+
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        pytest.param(lambda _: b"Dear diary,\n" * 99, NotAMemoryFile, id="a text"),
+        pytest.param(lambda _: b"hi", NotAMemoryFile, id="two bytes"),
+        pytest.param(lambda _: random.Random(1).randbytes(9000), NotAMemoryFile, id="random bytes"),
+        pytest.param(lambda s: bytes(100) + s[100:], NotAMemoryFile, id="header zeroed"),
+        pytest.param(lambda s: s[:18] + b"\3\3" + s[20:], NotAMemoryFile, id="unknown file format"),
+        pytest.param(lambda s: s[: len(s) // 2], StorageCorrupt, id="second half gone"),
+    ],
+)
+def test_a_file_that_is_no_sound_store_is_refused_and_left_as_it_is(
+    tmp_path: Path, make: Callable[[bytes], bytes], error: type[Exception], create: bool
+) -> None:
+    path = filled(tmp_path / "s.db")
+    path.write_bytes(make(path.read_bytes()))
+    before = seen(tmp_path)
+    with pytest.raises(error, match=r"s\.db"):
+        AgentMemory.open(path, create=create)
+    assert seen(tmp_path) == before
+
+
+def test_a_page_overwritten_in_the_middle_is_reported_by_check(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db")
+    content = path.read_bytes()
+    # The page of a memory's text, not the first one: the file still opens.
+    page = content.index(b"memory number 20") // 8192 * 8192
+    path.write_bytes(content[:page] + b"\xff" * 8192 + content[page + 8192 :])
+    with AgentMemory.open(path) as memory:
+        report = memory.check()
+    assert not report.ok
+    assert "damaged_file" in {problem.kind for problem in report.problems}
+
+
+def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch(0o600)
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        memory.store("Prefer PostgreSQL")
+        assert memory.agent_id == "bob"
+    assert sql(path, "SELECT content FROM memories") == "Prefer PostgreSQL"
+
+
+@pytest.mark.parametrize("name", ["directory", "file/s.db", "pipe", "missing/s.db", "missing.db"])
+def test_a_path_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StorageError, match=name):
+        AgentMemory.open(tmp_path / name, create=False)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("target", ["elsewhere.db", "nowhere.db"])
+def test_a_link_instead_of_a_file_is_refused(tmp_path: Path, target: str) -> None:
+    before = filled(tmp_path / "elsewhere.db").read_bytes()
+    (tmp_path / "link.db").symlink_to(tmp_path / target)
+    with pytest.raises(StorageUnavailable, match="symbolic link"):
+        AgentMemory.open(tmp_path / "link.db")
+    assert (tmp_path / "elsewhere.db").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere.db", "link.db"]
+
+
+def test_an_agent_directory_that_is_a_link_is_refused_and_not_listed(root: Path) -> None:
+    AgentMemory("bob", root=root).close()
+    (root / "eve").symlink_to(root / "bob")
+    with pytest.raises(StorageUnavailable, match="symbolic link"):
+        AgentMemory("eve", root=root)
+    assert [agent.agent_id for agent in AgentMemory.agents(root)] == ["bob"]
+
+
+FOREIGN = """
+import os, sqlite3, sys
+c = sqlite3.connect(sys.argv[1], isolation_level=None)
+for statement in sys.argv[3:]:
+    c.execute(statement)
+os._exit(0) if sys.argv[2] == "leave" else c.close()  # leaves the log behind
+"""
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize(
+    ("leave", "statements"),
+    [
+        pytest.param("", ["CREATE TABLE notes (x)"], id="without log"),
+        pytest.param("", ["PRAGMA journal_mode = WAL", "CREATE TABLE notes (x)"], id="log closed"),
+        pytest.param(
+            "leave", ["PRAGMA journal_mode = WAL", "CREATE TABLE notes (x)"], id="log left behind"
+        ),
+        pytest.param("", ["PRAGMA user_version = 3"], id="no table yet, its version"),
+        pytest.param("", ["PRAGMA application_id = 7"], id="no table yet, its mark"),
+    ],
+)
+def test_a_database_of_another_program_is_refused_and_not_touched(
+    tmp_path: Path, leave: str, statements: list[str], read_only: bool
+) -> None:
+    path = tmp_path / "other.db"
+    finished(FOREIGN, path, leave, *statements)
+    before = seen(tmp_path)
+    assert ("other.db-wal" in before) == bool(leave)
+    with pytest.raises(NotAMemoryFile, match="another program"):
+        AgentMemory.open(path, read_only=read_only)
+    assert seen(tmp_path) == before
+
+
+def test_the_rights_on_a_database_of_another_program_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    finished(FOREIGN, path, "", "CREATE TABLE notes (x)")
+    path.chmod(0o664)
+    with pytest.raises(NotAMemoryFile):
+        AgentMemory.open(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o664
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "advice"),
+    [
+        ("PRAGMA user_version = 99", NewerSchema, "pip install -U agent-memory"),
+        ("UPDATE schema_migrations SET sha256 = 'x' WHERE number = 3", MigrationError, "0003_"),
+    ],
+)
+def test_a_schema_that_this_version_does_not_know_is_refused_untouched(
+    tmp_path: Path, statement: str, error: type[Exception], advice: str
+) -> None:
+    path = filled(tmp_path / "s.db")
+    sql(path, statement)
+    before = seen(tmp_path)
+    with pytest.raises(error, match=advice):
+        AgentMemory.open(path)
+    assert seen(tmp_path) == before
+
+
+# Crashes, locks, full disks, files that move ----------------------------------------------------
+
+STORE_AND_WAIT = """
+import sys
+from agent_memory import AgentMemory
+memory = AgentMemory.open(sys.argv[1])
+for n in range(30):
+    print(memory.store(f"memory number {n}"), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("shm", ["as it is", "garbage", "missing"])
+def test_a_log_left_by_a_killed_process_is_recovered(tmp_path: Path, shm: str) -> None:
+    path = tmp_path / "s.db"
+    with python(STORE_AND_WAIT, path) as process:
+        assert process.stdout is not None
+        ids = [process.stdout.readline().strip() for _ in range(30)]
+        process.send_signal(signal.SIGKILL)
+    assert "" not in ids
+    assert path.with_name("s.db-wal").stat().st_size > 0
+    index = path.with_name("s.db-shm")
+    if shm == "garbage":
+        index.write_bytes(random.Random(2).randbytes(index.stat().st_size))
+    elif shm == "missing":
+        index.unlink()
+    with AgentMemory.open(path, create=False) as memory:
+        assert [memory_id for memory_id in ids if memory.get(memory_id) is None] == []
+        assert memory.check().problems == []
+
+
+HOLD = """
+import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)
+c.execute(sys.argv[2])
+print("held", flush=True); sys.stdin.read()
+c.execute("ROLLBACK")
+"""
+
+
+@pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_file_that_another_process_holds_is_reported_locked_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    monkeypatch.setattr("agent_memory.storage.sqlite.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
+    path = tmp_path / "s.db"
+    with AgentMemory.open(path) as memory:
+        first = memory.store("the first walnut")
+        with python(HOLD, path, begin) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            with pytest.raises(StorageLocked, match="try again"):
+                memory.store("the second walnut")
+            assert [hit.memory.id for hit in memory.search("walnut")] == [first]
+            holder.communicate(timeout=60)
+        memory.store("the third walnut")
+        assert memory.count() == 2
+        found = memory.get(first)
+        assert found is not None
+        assert found.access_count == 1  # the search's count waited for the lock
+
+
+def test_opening_a_new_file_that_another_process_holds_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_memory.storage.sqlite.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
+    with python(HOLD, tmp_path / "s.db", "BEGIN EXCLUSIVE") as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StorageLocked, match=r"s\.db"):
+            AgentMemory.open(tmp_path / "s.db")
+        holder.communicate(timeout=60)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 2 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = shutil.which("mount")
+    words = ["-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", str(place)]
+    if mount is None or subprocess.run([mount, *words], capture_output=True).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def fill_the_disk(filler: Path) -> None:
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+def test_a_full_disk_loses_nothing_and_writing_goes_on_after_space_is_freed(
+    small_disk: Path,
+) -> None:
+    with AgentMemory.open(small_disk / "s.db") as memory:
+        stored = [memory.store("the first walnut")]
+        filler = small_disk / "filler"
+        fill_the_disk(filler)
+        with pytest.raises(StorageFull, match="free space"):
+            stored.extend(memory.store(f"memory {n} " + "x" * 9000) for n in range(1000))
+        assert memory.search("walnut", count_accesses=False)[0].memory.id == stored[0]
+        filler.unlink()
+        stored.append(memory.store("after the walnut"))
+        assert memory.count() == len(stored)
+        assert [one for one in stored if memory.get(one) is None] == []
+        assert memory.check().problems == []
+
+
+def test_a_deleted_file_is_noticed_at_the_next_write(tmp_path: Path) -> None:
+    with AgentMemory.open(tmp_path / "s.db") as memory:
+        memory.store("the first")
+        (tmp_path / "s.db").unlink()
+        with pytest.raises(StorageUnavailable, match="deleted or moved"):
+            memory.store("the second")
+    assert not (tmp_path / "s.db").exists()  # closing makes no new one either
+
+
+def test_a_file_that_was_moved_away_and_back_is_written_again(tmp_path: Path) -> None:
+    path, away = tmp_path / "s.db", tmp_path / "away.db"
+    with AgentMemory.open(path) as memory:
+        memory.store("the first")
+        path.rename(away)
+        with pytest.raises(StorageUnavailable):
+            memory.store("lost")
+        away.rename(path)
+        memory.store("the second")
+        assert memory.count() == 2
+        assert memory.check().problems == []
+
+
+def test_after_the_file_was_replaced_writes_go_to_the_new_one(tmp_path: Path) -> None:
+    path, other = tmp_path / "s.db", filled(tmp_path / "restored.db", 30)
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        for n in range(20):
+            memory.store(f"old {n}")
+        other.replace(path)  # as a user restores a backup
+        added = memory.store("stored after the restoring")
+    with AgentMemory.open(path) as memory:
+        contents = {one.content for one in memory.list_recent(100)}
+        assert memory.get(added) is not None
+        # The log of the old file must not be played into the new one.
+        assert sum(content.startswith("memory number") for content in contents) == 30
+        assert memory.count() == 31
+        assert memory.check().problems == []
+
+
+# Who may read it --------------------------------------------------------------------------------
+
+STORE_UNDER_UMASK = """
+import os, sys
+os.umask(int(sys.argv[2], 8))
+from agent_memory import AgentMemory
+with AgentMemory("bob", root=sys.argv[1]) as memory:
+    memory.store_many([{"content": f"memory {n} " + "x" * 2000} for n in range(200)])
+    memory.backup()
+"""
+
+
+@pytest.mark.parametrize("umask", ["000", "022"])
+def test_nobody_else_can_read_any_file_at_any_moment(root: Path, umask: str) -> None:
+    modes: dict[str, set[int]] = {}
+    with python(STORE_UNDER_UMASK, root, umask) as process:
+        ended = False
+        while not ended:
+            ended = process.poll() is not None  # one look after the end, too
+            for path in (root, *root.rglob("*")):
+                try:
+                    mode = path.lstat().st_mode
+                except FileNotFoundError:
+                    continue
+                wanted = 0o700 if stat.S_ISDIR(mode) else 0o600
+                modes.setdefault(path.name, set()).add(stat.S_IMODE(mode) ^ wanted)
+        assert process.returncode == 0
+    assert {"root", "bob", "memories.db", "memories.db-wal", "backups"} <= modes.keys()
+    assert {name: wrong for name, wrong in modes.items() if wrong != {0}} == {}
+
+
+def test_a_file_that_others_could_read_is_tightened_with_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with python(STORE_AND_WAIT, path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    for part in tmp_path.iterdir():
+        part.chmod(0o644)
+    with AgentMemory.open(path) as memory:
+        memory.store("a secret")
+        modes = {part.name: stat.S_IMODE(part.stat().st_mode) for part in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(["s.db", "s.db-wal", "s.db-shm"], 0o600)
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from agent_memory import AgentMemory, StorageError
+with AgentMemory("warm", root=sys.argv[4]) as memory:
+    memory.store("loads what is loaded late: it may lie where only root can read")
+os.setgid(65534); os.setuid(65534)
+path, mode, on = Path(sys.argv[1]), int(sys.argv[2], 8), sys.argv[3]
+if on != "empty directory":
+    with AgentMemory.open(path) as memory:
+        memory.store("kept")
+(path if on == "file" else path.parent).chmod(mode)
+try:
+    with AgentMemory.open(path) as memory:
+        memory.store("more")
+    print("stored")
+except StorageError as error:
+    print(type(error).__name__, str(path) in str(error))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becoming another user needs root")
+@pytest.mark.parametrize(
+    ("mode", "on", "errors"),
+    [
+        ("0400", "file", {"StorageReadOnly"}),
+        ("0000", "file", {"StorageUnavailable"}),
+        ("0500", "directory", {"StorageReadOnly", "StorageUnavailable"}),
+        ("0500", "empty directory", {"StorageUnavailable"}),
+        ("0000", "directory", {"StorageUnavailable"}),
+    ],
+)
+def test_missing_permissions_are_a_typed_error(
+    root: Path, mode: str, on: str, errors: set[str]
+) -> None:
+    # tmp_path lies in a directory that other users cannot enter.
+    with tempfile.TemporaryDirectory() as place:
+        os.chown(place, NOBODY, NOBODY)
+        kind, names_the_path = finished(AS_NOBODY, Path(place, "s.db"), mode, on, root).split()
+    assert kind in errors
+    assert names_the_path == "True"

@@ -1,0 +1,369 @@
+"""Which folder may import which, read from the sources alone, and what else holds of them all."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import agent_memory
+
+PACKAGE = "agent_memory"
+FLOORS = """
+    text
+    errors
+    models
+    runtime
+    embeddings storage formats extraction
+    services
+    api
+    later
+    __init__
+    integrations
+    cli
+    __main__
+"""
+"""From the ground up. A folder imports those below it, and itself; on one line, not each other."""
+LEVEL = {name: level for level, line in enumerate(FLOORS.split("\n")) for name in line.split()}
+MOST_LINES = 550
+DRIVER = "storage.sqlite.connection"
+PURE = """
+    text services.search.scoring services.search.ranking storage.quantization storage.centering
+""".split()
+OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """A module that another imports, the names taken from it, and whether on being imported."""
+
+    target: str
+    names: tuple[str, ...]
+    at_once: bool
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module's source, taken apart."""
+
+    name: str
+    text: str
+    tree: ast.Module
+    imports: tuple[Import, ...]
+
+    @property
+    def folder(self) -> str:
+        """The folder at the package root, or the module there, that this one is in."""
+        return folder_of(self.name)
+
+
+Modules = Mapping[str, Module]
+
+
+# Reading ------------------------------------------------------------------------------------
+
+
+def parsed(sources: Mapping[str, str]) -> Modules:
+    """Take sources apart; the keys are the modules' full names."""
+    modules = {}
+    for name, text in sources.items():
+        tree = ast.parse(text)
+        imports = tuple(_imports(tree, name, frozenset(sources), at_once=True))
+        modules[name] = Module(name, text, tree, imports)
+    return modules
+
+
+def _imports(
+    node: ast.AST, module: str, known: frozenset[str], *, at_once: bool
+) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        now = at_once and not _is_later(child)
+        if isinstance(child, ast.Import):
+            yield from (Import(alias.name, (), now) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            source = _absolute(child, module, known)
+            for alias in child.names:
+                inner = f"{source}.{alias.name}"
+                names = () if inner in known else (alias.name,)
+                yield Import(source if names else inner, names, now)
+        elif isinstance(child, ast.Call) and child.args:
+            called, first = ast.unparse(child.func).rpartition(".")[2], child.args[0]
+            if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
+                yield Import(str(first.value), (), now)
+        yield from _imports(child, module, known, at_once=now)
+
+
+def _is_later(node: ast.AST) -> bool:
+    """Return whether what stands in a node does not run when its module is imported."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return True
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _absolute(node: ast.ImportFrom, module: str, known: frozenset[str]) -> str:
+    if not node.level:
+        return node.module or ""
+    is_package = any(name.startswith(f"{module}.") for name in known)
+    parts = module.split(".")
+    above = parts[: len(parts) - node.level + int(is_package)]
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def sources_of(package: Path) -> dict[str, str]:
+    return {
+        ".".join((PACKAGE, *path.relative_to(package).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        ): path.read_text(encoding="utf-8")
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def folder_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def is_ours(module: str) -> bool:
+    return module == PACKAGE or module.startswith(f"{PACKAGE}.")
+
+
+def is_in(module: str, *packages: str) -> bool:
+    """Return whether a module is one of these of ours, or in one."""
+    return any(f"{module}.".startswith(f"{PACKAGE}.{package}.") for package in packages)
+
+
+def used(modules: Modules, names: Iterable[str], is_wrong: Callable[[str], bool]) -> list[str]:
+    """List what these modules import and should not."""
+    return [
+        f"{name} imports {target}"
+        for name in names
+        for target in dict.fromkeys(one.target for one in modules[name].imports)
+        if is_wrong(target)
+    ]
+
+
+# The rules ----------------------------------------------------------------------------------
+
+
+def a_folder_imports_what_is_below_it(modules: Modules) -> list[str]:
+    problems = []
+    for name, module in modules.items():
+        level = LEVEL[module.folder]
+        for one in module.imports:
+            target = folder_of(one.target)
+            if is_ours(one.target) and target != module.folder and LEVEL[target] >= level:
+                problems.append(f"{name} imports {one.target}")
+    return problems
+
+
+def nothing_imports_itself_through_others(modules: Modules) -> list[str]:
+    needs = {
+        name: sorted(
+            {one.target for one in module.imports if one.at_once and one.target in modules}
+        )
+        for name, module in modules.items()
+    }
+    ways = [_way_back(start, needs) for start in sorted(modules)]
+    # A ring is named once, from its first module by name.
+    return [" imports ".join(way) for way in ways if way and way[0] == min(way)]
+
+
+def only_the_connection_knows_the_driver(modules: Modules) -> list[str]:
+    others = [name for name in modules if not is_in(name, DRIVER)]
+    return used(modules, others, lambda target: target.partition(".")[0] == "apsw")
+
+
+def nothing_uses_another_sqlite(modules: Modules) -> list[str]:
+    return used(modules, modules, lambda target: target.partition(".")[0] in OTHER_SQLITES)
+
+
+def what_is_pure_knows_no_file(modules: Modules) -> list[str]:
+    def is_wrong(target: str) -> bool:
+        if is_ours(target):
+            return not is_in(target, "models", "errors", *PURE)
+        return target.partition(".")[0] not in sys.stdlib_module_names - OTHER_SQLITES - {"dbm"}
+
+    return used(modules, [name for name in modules if is_in(name, *PURE)], is_wrong)
+
+
+def no_transaction_waits_for_an_embedder(modules: Modules) -> list[str]:
+    inside = [
+        name
+        for name in modules
+        if is_in(name, "services", "storage") and not is_in(name, "services.embedding")
+    ]
+    return used(modules, inside, lambda target: is_in(target, "embeddings", "services.embedding"))
+
+
+def the_edges_use_public_names(modules: Modules) -> list[str]:
+    edges = [name for name in modules if is_in(name, "cli", "integrations")]
+    inside = ("api", "services", "storage")
+    return used(modules, edges, lambda target: is_in(target, *inside))
+
+
+def every_module_says_what_it_is_and_is_short(modules: Modules) -> list[str]:
+    lines = {name: len(module.text.splitlines()) for name, module in modules.items()}
+    return [
+        *(f"{n} has no docstring" for n, one in modules.items() if not ast.get_docstring(one.tree)),
+        *(f"{name} has {count} lines" for name, count in lines.items() if count > MOST_LINES),
+    ]
+
+
+def _way_back(start: str, needs: Mapping[str, list[str]]) -> list[str]:
+    """Return the shortest way from a module to itself, or nothing."""
+    ways = [[start]]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop(0)
+        for target in needs[way[-1]]:
+            if target == start:
+                return [*way, start]
+            if target not in seen:
+                seen.add(target)
+                ways.append([*way, target])
+    return []
+
+
+RULES: list[Callable[[Modules], list[str]]] = [
+    a_folder_imports_what_is_below_it,
+    nothing_imports_itself_through_others,
+    only_the_connection_knows_the_driver,
+    nothing_uses_another_sqlite,
+    what_is_pure_knows_no_file,
+    no_transaction_waits_for_an_embedder,
+    the_edges_use_public_names,
+    every_module_says_what_it_is_and_is_short,
+]
+
+# The tests ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def modules() -> Modules:
+    (place,) = agent_memory.__path__
+    return parsed(sources_of(Path(place)))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_library_keeps_the_rule(modules: Modules, rule: Callable[[Modules], list[str]]) -> None:
+    assert rule(modules) == []
+
+
+def test_the_package_root_has_few_entries() -> None:
+    (place,) = agent_memory.__path__
+    hidden = ("__pycache__", "migrations")  # a wheel has the migrations inside the package
+    folders = [it for it in Path(place).iterdir() if any(it.glob("*.py")) and it.name not in hidden]
+    assert len(folders) <= 12
+
+
+# A small library that keeps every rule.
+SOUND = {
+    f"{PACKAGE}{name}": f'"""What it is."""\n{code}\n'
+    for name, code in {
+        "": f"from {PACKAGE}.api.memory import AgentMemory\n__all__ = ['AgentMemory']",
+        ".__main__": f"from {PACKAGE}.cli import main",
+        ".errors": "class ValidationError(ValueError): pass",
+        ".text": "",
+        ".text.dates": "import re",
+        ".models": "",
+        ".models.memory": f"from {PACKAGE}.errors import ValidationError",
+        ".runtime": "",
+        ".runtime.files": f"from {PACKAGE}.models.memory import LIMIT",
+        ".storage": "",
+        ".storage.centering": "import math",
+        ".storage.sqlite": "",
+        ".storage.sqlite.connection": "import apsw",
+        ".storage.sqlite.schema": f"from {PACKAGE}.storage.sqlite.connection import Database",
+        ".embeddings": "",
+        ".services": "",
+        ".services.search": "",
+        ".services.search.ranking": f"from {PACKAGE}.text.dates import Span",
+        ".services.store": f"from {PACKAGE}.services.search import ranking",
+        ".services.embedding": f"from {PACKAGE} import embeddings",
+        ".api": "",
+        ".api.memory": f"from {PACKAGE}.services.store import Store",
+        ".integrations": f"from {PACKAGE} import AgentMemory",
+        ".cli": f"from {PACKAGE}.cli import read",
+        ".cli.read": f"from {PACKAGE} import AgentMemory",
+    }.items()
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_sound_library_keeps_the_rule(rule: Callable[[Modules], list[str]]) -> None:
+    assert rule(parsed(SOUND)) == []
+
+
+def test_there_is_a_planted_violation_of_every_rule() -> None:
+    assert set(PLANTED) == set(RULES)
+
+
+# Rule: module, what is added to it, what the rule says of it; @ is the package.
+PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
+    a_folder_imports_what_is_below_it: [
+        ("text.dates", "from @.models import memory", "imports @.models.memory"),
+        ("errors", "from . import text, cli", "imports @.cli"),
+        ("storage.sqlite.schema", "from @ import embeddings", "imports @.embeddings"),
+        ("services.store", "def f():\n    from @ import AgentMemory", "imports @"),
+        ("runtime.files", "import @.storage.centering", "imports @.storage.centering"),
+        ("integrations", "from .cli import read", "imports @.cli.read"),
+    ],
+    nothing_imports_itself_through_others: [
+        (
+            "storage.sqlite.connection",
+            "import @.storage.sqlite.schema",
+            "imports @.storage.sqlite.schema imports @.storage.sqlite.connection",
+        ),
+        ("text.dates", "import @.text.dates", "imports @.text.dates"),
+    ],
+    only_the_connection_knows_the_driver: [
+        ("services.store", "import apsw", "imports apsw"),
+        ("cli.read", "from apsw.ext import q", "imports apsw.ext"),
+        ("api.memory", "def f():\n    import apsw", "imports apsw"),
+    ],
+    nothing_uses_another_sqlite: [
+        ("storage.sqlite.connection", "import sqlite3", "imports sqlite3"),
+        ("cli", "from sqlite3 import dbapi2", "imports sqlite3"),
+        ("text.dates", "__import__('sqlite3')", "imports sqlite3"),
+        ("services.store", "import importlib as i\ni.import_module('sqlite3')", "imports sqlite3"),
+    ],
+    what_is_pure_knows_no_file: [
+        ("services.search.ranking", "from @.runtime import files", "imports @.runtime.files"),
+        ("text.dates", "import numpy", "imports numpy"),
+        ("storage.centering", "def f():\n    import numpy", "imports numpy"),
+    ],
+    no_transaction_waits_for_an_embedder: [
+        ("services.store", "def f():\n    import @.embeddings", "imports @.embeddings"),
+        ("services.store", "from @.services.embedding import E", "imports @.services.embedding"),
+    ],
+    the_edges_use_public_names: [
+        ("cli.read", "from @.services import store", "imports @.services.store"),
+        ("integrations", "def f():\n    import @.api.memory", "imports @.api.memory"),
+    ],
+    every_module_says_what_it_is_and_is_short: [
+        ("errors", "\n" * 548, "has 551 lines"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "code", "problem"),
+    [(rule, *plant) for rule, plants in PLANTED.items() for plant in plants],
+)
+def test_a_planted_violation_is_named(
+    rule: Callable[[Modules], list[str]], module: str, code: str, problem: str
+) -> None:
+    name = f"{PACKAGE}.{module}"
+    planted = {**SOUND, name: SOUND[name] + code.replace("@", PACKAGE) + "\n"}
+    assert rule(parsed(planted)) == [f"{name} {problem.replace('@', PACKAGE)}"]
+
+
+def test_a_module_without_a_docstring_is_named() -> None:
+    bare = {**SOUND, f"{PACKAGE}.bare": "x = 1"}
+    assert every_module_says_what_it_is_and_is_short(parsed(bare)) == [
+        f"{PACKAGE}.bare has no docstring"
+    ]
