@@ -224,7 +224,7 @@ def described(value: object) -> object:
 
 
 def _is_shown(fault: Mapping[str, Any]) -> bool:
-    """Tell whether a value may be shown: not what users said, nor what has no place here."""
+    """Return whether a value may be shown: not what users said, nor what has no place here."""
     is_known = fault["type"] not in ("extra_forbidden", "missing")
     return is_known and _SAID_BY_USERS.isdisjoint(fault["loc"])
 

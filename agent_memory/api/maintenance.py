@@ -51,7 +51,7 @@ class Upkeep(OpenMemory):
         return self._mover.migrate(embedder, report=progress)
 
     def rollback(self) -> bool:
-        """Go back to search by keyword; tell whether there was anything to go back from.
+        """Go back to search by keyword; return whether there was anything to go back from.
 
         The vectors are dropped. Every memory stays, those stored since the move too.
         """

@@ -338,7 +338,7 @@ class AgentMemory(Conversing, Upkeep, Life, Portability):
         return promotion
 
     def demote(self, memory_id: str) -> bool:
-        """Take a memory out of the scratchpad, and tell whether it was in.
+        """Take a memory out of the scratchpad, and return whether it was in.
 
         Raises ``MemoryNotFound``.
         """

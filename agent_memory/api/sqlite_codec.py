@@ -19,7 +19,7 @@ class _Sqlite:
     skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether this is an SQLite database."""
+        """Return whether this is an SQLite database."""
         return sample.head.startswith(b"SQLite format 3\x00")
 
     def read(self, path: Path) -> Iterator[Entry]:

@@ -185,7 +185,7 @@ class Portability(OpenMemory):
         )
 
     def _replaces(self, intake: Intake, on_conflict: OnConflict) -> bool:
-        """Tell whether anything that is there would be replaced."""
+        """Return whether anything that is there would be replaced."""
         if on_conflict not in ("replace", "newer") or not self._store.count_all():
             return False
         plan = self._take_in(intake, on_conflict, dry_run=True, lenient=True)

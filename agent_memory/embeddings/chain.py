@@ -123,14 +123,14 @@ class EmbedderChain:
         raise _failure(faults)
 
     def _settles(self, member: CheckedEmbedder, model: str, dimensions: int) -> bool:
-        """Tell whether a member has a model; one that cannot say how long its vectors are may."""
+        """Return whether a member has a model; one that cannot say how long its vectors are may."""
         try:
             return _has(member, model, dimensions)
         except EmbeddingError:
             return member.model == model
 
     def _agree_on(self, model: str, dimensions: int) -> bool:
-        """Settle the chain if it is not; tell whether it is settled on this."""
+        """Settle the chain if it is not; return whether it is settled on this."""
         with self._lock:
             self._settled = self._settled or (model, dimensions)
             return self._settled == (model, dimensions)

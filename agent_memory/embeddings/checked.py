@@ -212,5 +212,5 @@ class CheckedEmbedder:
 
 
 def _is_computed(embedder: object, attribute: str) -> bool:
-    """Tell whether reading an attribute runs the embedder's code, such as a property's."""
+    """Return whether reading an attribute runs the embedder's code, such as a property's."""
     return hasattr(getattr(type(embedder), attribute, None), "__get__")

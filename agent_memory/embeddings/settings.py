@@ -110,7 +110,7 @@ def _number_setting(
 
 
 def is_installed(package: str) -> bool:
-    """Tell whether a package can be imported, without importing it."""
+    """Return whether a package can be imported, without importing it."""
     from importlib.util import find_spec  # noqa: PLC0415 - only where an embedder is made
 
     return find_spec(package) is not None

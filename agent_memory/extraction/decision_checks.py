@@ -59,7 +59,7 @@ class DecisionAnswer(BaseModel):
 
 
 def says(text: str, fact: str, *, share: float = 0.0) -> bool:
-    """Tell whether a text may say a fact: whether it has any of its words, or that share of them.
+    """Return whether a text may say a fact: whether it has any of its words, or that share of them.
 
     What one likes counts, not that one does; a fact without such words is in any text.
     """
@@ -138,7 +138,7 @@ class Settling:
         return memory
 
     def is_touched(self, memory: Known) -> bool:
-        """Tell whether an operation changes a memory or takes it away."""
+        """Return whether an operation changes a memory or takes it away."""
         return memory.id in self._texts
 
     # The four events --------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def _speaker(line: str) -> re.Match[str] | None:
 
 
 def _is_chat(lines: Sequence[str], named: Sequence[re.Match[str] | None]) -> bool:
-    """Tell whether lines are a chat: the first that is not blank names who speaks."""
+    """Return whether lines are a chat: the first that is not blank names who speaks."""
     written = [match for line, match in zip(lines, named, strict=True) if line.strip()]
     return bool(written) and written[0] is not None
 

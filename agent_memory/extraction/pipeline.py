@@ -152,7 +152,7 @@ class Learning:
         return self._hands.recent(self._scope, limit=_LOOKED_AT)
 
     def _is_own(self, memory: Memory) -> bool:
-        """Tell whether a memory is of the user, or of nobody as what is told is."""
+        """Return whether a memory is of the user, or of nobody as what is told is."""
         is_users = memory.user_id == self._wanted.user_id
         return is_users and (
             self._wanted.user_id is not None or memory.run_id == self._wanted.run_id

@@ -39,7 +39,7 @@ class JsonArray:
     skips_bad: bool = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether it begins as JSON does, and is no JSONL."""
+        """Return whether it begins as JSON does, and is no JSONL."""
         if not self.is_asked or sample.is_folder:
             return False
         return sample.text().startswith(("[", "{")) and not _is_by_line(sample)
@@ -78,7 +78,7 @@ class JsonLines:
     skips_bad: bool = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether an object stands on the first line, and the next on the next."""
+        """Return whether an object stands on the first line, and the next on the next."""
         return self.is_asked and not sample.is_folder and _is_by_line(sample)
 
     def read(self, path: Path) -> Iterator[Entry]:
@@ -117,7 +117,7 @@ def _line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:
 
 
 def _is_by_line(sample: Sample) -> bool:
-    """Tell whether a file has one object a line, as far as its beginning shows."""
+    """Return whether a file has one object a line, as far as its beginning shows."""
     text = sample.text()
     if not text.startswith("{"):
         return False

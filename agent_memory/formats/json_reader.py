@@ -95,7 +95,7 @@ def unwrapped(item: JsonItem, *, is_inside: bool = False) -> Iterator[JsonItem]:
 
 
 def _holds_items(key: str, first: str, told: Container[str]) -> bool:
-    """Tell whether it is the list that an object stands around; a memory has its content first.
+    """Return whether it is the list that an object stands around; a memory has its content first.
 
     ``first`` is how the value begins, ``told`` the keys before it.
     """
@@ -103,7 +103,7 @@ def _holds_items(key: str, first: str, told: Container[str]) -> bool:
 
 
 def _holds_answer(key: str, first: str, told: Container[str]) -> bool:
-    """Tell whether it is what a response is about (C)."""
+    """Return whether it is what a response is about (C)."""
     return key == "data" and first == "{" and "success" in told and "content" not in told
 
 
@@ -176,7 +176,7 @@ class _Text:
         return found
 
     def opens(self, opening: str, closing: str) -> bool:
-        """Take what opens a list or an object, and tell whether anything is in it."""
+        """Take what opens a list or an object, and return whether anything is in it."""
         self.take(opening)
         if self.peek() != closing:
             return True
@@ -234,7 +234,7 @@ class _Text:
         return JsonItem(line, None, _TOO_LONG) if is_long else JsonItem(line, value, error)
 
     def _is_cut(self, problem: JSONDecodeError) -> bool:
-        """Tell whether it may only be that the item goes on in what was not read yet."""
+        """Return whether it may only be that the item goes on in what was not read yet."""
         is_near_the_end = problem.pos > len(self._buffer) - _LONGEST_WORD
         return is_near_the_end or problem.msg.startswith("Unterminated string")
 
@@ -244,7 +244,7 @@ class _Text:
         self._at = position
 
     def _grow(self) -> bool:
-        """Read on, and tell whether there was more."""
+        """Read on, and return whether there was more."""
         held = len(self._buffer) - self._at
         if held > MAX_ITEM:
             self.refuse(_TOO_LONG)

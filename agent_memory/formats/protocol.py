@@ -81,7 +81,7 @@ class Codec(Protocol):
     """Whether what is wrong is left out and told, and keeps nothing else from being taken in."""
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether this is of the format, by its content. Formats are asked in order."""
+        """Return whether this is of the format, by its content. Formats are asked in order."""
 
     def read(self, path: Path) -> Iterator[Entry]:
         """Yield what it tells, in bounded memory.

@@ -141,7 +141,7 @@ def _fields_of(value: object) -> dict[str, Any]:
 
 
 def _is_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Tell whether an item is C's: A's fields may have any metadata, C's stand in theirs."""
+    """Return whether an item is C's: A's fields may have any metadata, C's stand in theirs."""
     return (
         any(name in metadata for name in _MARKS_OF_RECORD)
         and all(item.get(name) is None for name in _ONLY_IN_A)

@@ -81,7 +81,7 @@ def codec(name: str) -> Codec:
 
 
 def _is_index(sample: Sample) -> bool:
-    """Tell whether this is the index of document E's folder, which has no memory in it."""
+    """Return whether this is the index of document E's folder, which has no memory in it."""
     text = sample.text()
     return text.startswith("{") and '"tags_index"' in text and '"statistics"' in text
 

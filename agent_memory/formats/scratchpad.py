@@ -50,7 +50,7 @@ class ScratchpadYaml:
     skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether it is a mapping that begins with a key of A's and has ``memories``."""
+        """Return whether it is a mapping that begins with a key of A's and has ``memories``."""
         text = sample.text()
         if sample.is_folder or text.startswith("{"):  # JSON is YAML too, but has its own formats
             return False
@@ -280,7 +280,7 @@ def _size_setting(size: int, place: str) -> Iterator[Entry]:
 
 
 def _is_of_list(path: Path, item: Item) -> bool:
-    """Tell whether an item is one of the list, and not the list, which must be empty then."""
+    """Return whether an item is one of the list, and not the list, which must be empty then."""
     if item.number is None and (item.error is not None or item.value not in (None, [])):
         why = item.error or "must be a list of memories"
         raise ValidationError(f"{path}: line {item.line}: {item.key}: {why}")

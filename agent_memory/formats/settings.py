@@ -56,7 +56,7 @@ class MetadataJson:
     skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether it is an object that tells an agent's settings or figures, whole."""
+        """Return whether it is an object that tells an agent's settings or figures, whole."""
         text = sample.text()
         if sample.is_folder or not text.startswith("{"):
             return False
@@ -102,7 +102,7 @@ class SettingsYaml:
     skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether one of the two blocks stands in it."""
+        """Return whether one of the two blocks stands in it."""
         text = sample.text()
         if sample.is_folder or text.startswith(("{", "[")):
             return False

@@ -70,7 +70,7 @@ class StoreYaml:
     skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether it says so in its first line."""
+        """Return whether it says so in its first line."""
         return not sample.is_folder and _BEGINS.match(sample.text()) is not None
 
     def read(self, path: Path) -> Iterator[Entry]:
@@ -179,7 +179,7 @@ def _refuse_other(path: Path, item: Item) -> None:
 
 
 def _is_entry(path: Path, item: Item) -> bool:
-    """Tell whether an item is an entry; a section without entries is none."""
+    """Return whether an item is an entry; a section without entries is none."""
     place = f"{path}: line {item.line}"
     if item.key not in _SECTIONS:
         raise ValidationError(f"{place}: {item.key!r:.80} is no section of a store")

@@ -62,7 +62,7 @@ class LazyMemory:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it was opened."""
+        """Return whether it was opened."""
         return self._memory is not None
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ class AgentMetadata(Record):
     migration: MigrationInfo | None = None
 
     def should_migrate(self) -> bool:
-        """Tell whether there are enough memories to move to semantic search."""
+        """Return whether there are enough memories to move to semantic search."""
         return (
             self.storage_backend == "file" and self.memory_count >= self.config.migration_threshold
         )
@@ -155,7 +155,7 @@ class CheckReport(Record):
 
     @property
     def ok(self) -> bool:
-        """Tell whether the store is sound now."""
+        """Return whether the store is sound now."""
         return all(problem.repaired for problem in self.problems)
 
 

@@ -50,5 +50,5 @@ DuplicatePolicy = str | OnDuplicateCall
 
 
 def is_decision(value: object) -> TypeGuard[str]:
-    """Tell whether a value is one of the three words."""
+    """Return whether a value is one of the three words."""
     return isinstance(value, str) and value in list(OnDuplicate)

@@ -19,7 +19,7 @@ class EmbeddingModel:
     is_indexed: bool
 
     def is_same(self, other: "EmbeddingModel") -> bool:
-        """Tell whether the vectors of both can be compared: the model, its size, who made them."""
+        """Return whether the two can be compared: the model, its size, who made them."""
         return (self.model, self.dimensions, self.base_url) == (
             other.model,
             other.dimensions,

@@ -49,7 +49,7 @@ class ErasureReceipt(Record):
 
     @property
     def clean(self) -> bool:
-        """Tell whether nothing is left in the store but what other memories say.
+        """Return whether nothing is left in the store but what other memories say.
 
         Nor in its backups, if those were to be erased too.
         """

@@ -27,7 +27,7 @@ _MAX_METADATA_DEPTH: Final = 20
 
 
 def validate_agent_id(agent_id: str) -> bool:
-    r"""Tell whether an agent id may be used (A, B).
+    r"""Return whether an agent id may be used (A, B).
 
     It has 1 to 64 letters, digits, hyphens and underscores, from the first character to the last
     (A's ``re.match(…$)`` let ``"bob\n"`` pass), and is not the name of a Windows device.
@@ -62,7 +62,7 @@ def clean_agent_id(agent_id: str) -> str:
 
 
 def is_memory_id(memory_id: object) -> bool:
-    """Tell whether a memory can have this id at all."""
+    """Return whether a memory can have this id at all."""
     return isinstance(memory_id, str) and _MEMORY_ID.fullmatch(memory_id) is not None
 
 
@@ -86,12 +86,12 @@ def _fault_of_text(text: str) -> str | None:
 
 
 def _is_blank(text: str) -> bool:
-    """Tell whether nothing can be seen of a text: white space, controls, zero-width characters."""
+    """Return whether a text shows nothing: white space, controls, zero-width characters."""
     return all(letter.isspace() or unicodedata.category(letter) in ("Cf", "Cc") for letter in text)
 
 
 def validate_memory_content(content: str) -> tuple[bool, str | None]:
-    """Tell whether a content may be stored, and if not, why (A, C).
+    """Return whether a content may be stored, and if not, why (A, C).
 
     It has at least one character that can be seen, and 10,000 characters (code points) at most.
     (A's helper asked for 3; A's model, C and D for 1.)
@@ -117,7 +117,7 @@ def clean_content(content: str) -> str:
 
 
 def validate_tags(tags: list[str]) -> tuple[bool, str | None]:
-    """Tell whether tags may be stored, and if not, why (A): 20 of 50 characters at most."""
+    """Return whether tags may be stored, and if not, why (A): 20 of 50 characters at most."""
     if len(tags) > MAX_TAGS_PER_MEMORY:
         return False, f"Too many tags (maximum {MAX_TAGS_PER_MEMORY}, got {len(tags)})"
     for number, tag in enumerate(tags, 1):

@@ -325,5 +325,5 @@ class GraphPath(Record):
     truncated: bool = False
 
     def __bool__(self) -> bool:
-        """Tell whether there is a way."""
+        """Return whether there is a way."""
         return self.found

@@ -203,7 +203,7 @@ class Memory(Record):
         )
 
     def should_promote_to_scratchpad(self, threshold: int = 3) -> bool:
-        """Tell whether it was accessed often enough for the scratchpad (A)."""
+        """Return whether it was accessed often enough for the scratchpad (A)."""
         return self.access_count >= threshold
 
 

@@ -39,5 +39,5 @@ SecretPolicy = str | OnSecretCall
 
 
 def is_secret_decision(value: object) -> TypeGuard[str]:
-    """Tell whether a value is one of the four words."""
+    """Return whether a value is one of the four words."""
     return isinstance(value, str) and value in list(OnSecret)

@@ -51,7 +51,7 @@ class SearchFilters(Record):
     archived: bool | None = False
 
     def are_narrowing(self) -> bool:
-        """Tell whether they leave out any memory that is not archived."""
+        """Return whether they leave out any memory that is not archived."""
         told = self.model_dump(exclude_defaults=True, exclude={"tags_match"})
         if told.get("archived", False) is None:
             told.pop("archived")

@@ -237,7 +237,7 @@ class _Held:
 
 
 def _is_file_of(handle: int, path: Path) -> bool:
-    """Tell whether a path still stands for the file that was opened."""
+    """Return whether a path still stands for the file that was opened."""
     try:
         return path.stat().st_ino == os.fstat(handle).st_ino
     except FileNotFoundError:

@@ -39,7 +39,7 @@ class Lock:
         self._lock = threading.Lock()
 
     def acquire(self, *, blocking: bool = True) -> bool:
-        """Take the lock, and tell whether that worked."""
+        """Take the lock, and return whether that worked."""
         if self._pid != os.getpid():
             self._pid, self._lock = os.getpid(), threading.Lock()
         return self._lock.acquire(blocking)

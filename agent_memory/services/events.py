@@ -70,7 +70,7 @@ class Events:
             return "off"
 
     def are_heard(self) -> bool:
-        """Tell whether anybody listens: what is told takes work only then."""
+        """Return whether anybody listens: what is told takes work only then."""
         return self._listener is not None or _is_logged() or self._setting() != "off"
 
     def tell(
@@ -227,7 +227,7 @@ class Events:
 
 
 def _is_logged() -> bool:
-    """Tell whether anybody reads the log: not without having imported ``logging``."""
+    """Return whether anybody reads the log: not without having imported ``logging``."""
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger(_LOGGER).isEnabledFor(logging.INFO)
 

@@ -35,7 +35,7 @@ class SearchNotes:
     queries_after: int = 0
 
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to write."""
+        """Return whether there is nothing to write."""
         return self.queries == 0 and not self.recalls and self.tried is None
 
     def settle(self, queries: int) -> None:
@@ -94,7 +94,7 @@ class NotesKeeper:
             return {seq: times for seq, (times, _) in known.accesses.items()}
 
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to write."""
+        """Return whether there is nothing to write."""
         self._leave_parent()
         return self._notes.is_empty()
 

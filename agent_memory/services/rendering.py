@@ -94,7 +94,7 @@ def render_context(
 
 
 def is_frame(line: str) -> bool:
-    """Tell whether a line is one of those that stand around the entries."""
+    """Return whether a line is one of those that stand around the entries."""
     return _FRAME.fullmatch(line) is not None
 
 

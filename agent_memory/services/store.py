@@ -207,7 +207,7 @@ class Store:
         return adding.added(in_scratchpad=len(entered.seqs))
 
     def holds(self, memory: Memory) -> bool:
-        """Tell whether a memory is there already; with another content is ``ValidationError``."""
+        """Return whether a memory is there already; with another content is ``ValidationError``."""
         return holds(self._database, memory, agent_id=self.agent_id)
 
     def _complete_fingerprints(self) -> None:
@@ -263,7 +263,7 @@ class Store:
             )
 
     def demote(self, memory_id: str) -> bool:
-        """Take a memory out of the scratchpad, and tell whether it was in."""
+        """Take a memory out of the scratchpad, and return whether it was in."""
         with self._noting.writing():
             return scratchpad.leave(self._database, self._seq(memory_id))
 
@@ -354,7 +354,7 @@ class Store:
         return records.count(self._database, EVERYTHING)
 
     def should_migrate(self, threshold: int) -> bool:
-        """Tell whether search is by keyword, and there are that many memories or more."""
+        """Return whether search is by keyword, and there are that many memories or more."""
         if self.vectors.state().active is not None:
             return False
         if records.last_seq(self._database) < threshold:  # counting 100,000 takes a millisecond
@@ -443,7 +443,7 @@ class Store:
 
     @staticmethod
     def is_open_here(path: Path) -> bool:
-        """Tell whether this process has a file open as a store, or as the log of one."""
+        """Return whether this process has a file open as a store, or as the log of one."""
         return is_open_here(path)
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class VectorStore:
 
     @property
     def read_only(self) -> bool:
-        """Tell whether nothing can be written."""
+        """Return whether nothing can be written."""
         return self._database.read_only
 
     # Looking ----------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class VectorStore:
         return VectorState(active, building, is_behind, lacks_index)
 
     def _lacks_index(self, model: EmbeddingModel) -> bool:
-        """Tell whether there is no index where there could be one."""
+        """Return whether there is no index where there could be one."""
         if model.is_indexed and vector_index.exists(self._database, model.model_id):
             return False
         return not self._database.read_only and self._database.load_vectors()
@@ -146,7 +146,7 @@ class VectorStore:
         return pending
 
     def _follow(self, model: EmbeddingModel, pending: PendingText, *, archived: bool) -> bool:
-        """Bring the index up to date with a memory, and tell whether it has a vector."""
+        """Bring the index up to date with a memory, and return whether it has a vector."""
         vector = vectors.get(self._database, model, pending.seq)
         if vector is None:
             vector = vectors.of_same_text(self._database, model.model_id, pending.text)
@@ -168,7 +168,7 @@ class VectorStore:
             vector_index.remove(self._database, model.model_id, seqs)
 
     def _can_index(self, model: EmbeddingModel) -> bool:
-        """Tell whether the index can follow; where it cannot, note that it must be built again."""
+        """Return whether the index can follow; where not, note that it must be built again."""
         if not model.is_indexed:
             return False
         if self._database.load_vectors() and vector_index.exists(self._database, model.model_id):
@@ -298,7 +298,7 @@ class VectorStore:
             return True
 
     def was_rolled_back(self) -> bool:
-        """Tell whether the last that happened was that somebody went back to keywords."""
+        """Return whether the last that happened was that somebody went back to keywords."""
         return agent.was_rolled_back(self._database)
 
     def roll_back(self) -> list[EmbeddingModel]:

@@ -118,13 +118,13 @@ def _lowered(line: str) -> list[str]:
 
 
 def _has_inner_capital(word: str) -> bool:
-    """Tell whether a letter after the first is a capital, in a word that is no filler."""
+    """Return whether a letter after the first is a capital, in a word that is no filler."""
     bare = _LEADING_MARKS.sub("", word)
     return bare[1:] != bare[1:].lower() and _END_MARKS.sub("", bare).lower() not in _FILLERS
 
 
 def _is_name(word: str) -> bool:
-    """Tell whether a short word is a name because it has a capital inside a sentence."""
+    """Return whether a short word is a name because it has a capital inside a sentence."""
     bare = word if word.isalnum() else _END_MARKS.sub("", word)
     if len(bare) == 1:
         return bare != "I"
@@ -196,7 +196,7 @@ def share_of_words(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def grade_of(one: str, other: str) -> DuplicateGrade | None:
-    """Tell whether two texts say the same: exactly, or in the same words; ``None`` if neither."""
+    """Return whether two texts say the same: exactly, or in the same words; ``None`` if neither."""
     exact, other_exact = exact_form(one), exact_form(other)
     if exact == other_exact:
         return DuplicateGrade.EXACT

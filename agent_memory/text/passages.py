@@ -188,7 +188,7 @@ def unescaped(text: str) -> str:
 
 
 def is_foreign(path: str) -> bool:
-    """Tell whether a path is that of a dependency, or of what was built."""
+    """Return whether a path is that of a dependency, or of what was built."""
     return _FOREIGN.search(path) is not None
 
 

@@ -151,7 +151,7 @@ def _names(folded: str) -> Iterator[_Name]:
 
 
 def _is_telling(word: str, head: str) -> bool:
-    """Tell whether a word names a secret, given what stands before it."""
+    """Return whether a word names a secret, given what stands before it."""
     if word == "key":
         return head.rstrip(" _.-").endswith(_OF_KEYS)
     if word == "basic":
@@ -226,7 +226,7 @@ def _after(text: str, name: _Name) -> Iterator[Span]:
 
 
 def _is_option(text: str, start: int) -> bool:
-    """Tell whether a name is that of an option: ``--db-password VALUE``."""
+    """Return whether a name is that of an option: ``--db-password VALUE``."""
     head = text[max(0, start - 40) : start]
     return head[head.rfind(" ") + 1 :].startswith("-")
 
@@ -281,7 +281,7 @@ def _kind_of(value: str, *, is_password: bool) -> str | None:
 
 
 def is_made_up_password(value: str) -> bool:
-    """Tell whether a value of a password's name looks like a password, not like a word."""
+    """Return whether a value of a password's name looks like a password, not like a word."""
     if len(value) < 6 or " " in value or _is_ordinary(value):
         return False
     if value.isdigit():
@@ -293,7 +293,7 @@ def is_made_up_password(value: str) -> bool:
 
 
 def is_made_up_key(value: str) -> bool:
-    """Tell whether a value of a key's name looks like a key."""
+    """Return whether a value of a key's name looks like a key."""
     if _is_ordinary(value):
         return False
     if re.fullmatch(_KEY_TEXT, value):
@@ -311,5 +311,5 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _is_wordy(value: str) -> bool:
-    """Tell whether a value is words and numbers with signs between: none has letters and digits."""
+    """Return whether a value is words and numbers and signs: none has letters and digits."""
     return all(part.isalpha() or part.isdigit() or not part for part in re.split(_PARTS, value))

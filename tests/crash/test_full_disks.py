@@ -86,7 +86,7 @@ def _not_growing(spare: int) -> Iterator[None]:
 
 
 def _try(verb: Verb, folder: Path, limit: Limit, states: tuple[State, State]) -> bool:
-    """Try a verb without space and then with it; tell whether the space was missed."""
+    """Try a verb without space and then with it; return whether the space was missed."""
     before, after = states
     told, was_full = "free space", False
     with opening(verb, folder) as memory:

@@ -181,7 +181,7 @@ def test_a_copy_of_a_file_in_use_opens_or_says_what_is_wrong(tmp_path: Path) -> 
 
 
 def _opens(path: Path) -> bool:
-    """Use a copy as a user would; tell whether it could be opened."""
+    """Use a copy as a user would; return whether it could be opened."""
     try:
         with AgentMemory.open(path, agent_id="agent", create=False) as memory:
             report = memory.check()

@@ -93,7 +93,7 @@ TOLD = (stems("pasta pizza"), stems("Lisbon Paris"), stems("two cats"))
 
 
 def holds(found: Decided, place: int) -> bool:
-    """Tell whether what an operation leaves behind has to do with a fact, or was asked away."""
+    """Return whether what an operation leaves behind has to do with a fact, or was asked away."""
     pairs = zip(found.operations, found.covers, strict=True)
     about = [it for it, covers in pairs if place in covers]
     return any(

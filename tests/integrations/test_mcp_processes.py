@@ -38,7 +38,7 @@ def wait_for(what: Callable[[], Any], seconds: float = 20) -> Any:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process has not ended; one that nobody waited for has a state of Z."""
+    """Return whether a process has not ended; one that nobody waited for has a state of Z."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -37,7 +37,7 @@ class Campaign:
         return tally
 
     def passed(self, tally: Tally) -> bool:
-        """Tell whether it ended as it must."""
+        """Return whether it ended as it must."""
         return bool(tally.cases) and bool(tally.harm) == self.control
 
 

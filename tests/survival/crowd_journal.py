@@ -93,5 +93,5 @@ def read(path: Path) -> Account:
 
 
 def is_gone(told: Any) -> bool:
-    """Tell whether a value is that of a memory that is deleted."""
+    """Return whether a value is that of a memory that is deleted."""
     return isinstance(told, list) and told[0] is None

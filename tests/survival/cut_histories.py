@@ -123,7 +123,7 @@ class History:
 
 
 def is_kept(place: Path) -> bool:
-    """Tell whether a file has a final name, so that it must be whole. ``-wal`` is none.
+    """Return whether a file has a final name, so that it must be whole. ``-wal`` is none.
 
     Nor is the event log, which a power cut may shorten: nothing is read back from it.
     """
@@ -226,7 +226,7 @@ def _told(history: History, look: Path) -> History:
 
 
 def _is_of(event: Sync | SyncFolder, tree: Tree, place: Path) -> bool:
-    """Tell whether a sync is of a store or its log, or of the folder in which they are."""
+    """Return whether a sync is of a store or its log, or of the folder in which they are."""
     if isinstance(event, SyncFolder):
         return True
     log = place.with_name(f"{place.name}-wal")

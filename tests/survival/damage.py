@@ -177,7 +177,7 @@ def _is_kept(was: Memory, now: object) -> bool:
 
 
 def _is_told(memory_id: str, report: CheckReport, *, mended: bool = False) -> bool:
-    """Tell whether a report says that a memory is not what it was."""
+    """Return whether a report says that a memory is not what it was."""
     named = [problem for problem in report.problems if memory_id in problem.detail]
     return bool(named) or (not mended and any(it.kind == "damaged_file" for it in report.problems))
 

@@ -59,7 +59,7 @@ class Damage:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is left of the file: to SQLite, one byte is none either."""
+        """Return whether nothing is left of the file: to SQLite, one byte is none either."""
         return self.detail in ("to 0 bytes", "to 1 bytes")
 
 

@@ -50,7 +50,7 @@ def replace_calls() -> None:
 
 
 def _is_ours(place: object) -> bool:
-    """Tell whether a call is about the folder of the case."""
+    """Return whether a call is about the folder of the case."""
     if not DISK.is_watched:
         return False
     if isinstance(place, int):

@@ -136,7 +136,7 @@ class Trial:
         self.outcome.receipt = self.verb.act(memory, self.folder)
 
     def _says_done(self) -> bool:
-        """Tell whether what the verb returned says that it did its work."""
+        """Return whether what the verb returned says that it did its work."""
         report = self.outcome.receipt
         return not isinstance(report, CheckReport) or all(it.repaired for it in report.problems)
 

@@ -90,7 +90,7 @@ class Scene:
         return memory
 
     def is_done(self, folder: Path) -> bool | None:
-        """Tell whether the verb did its work; ``None`` where that cannot be seen."""
+        """Return whether the verb did its work; ``None`` where that cannot be seen."""
         new = self.files.keys() - self.old_files.keys()
         if state_of(folder / NAME) != self.after:
             return False

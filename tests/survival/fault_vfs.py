@@ -79,7 +79,7 @@ class Disk:
 
     @property
     def is_watched(self) -> bool:
-        """Tell whether it counts."""
+        """Return whether it counts."""
         return self._is_watched
 
     def ask(self, what: str) -> Kind | None:

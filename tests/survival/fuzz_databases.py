@@ -97,7 +97,7 @@ def _excused(tally: Tally, act: Callable[[], object], path: Path) -> object:
 
 
 def _overlaps(path: Path) -> bool:
-    """Tell whether a page of a file belongs to two of its tables."""
+    """Return whether a page of a file belongs to two of its tables."""
     connection = apsw.Connection(str(path))
     try:
         found = connection.execute("PRAGMA quick_check").fetchall()

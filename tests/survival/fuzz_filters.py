@@ -206,7 +206,7 @@ _FIELDS: Final[dict[str, Callable[[Random], Any]]] = {
 
 
 def _holds(memory: Memory, filters: Mapping[str, Any]) -> bool:
-    """Tell whether a memory is as the filters say, read as they are documented."""
+    """Return whether a memory is as the filters say, read as they are documented."""
     tags = [tag.casefold() for tag in filters.get("tags", ())]
     if tags:
         have = {tag.casefold() for tag in memory.tags}

@@ -145,7 +145,7 @@ class _File:
         self.model = observed(copy / NAME)
 
     def survives(self, target: str, *, executed: bool) -> bool:
-        """Kill one child at its ``target`` step or thereabouts; tell whether all was well."""
+        """Kill one child at its ``target`` step or thereabouts; return whether all was well."""
         planner = Planner(self.rng, self.folder, self.model, self.made)
         plan, place = planner.plan(target, before=self.rng.choice((0, 1, 2, 4, 8)), after=3)
         self.made = planner.made
@@ -182,7 +182,7 @@ class _File:
         return report
 
     def _follow(self, report: _Report, told: int, plan: Sequence[Step], place: int) -> bool:
-        """Read what a child tells until it begins a step; tell whether it did so in time."""
+        """Read what a child tells until it begins a step; return whether it did so in time."""
         began = time.monotonic()
         while report.begun <= place and not report.failed:
             if not select.select([told], [], [], _PATIENCE_SECONDS)[0]:
@@ -320,7 +320,7 @@ def _ids(step: Step) -> list[str]:
 
 
 def _is_damaged(plan: Sequence[Step], report: _Report) -> bool:
-    """Tell whether the plan's damage was done, and its repair not acknowledged."""
+    """Return whether the plan's damage was done, and its repair not acknowledged."""
     verbs = [step["verb"] for step in plan]
     if "damage" not in verbs[: report.begun]:
         return False

@@ -168,7 +168,7 @@ class Case:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the last verb was acknowledged."""
+        """Return whether the last verb was acknowledged."""
         return (
             self.history.acknowledged(self.position).position == self.history.borders[-1].position
         )
@@ -191,7 +191,7 @@ class Case:
         return verdict
 
     def _is_as_unreadable(self) -> bool:
-        """Tell whether there is no store yet, or one that cannot be opened, as there was before."""
+        """Return whether there is no store yet, or an unreadable one, as there was before."""
         scenario, base = self.history.scenario, self.history.base
         if self.history.acknowledged(self.position).state >= 0:
             return False
@@ -246,14 +246,14 @@ class Case:
                 self.tally.note(f"{self.name}: {place} is not whole")
 
     def _was_whole(self, place: Path, found: bytes) -> bool:
-        """Tell whether a file that should be deleted is there as it was."""
+        """Return whether a file that should be deleted is there as it was."""
         border = self.history.acknowledged(self.position)
         if place in border.files:
             return False
         return any(it.files.get(place) == found for it in self.history.borders)
 
     def _is_store_of(self, place: Path, whole: Sequence[bytes | None]) -> bool:
-        """Tell whether a file is a store in one of the states that it may be in."""
+        """Return whether a file is a store in one of the states that it may be in."""
         stores = self.history.stores
         allowed = [stores[it] for it in whole if it is not None and it in stores]
         state = state_in(self.tree, place, self.folder)

@@ -132,7 +132,7 @@ class Verdict:
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether nothing is wrong."""
+        """Return whether nothing is wrong."""
         return not (self.lost or self.half_written or self.mismatches)
 
     def into(self, tally: Tally, case: str) -> None:

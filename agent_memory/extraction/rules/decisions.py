@@ -141,7 +141,7 @@ def _key(said: Statement) -> tuple[str, str]:
 
 
 def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
-    """Tell whether a text says what a shorter one does, and then more that takes nothing back.
+    """Return whether a text says what a shorter one does, and then more that takes nothing back.
 
     With ``or_is``, it need not say more: to love something says more than to like it.
     """

@@ -106,7 +106,7 @@ def _facts_of(message: Message, place: int, *, keeps_small_talk: bool) -> Iterat
 
 
 def _belongs(sentence: str, role: MessageRole, *, keeps_small_talk: bool) -> bool:
-    """Tell whether a sentence that is not worth keeping alone stays beside one that is."""
+    """Return whether a sentence that is not worth keeping alone stays beside one that is."""
     sentence = sentence[:_JUDGED]
     if role is not MessageRole.USER or not stems(without_fillers(sentence)):
         return False

@@ -242,7 +242,7 @@ def _targets(what: str, relationship: str) -> Iterator[str]:
 
 
 def _is_thing(text: str, *, is_taste: bool, cut: str) -> bool:
-    """Tell whether a text names something that can be understood alone; ``cut`` came after it."""
+    """Return whether a text names something that can be understood alone; ``cut`` came after it."""
     words = text.lower().split()
     if not 0 < len(words) <= _MOST_WORDS or len(text) < 2 or not _POINTING.isdisjoint(words):
         return False

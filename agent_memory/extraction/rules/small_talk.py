@@ -128,17 +128,17 @@ _IMAGE: Final = re.compile(r"^\[image: [^\]]*\]$")
 
 
 def is_question(sentence: str) -> bool:
-    """Tell whether a sentence asks, and tells nothing."""
+    """Return whether a sentence asks, and tells nothing."""
     return _QUESTION.search(sentence) is not None and not tells_by_asking(sentence)
 
 
 def tells_by_asking(sentence: str) -> bool:
-    """Tell whether a question tells something: "Did I tell you that I got the job?"."""
+    """Return whether a question tells something: "Did I tell you that I got the job?"."""
     return _TELLING.search(sentence) is not None
 
 
 def is_small_talk(sentence: str) -> bool:
-    """Tell whether a sentence greets, thanks, reacts, asks, or orders something for now."""
+    """Return whether a sentence greets, thanks, reacts, asks, or orders something for now."""
     if _KEPT_ORDER.match(sentence):
         return False
     patterns = (_IMAGE, _CJK_POLITE, _ORDER, _REACTION)
@@ -146,12 +146,12 @@ def is_small_talk(sentence: str) -> bool:
 
 
 def is_request_to_forget(text: str) -> bool:
-    """Tell whether a text asks that something be forgotten, or says that somebody asked so."""
+    """Return whether a text asks that something be forgotten, or says that somebody asked so."""
     return _FORGET.match(text) is not None
 
 
 def is_request_to_remember(text: str) -> bool:
-    """Tell whether a text asks that something be remembered, or forgotten."""
+    """Return whether a text asks that something be remembered, or forgotten."""
     return _KEPT_ORDER.match(text) is not None
 
 

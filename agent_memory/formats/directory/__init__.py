@@ -30,7 +30,7 @@ class Directory:
     skips_bad = True  # E: what is invalid does not block the rest
 
     def recognises(self, sample: Sample) -> bool:
-        """Tell whether this is a folder of E's, or a file whose first object is one of E's."""
+        """Return whether this is a folder of E's, or a file whose first object is one of E's."""
         if sample.is_folder:
             return is_e_folder(sample.path)
         for raw in sample.head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):

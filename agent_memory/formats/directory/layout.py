@@ -84,12 +84,12 @@ def kind_in(text: str) -> MemoryKind | None:
 
 
 def is_written_here(name: str) -> bool:
-    """Tell whether a name, relative to the folder, is that of a file that an export writes."""
+    """Return whether a name, relative to the folder, is that of a file that an export writes."""
     return name in (*MAIN_FILES, FURTHER, BEYOND, INDEX) or bool(_ARCHIVED.fullmatch(name))
 
 
 def is_e_folder(path: Path) -> bool:
-    """Tell whether a folder is document E's: it has one of its files, or a backup of one."""
+    """Return whether a folder is document E's: it has one of its files, or a backup of one."""
     if any(os.path.lexists(path / name) for name in (*MAIN_FILES, READY)):
         return True
     return any(backups_of(path, name) for name in MAIN_FILES)

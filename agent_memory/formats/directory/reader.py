@@ -233,7 +233,7 @@ class _Backups:
 
 
 def _is_of_use(path: Path) -> bool | None:
-    """Tell whether a file has a line that can be read; ``None`` where it has no lines at all."""
+    """Return whether a file has a line that can be read; ``None`` where it has no lines at all."""
     is_of_use = None
     with read_steadily(path) as file:
         for line in raw_lines(file, MAX_FURTHER_BYTES):

@@ -76,14 +76,14 @@ def grouped(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def calls_tools(message: Message) -> bool:
-    """Tell whether an assistant's message calls tools."""
+    """Return whether an assistant's message calls tools."""
     return message.get("role") == "assistant" and (
         bool(message.get("tool_calls")) or bool(_blocks(message, "tool_call", "tool_use"))
     )
 
 
 def is_result(message: Message) -> bool:
-    """Tell whether a message holds what a tool returned."""
+    """Return whether a message holds what a tool returned."""
     return message.get("role") in ("tool", "function") or bool(_blocks(message, "tool_result"))
 
 

@@ -172,7 +172,7 @@ class Opener:
         return self._memories.opened(self.agent_id, self._settings)
 
     def exists(self) -> bool:
-        """Tell whether the agent has a memory at all."""
+        """Return whether the agent has a memory at all."""
         return database_path(self.agent_id, self._settings.get("storage_root")).exists()
 
 

@@ -60,7 +60,7 @@ class Files:
         return self._where({"gte": f"{place}/", "lt": f"{place}0"})  # 0 comes after the slash
 
     def is_taken(self, place: str) -> bool:
-        """Tell whether there is a file or a directory."""
+        """Return whether there is a file or a directory."""
         return place == ROOT or self.file(place) is not None or bool(self.under(place))
 
     def _at(self, places: Iterable[str]) -> list[File]:
@@ -173,7 +173,7 @@ class Files:
             raise ToolError(f"The destination {called[1]} already exists")
 
     def _replaced(self, file: File, place: str, text: str) -> bool:
-        """Write a file if it is still what was read; tell whether it is."""
+        """Write a file if it is still what was read; return whether it is."""
         try:
             self._memory.update(
                 file.memory.id,
@@ -191,7 +191,7 @@ class Files:
         return True
 
     def _deleted(self, files: Iterable[File]) -> bool:
-        """Delete files, all or none; tell whether all were still there."""
+        """Delete files, all or none; return whether all were still there."""
         try:
             self._memory.delete_many([file.memory.id for file in files])
         except MemoryNotFound:

@@ -114,7 +114,7 @@ class MemoryCapture:
         return self._engine.offer(lambda: texts_of(text), "session_end")
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was offered is stored or counted, and tell whether it is.
+        """Wait until all that was offered is stored or counted, and return whether it is.
 
         ``timeout`` is in seconds; without one it waits as long as it takes.
         """

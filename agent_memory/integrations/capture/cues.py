@@ -233,7 +233,7 @@ def _sureness(sentence: str, match: re.Match[str]) -> float:
 
 
 def _is_asked(sentence: str) -> bool:
-    """Tell whether a sentence asks; a request to remember does not."""
+    """Return whether a sentence asks; a request to remember does not."""
     if _REQUEST.search(sentence):
         return False
     end = sentence.rstrip(" \"')]*_")
@@ -243,7 +243,7 @@ def _is_asked(sentence: str) -> bool:
 
 
 def is_stuck(before: str, found: str, after: str) -> bool:
-    """Tell whether a cue is part of a name, as in ``remember-me``, or of code, as ``!important``.
+    """Return whether a cue is part of a name, as in ``remember-me``, or of code, as ``!important``.
 
     ``before`` and ``after`` are the two characters on either side, as they stand in the text.
     """

@@ -346,7 +346,7 @@ def _in_address(passage: Passage) -> bool:
 
 
 def _fits(content: str, config: MemoryCaptureConfig) -> bool:
-    """Tell whether a sentence has a length that is wanted, and can be stored."""
+    """Return whether a sentence has a length that is wanted, and can be stored."""
     longest = min(config.max_content_length, passages.LONGEST_SENTENCE)
     return (
         config.min_content_length <= len(content) <= longest and validate_memory_content(content)[0]

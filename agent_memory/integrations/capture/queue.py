@@ -42,7 +42,7 @@ class WorkQueue(Generic[Item]):
         return len(self._items) + (self._worker is not None)
 
     def put(self, item: Item) -> bool:
-        """Add an item, and tell whether there was room for it."""
+        """Add an item, and return whether there was room for it."""
         with self._changed:
             if self._is_closing or len(self._items) >= self._size:
                 return False
@@ -53,7 +53,7 @@ class WorkQueue(Generic[Item]):
         return True
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all is worked off, ``timeout`` seconds at most; tell whether it is."""
+        """Wait until all is worked off, ``timeout`` seconds at most; return whether it is."""
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._worker == threading.get_ident():
             return False  # asked for by the work itself, which would wait for its own end

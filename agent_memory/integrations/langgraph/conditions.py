@@ -39,7 +39,7 @@ def refuse_unknown(wanted: Mapping[str, Any]) -> None:
 
 
 def holds(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a value has what a filter asks for; a key that it lacks counts as ``None``."""
+    """Return whether a value has what a filter asks for; a key that it lacks counts as ``None``."""
     return all(_meets(_at(value, key), condition) for key, condition in wanted.items())
 
 
@@ -64,7 +64,7 @@ def conditions(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any]:
 
 
 def _is_plain(operand: object) -> bool:
-    """Tell whether the file can compare with it: a text, a finite number of 64 bits, a truth."""
+    """Return whether the file can compare with it: a text, a finite number of 64 bits, a truth."""
     if isinstance(operand, str):
         return operand.isprintable()
     if isinstance(operand, float):
@@ -120,7 +120,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_same(found: object, wanted: object) -> bool:
-    """Tell whether two values are the same: ``True`` is not 1, and a list is as good as a tuple."""
+    """Return whether two values are equal: ``True`` is not 1, and a list is the same as a tuple."""
     if isinstance(found, list) and isinstance(wanted, list | tuple):
         return len(found) == len(wanted) and all(map(_is_same, found, wanted))
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):

@@ -278,7 +278,7 @@ class AgentMemoryStore(BaseStore):
 
 
 def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """Tell whether a namespace begins or ends as a condition says; ``*`` is any one label."""
+    """Return whether a namespace begins or ends as a condition says; ``*`` is any one label."""
     path = tuple(condition.path)
     if len(namespace) < len(path):
         return False
@@ -291,7 +291,7 @@ def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
 
 
 def _is_of_a_race(error: ValidationError | MemoryNotFound) -> bool:
-    """Tell whether an item was deleted, or stored, between being looked for and being written."""
+    """Return whether an item was deleted, or stored, between being looked for and being written."""
     if isinstance(error, MemoryNotFound):
         return True
     return any("id" in fault["loc"] for fault in error.errors())

@@ -79,7 +79,7 @@ class Mover:
         return progress
 
     def roll_back(self) -> bool:
-        """Go back to keyword search; tell whether there were vectors."""
+        """Go back to keyword search; return whether there were vectors."""
         self._refuse_read_only()
         with locked(lock_path(self._store), busy="this memory is being moved: stop that first"):
             dropped = self._store.vectors.roll_back()

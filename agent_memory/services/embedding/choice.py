@@ -42,7 +42,7 @@ def settings_of(config: MemoryToolConfig, in_file: AgentConfig) -> EmbedderSetti
 
 
 def is_auto(spec: EmbedderSpec) -> bool:
-    """Tell whether it was left open which embedder is meant."""
+    """Return whether it was left open which embedder is meant."""
     return isinstance(spec, str) and spec.strip() == "auto"
 
 
@@ -117,12 +117,12 @@ def difference(
 
 
 def _is_openai(spec: object) -> bool:
-    """Tell whether a name is that of OpenAI's client alone."""
+    """Return whether a name is that of OpenAI's client alone."""
     return isinstance(spec, str) and "," not in spec and spec.strip().partition(":")[0] == "openai"
 
 
 def _is_of_openai(model: EmbeddingModel) -> bool:
-    """Tell whether OpenAI's client made a file's vectors; of a chain, as far as can be told."""
+    """Return whether OpenAI's client made a file's vectors; of a chain, as far as can be told."""
     members = model.embedder.split(",")
     is_known = model.model in EMBEDDING_MODELS
     return (all if not is_known else any)(_is_openai(member) for member in members)

@@ -194,7 +194,7 @@ class Meaning:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Tell whether no other thread is catching up: it would embed the same texts."""
+        """Return whether no other thread is catching up: it would embed the same texts."""
         is_alone = self._catching_up.acquire(blocking=False)
         try:
             yield is_alone
@@ -372,7 +372,7 @@ def described(embedder: CheckedEmbedder) -> EmbeddingModel:
 
 
 def _makes(embedder: CheckedEmbedder, model: EmbeddingModel) -> bool:
-    """Tell whether an embedder in use makes vectors of a model: a move may have changed it."""
+    """Return whether an embedder in use makes vectors of a model: a move may have changed it."""
     return embedder.model == model.model and embedder.dimensions == model.dimensions
 
 

@@ -227,7 +227,7 @@ def _is_gone(path: Path) -> bool:
 def _erase_in_store(
     path: Path, ids: Sequence[str], said: Said, session_id: str, now: datetime
 ) -> bool:
-    """Erase in a backup that is a whole store, and tell whether something is left there.
+    """Erase in a backup that is a whole store, and return whether something is left there.
 
     Its schema is brought up to date, without a backup of the backup.
     """

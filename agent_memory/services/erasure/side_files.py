@@ -46,7 +46,7 @@ def _plain_files(folder: Path) -> list[Path]:
 
 
 def is_store(path: Path, place: Path) -> bool:
-    """Tell whether a copy is a whole store: a backup, or one that a restored one replaced."""
+    """Return whether a copy is a whole store: a backup, or one that a restored one replaced."""
     if path.parent == place.parent:
         kept = (f"{place.name}.replaced-", f"{place.name}{CUT_OFF}")
         return path.name.startswith(kept) and not path.name.endswith(SIDE_FILES)
@@ -54,7 +54,7 @@ def is_store(path: Path, place: Path) -> bool:
 
 
 def is_yaml_backup(path: Path) -> bool:
-    """Tell whether a copy is the rollback file."""
+    """Return whether a copy is the rollback file."""
     return path.name == _YAML_BACKUP
 
 
@@ -73,7 +73,7 @@ def entries_of(path: Path) -> Iterator[object]:
 
 
 def take_out(path: Path, is_of_them: IsOfThem) -> bool:
-    """Write a rollback file anew without some entries; tell whether there were any.
+    """Write a rollback file anew without some entries; return whether there were any.
 
     The rest stays as it is written, to the byte. Raises ``ValidationError``, with the file as it
     was, where the lines of an entry cannot be told from those of the others.

@@ -176,7 +176,7 @@ class LifeStore:
         return [seen.found(memory_id) for memory_id, seen in held.items()]
 
     def lift(self, rejection: int | str) -> bool:
-        """Let a rejected value be stored again; tell whether it was rejected."""
+        """Let a rejected value be stored again; return whether it was rejected."""
         with self._noting.writing():
             return gatekeeping.lift(self._database, rejection)
 

@@ -131,7 +131,7 @@ def _become(
     *,
     now: datetime,
 ) -> bool:
-    """Make a memory what it is to be: gone, there again, or changed. Tell whether it was not."""
+    """Make a memory what it is to be: gone, there again, or changed. Return whether it was not."""
     there = memory_rows.get(database, memory_id)
     if target is None:
         if there is not None:

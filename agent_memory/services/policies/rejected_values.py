@@ -68,7 +68,7 @@ def reject(database: Database, text: str, reason: str | None = None, *, now: dat
 
 
 def lift(database: Database, text_or_id: str | int) -> bool:
-    """Allow a value again, by its text or the rejection's id; tell whether it was rejected.
+    """Allow a value again, by its text or the rejection's id; return whether it was rejected.
 
     A text is a value, whatever it is: ``"7"`` is the word 7, ``7`` the seventh rejection.
     """
@@ -201,7 +201,7 @@ def every_old_text(database: Database) -> Iterator[tuple[str, Mapping[str, Any]]
 
 
 def _may_hold(texts: Sequence[str], word: str) -> bool:
-    """Tell whether a row may hold a word: in a tenth of the time that it takes to be sure."""
+    """Return whether a row may hold a word: in a tenth of the time that it takes to be sure."""
     content, *rest = texts
     return word in form_of(content) or any("\\" in it or word in form_of(it) for it in rest)
 

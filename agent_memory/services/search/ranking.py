@@ -82,7 +82,7 @@ class Ranked:
 
     @property
     def passed_gate(self) -> bool:
-        """Tell whether it is a good answer."""
+        """Return whether it is a good answer."""
         return self.relative >= self.gate
 
 

@@ -367,7 +367,7 @@ def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
 
 
 def _says_date(candidate: Candidate, query: Query) -> bool:
-    """Tell whether the words of the date stand in a memory: "June" may be somebody's name."""
+    """Return whether the words of the date stand in a memory: "June" may be somebody's name."""
     return bool(query.dated) and all(candidate.counts[place] for place in query.dated)
 
 

@@ -405,7 +405,7 @@ class Importing:
             agent.set_row(self._database, told)
 
     def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
-        """Tell whether a setting is for the owner to make, and not for a file.
+        """Return whether a setting is for the owner to make, and not for a file.
 
         One from elsewhere must not start a move. None must open this store to others, nor change
         what is done with secrets: any file can say that it is of this agent.
@@ -432,7 +432,7 @@ def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> Non
 
 
 def _is_same(name: str, one: object, other: object) -> bool:
-    """Tell whether two values of a column say the same: JSON is compared as data."""
+    """Return whether two values of a column say the same: JSON is compared as data."""
     if one == other or name not in ("tags", "metadata", "task_metadata"):
         return one == other
     try:

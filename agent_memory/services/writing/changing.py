@@ -15,7 +15,7 @@ from agent_memory.storage.sqlite.tables import memories as records
 def change(
     database: Database, seq: int, there: Memory, changes: Mapping[str, Any], *, now: datetime
 ) -> bool:
-    """Give a memory some other values, and tell whether any was another than it had.
+    """Give a memory some other values, and return whether any was another than it had.
 
     Must run inside ``write()``. Raises ``RejectedContent`` and ``LimitReached``, as storing does.
     """

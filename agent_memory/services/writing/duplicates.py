@@ -129,7 +129,7 @@ def _readings(line: str) -> Iterator[_Reading]:
 
 
 def _is_entry(reading: _Reading, question: Question) -> bool:
-    """Tell whether a single line, read so, is an entry, and not the text as it is.
+    """Return whether a single line, read so, is an entry, and not the text as it is.
 
     A dash with nothing else of an entry may be a minus sign: "- 5 degrees is the setpoint".
     """
@@ -159,7 +159,7 @@ def _is_about(there: Same, question: Question) -> bool:
 
 
 def _is_of(there: Same, reading: _Reading) -> bool:
-    """Tell whether what was taken for a date, a label, tags and an id is the memory's own."""
+    """Return whether what was taken for a date, a label, tags and an id is the memory's own."""
     if reading.memory_id not in (None, there.memory_id):
         return False
     if reading.date is not None and reading.date != there.timestamp[:10]:

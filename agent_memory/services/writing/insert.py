@@ -152,7 +152,7 @@ class Adding:
         return Memory.model_fields.keys() if self._given is None else self._given[place]
 
     def _is_its_own(self, memory: Memory, place: int) -> bool:
-        """Tell whether the caller gave an id or a time: then it is another memory to them."""
+        """Return whether the caller gave an id or a time: then it is another memory to them."""
         return memory.id not in self._made_up or "timestamp" in self._given_of(place)
 
     def _duplicates(self, memory: Memory, question: Question, place: int) -> list[Duplicate]:
@@ -198,7 +198,7 @@ class Adding:
             return None
 
     def _is_settled(self, memory: Memory, echoes: Sequence[Duplicate], place: int) -> bool:
-        """Decide about a memory that is there; tell whether nothing is left to store."""
+        """Decide about a memory that is there; return whether nothing is left to store."""
         first = echoes[0]
         there = self._there(first) if len(echoes) == 1 else None  # several are given nothing
         if there is not None:
@@ -245,7 +245,7 @@ class Adding:
     # Telling ----------------------------------------------------------------------------------
 
     def _is_heard(self) -> bool:
-        """Tell whether anybody hears of similar memories: looking for them takes a millisecond."""
+        """Return whether similar memories are reported: looking for them takes a millisecond."""
         return callable(self._on_duplicate) or _is_logged()
 
     def _tell_similar(self, question: Question) -> None:
@@ -284,13 +284,13 @@ def _answer(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
 
 
 def _is_logged() -> bool:
-    """Tell whether anybody reads the log: not without having imported ``logging``."""
+    """Return whether anybody reads the log: not without having imported ``logging``."""
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger(_LOGGER).isEnabledFor(logging.INFO)
 
 
 def holds(database: Database, memory: Memory, *, agent_id: str, at: tuple[int, ...] = ()) -> bool:
-    """Tell whether a memory is there under its id; with another content is ``ValidationError``."""
+    """Return whether a memory is stored under its id; another content there is ``ValidationError``."""
     there = records.get(database, memory.id, agent_id=agent_id)
     if there is not None and there.content != memory.content:
         message = "is taken by a memory with another content: use update, or no id"

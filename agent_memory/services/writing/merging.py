@@ -49,7 +49,7 @@ def left_out(there: Memory, new: Memory, given: AbstractSet[str]) -> list[str]:
 
 
 def says_more(there: Memory, new: Memory, given: AbstractSet[str]) -> bool:
-    """Tell whether a memory was given what is not said of the one that is there.
+    """Return whether a memory was given what is not said of the one that is there.
 
     Tags and metadata that a merge adds are no more than it can hold.
     """

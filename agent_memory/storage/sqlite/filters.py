@@ -29,12 +29,12 @@ class Condition:
 
     @property
     def is_narrowing(self) -> bool:
-        """Tell whether it can leave out more than archived memories."""
+        """Return whether it can leave out more than archived memories."""
         return self.sql not in (EVERYTHING.sql, NOT_ARCHIVED.sql)
 
     @property
     def leaves_out_archived(self) -> bool:
-        """Tell whether no archived memory can meet it."""
+        """Return whether no archived memory can meet it."""
         return NOT_ARCHIVED.sql in self.sql
 
     def and_also(self, other: Condition) -> Condition:

@@ -84,7 +84,7 @@ def current_version(database: Database) -> int:
 
 
 def is_current(database: Database) -> bool:
-    """Tell whether the file has all migrations, unchanged.
+    """Return whether the file has all migrations, unchanged.
 
     Raises ``NewerSchema`` for a file of a newer version of the library, ``MigrationError`` when a
     migration was edited after it was applied.

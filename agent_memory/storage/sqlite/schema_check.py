@@ -33,12 +33,12 @@ class Fault:
 
     @property
     def concerns_views(self) -> bool:
-        """Tell whether what reads would look at is not what it must be."""
+        """Return whether what reads would look at is not what it must be."""
         return self.kind == "view"
 
     @property
     def can_be_mended(self) -> bool:
-        """Tell whether it can be made what it must be, and nothing is lost by that."""
+        """Return whether it can be made what it must be, and nothing is lost by that."""
         return self.kind != "table" or (self.what == "missing" and self.name not in _TRUTH)
 
     def __str__(self) -> str:
@@ -108,7 +108,7 @@ def _is_our_name(name: str) -> bool:
 
 
 def _only_adds_columns(ours: str, theirs: str) -> bool:
-    """Tell whether a table is ours with plain columns more, as ``ALTER TABLE`` adds them."""
+    """Return whether a table is ours with plain columns more, as ``ALTER TABLE`` adds them."""
     end = ours.rfind(")")
     head, tail = ours[:end], ours[end:]
     added = theirs[len(head) : len(theirs) - len(tail)]

@@ -95,7 +95,7 @@ def similar(
 
 
 def is_corrected(database: Database, question: Question, same: Sequence[Duplicate]) -> bool:
-    """Tell whether a memory newer than all that say the same as a text says something similar.
+    """Return whether a memory newer than all that say the same as a text says something similar.
 
     Then the text is no echo: the agent may be taking that correction back. What is similar is taken
     more widely than in ``similar``: an echo that is stored costs less than a change that is not.

@@ -23,7 +23,7 @@ def table(model_id: int) -> str:
 
 
 def exists(database: Database, model_id: int) -> bool:
-    """Tell whether a model's index is in the file."""
+    """Return whether a model's index is in the file."""
     sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
     return database.row(sql, (table(model_id),)) is not None
 

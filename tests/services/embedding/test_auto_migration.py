@@ -37,7 +37,7 @@ def fill(root: Path, count: int = 99, **settings: Any) -> None:
 
 
 def wait_until_moved(memory: AgentMemory) -> bool:
-    """Tell whether it moves by itself, in a while at most."""
+    """Return whether it moves by itself, in a while at most."""
     until = time.monotonic() + 10
     while time.monotonic() < until:
         if memory.info().storage_backend == "vector":
@@ -47,7 +47,7 @@ def wait_until_moved(memory: AgentMemory) -> bool:
 
 
 def moves_at_once(root: Path, config: Mapping[str, Any] | None) -> bool:
-    """Tell whether the 100th memory, stored, moves the file before the store returns."""
+    """Return whether the 100th memory, stored, moves the file before the store returns."""
     embedder = WordEmbedder()
     with AgentMemory("bob", root=root, embedder=embedder, config=config) as memory:
         memory.store("the hundredth")

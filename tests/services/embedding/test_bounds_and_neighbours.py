@@ -200,7 +200,7 @@ def test_stores_at_once_at_the_threshold_start_one_move(
 
 def test_whoever_went_back_to_keywords_stays_there(root: Path) -> None:
     def store(content: str) -> bool:
-        """Store as the shell does, in a memory of its own, and tell whether that is moved."""
+        """Store as the shell does, in a memory of its own, and return whether that is moved."""
         with opened(root, Local(), **BY_ITSELF | {"migration_strategy": "immediate"}) as memory:
             memory.store(content)
             return is_moved(memory)

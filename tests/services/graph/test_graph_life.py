@@ -34,7 +34,7 @@ def names(graph: MemoryGraph) -> list[str]:
 
 
 def grep(text: str, folder: Path) -> bool:
-    """Tell whether a text is in any file below a folder, by the real grep."""
+    """Return whether a text is in any file below a folder, by the real grep."""
     done = subprocess.run(
         ["grep", "-r", "-a", "-i", "-q", "-F", "-e", text, str(folder)],
         env={**os.environ, "LC_ALL": "C"},

@@ -773,7 +773,7 @@ def is_kept(one: Memory, promoted: set[str], policy: RetentionPolicy) -> bool:
 
 
 def is_old(one: Memory, policy: RetentionPolicy) -> bool:
-    """Tell whether a rule about age wants a memory."""
+    """Return whether a rule about age wants a memory."""
     if one.kind == "learning" and policy.archive_learnings_after_days is not None:
         return last_used(one).days >= policy.archive_learnings_after_days
     done = one.task_metadata and one.task_metadata.completed_at
@@ -783,7 +783,7 @@ def is_old(one: Memory, policy: RetentionPolicy) -> bool:
 
 
 def is_over(those: list[Memory], policy: RetentionPolicy, kind: MemoryKind) -> bool:
-    """Tell whether memories are more than the soft limit of a kind allows."""
+    """Return whether memories are more than the soft limit of a kind allows."""
     limit = policy.limits.get(kind)
     if limit is None or limit.enforcement == "hard":
         return False

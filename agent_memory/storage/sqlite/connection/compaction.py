@@ -84,7 +84,7 @@ def _empty_log(connection: apsw.Connection, path: Path, advice: str) -> None:
 
 
 def _has_emptied_log(connection: apsw.Connection, *, is_last: bool) -> bool:
-    """Try it for one turn, and tell whether it was done. The last one raises ``BusyError``."""
+    """Try it for one turn, and return whether it was done. The last one raises ``BusyError``."""
     opening.wait_for_locks(connection, seconds=_TURN_SECONDS)
     try:
         connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)

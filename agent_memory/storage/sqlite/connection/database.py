@@ -130,7 +130,7 @@ class Database(Statements):
 
     @property
     def can_write(self) -> bool:
-        """Tell whether the file may be written, as far as was seen when it was last looked at."""
+        """Return whether the file may be written, as far as was seen when it was last looked at."""
         return not self.read_only and self._vetting.refusal is None
 
     @contextlib.contextmanager
@@ -430,7 +430,7 @@ class Database(Statements):
             self._notice_replaced_file()
 
     def _is_used_otherwise(self) -> bool:
-        """Tell whether somebody uses the same file in a way that this connection cannot go on with.
+        """Return whether somebody uses the same file in a way that this connection cannot follow.
 
         It has a log now, which it may not have on its drive, or it was changed while it was read
         as one that nobody changes.

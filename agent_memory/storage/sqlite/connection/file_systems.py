@@ -79,7 +79,7 @@ def kind_in(mounts: bytes, path: Path, device: str) -> str | None:
 
 
 def is_remote(kind: str) -> bool:
-    """Tell whether a type of Linux is one that this machine does not have to itself."""
+    """Return whether a type of Linux is one that this machine does not have to itself."""
     family, _, program = kind.partition(".")
     if family == "fuse":
         return program not in _LOCAL_FUSE

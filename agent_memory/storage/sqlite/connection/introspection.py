@@ -22,7 +22,7 @@ _HAS_INDEX: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_index' AND
 
 
 def statement_is_complete(sql: str) -> bool:
-    """Tell whether SQL ends with the end of a statement, not inside a trigger or a text."""
+    """Return whether SQL ends with the end of a statement, not inside a trigger or a text."""
     return bool(apsw.complete(sql))
 
 

@@ -105,12 +105,12 @@ def _warn_once(path: Path, warning: str) -> None:
 
 
 def has_log(path: Path) -> bool:
-    """Tell whether there are changes in a write-ahead log that may not be in the file yet."""
+    """Return whether there are changes in a write-ahead log that may not be in the file yet."""
     return _is_filled(beside(path, "-wal"))
 
 
 def is_in_flux(path: Path) -> bool:
-    """Tell whether what the file holds is not the whole truth: there is a log, or a journal."""
+    """Return whether what the file holds is not the whole truth: there is a log, or a journal."""
     return has_log(path) or _is_filled(beside(path, "-journal"))
 
 
@@ -122,7 +122,7 @@ def _is_filled(part: Path) -> bool:
 
 
 def uses_log(connection: apsw.Connection, path: Path) -> bool:
-    """Tell whether SQLite would use a write-ahead log from the next statement on.
+    """Return whether SQLite would use a write-ahead log from the next statement on.
 
     The header is read as it is: a statement that asks would begin to use the log.
     """

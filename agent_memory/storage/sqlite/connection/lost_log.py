@@ -103,7 +103,7 @@ def _is_all_in_file(connection: apsw.Connection) -> bool:
 
 
 def bring_in(connection: apsw.Connection) -> bool:
-    """Write a log into its file, and tell whether all of it is there."""
+    """Write a log into its file, and return whether all of it is there."""
     with contextlib.suppress(apsw.Error):
         connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
     return _is_all_in_file(connection)

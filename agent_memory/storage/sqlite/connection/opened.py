@@ -27,7 +27,7 @@ def remember(database: Opened) -> None:
 
 
 def is_open_here(path: Path) -> bool:
-    """Tell whether this process has a file open as a database, or as the log of one.
+    """Return whether this process has a file open as a database, or as the log of one.
 
     Whoever opens such a file by himself drops SQLite's locks on it when he closes it.
     """

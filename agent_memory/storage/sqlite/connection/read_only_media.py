@@ -24,7 +24,7 @@ Stamp = tuple[object, ...]
 
 
 def is_settled(path: Path) -> bool:
-    """Tell whether a file can be read as it is: nothing can be written there, and nobody does."""
+    """Return whether a file can be read as it is: nothing can be written there, and nobody does."""
     return not os.access(path.parent, os.W_OK) and not any(
         os.path.lexists(beside(path, suffix)) for suffix in SIDE_FILES
     )
@@ -36,7 +36,7 @@ def connect(path: Path) -> apsw.Connection:
 
 
 def is_read_as_it_is(connection: apsw.Connection) -> bool:
-    """Tell whether a connection was made by ``connect``."""
+    """Return whether a connection was made by ``connect``."""
     return bool(connection.open_flags & apsw.SQLITE_OPEN_URI)
 
 

@@ -181,7 +181,7 @@ def _named(unfinished: Path, source: Path, reason: str, now: datetime) -> Path:
 
 
 def _moved(unfinished: Path, made: Path) -> bool:
-    """Move a file to a name that is free, and tell whether it was."""
+    """Move a file to a name that is free, and return whether it was."""
     try:
         os.link(unfinished, made)  # which replaces nothing, unlike a renaming
     except FileExistsError:
@@ -236,7 +236,7 @@ def _match(source: Path, name: str) -> re.Match[str] | None:
 
 
 def _may_be_of(source: Path, name: str) -> bool:
-    """Tell whether a file can be a backup of this store: not with the name of another's."""
+    """Return whether a file can be a backup of this store: not with the name of another's."""
     if _match(source, name):
         return True
     is_others = re.fullmatch(f".*{_ENDING}{re.escape(source.suffix)}", name, re.ASCII)

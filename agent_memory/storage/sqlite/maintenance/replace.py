@@ -237,7 +237,7 @@ def _keep(reader: Database, unfinished: Path, aside: Path) -> None:
 
 
 def _carry_over(reader: Database, source: Database) -> bool:
-    """Reject in the new content what is rejected in the old; tell whether that could be read."""
+    """Reject in the new content what is rejected in the old; return whether that could be read."""
     try:
         with reader.read():  # in which values that no sound file has are told as damage
             is_there = reader.value(_HAS_REJECTIONS)

@@ -133,7 +133,7 @@ def migration(database: Database) -> MigrationInfo:
 
 
 def was_rolled_back(database: Database) -> bool:
-    """Tell whether search is by keyword because somebody went back to it."""
+    """Return whether search is by keyword because somebody went back to it."""
     sql = "SELECT storage_backend = 'file' AND migration IS NOT NULL FROM agent"
     return bool(database.value(sql))
 

@@ -115,7 +115,7 @@ def mark_indexed(database: Database, model_id: int, *, is_indexed: bool) -> None
 
 
 def put(database: Database, model_id: int, pending: PendingText, vector: Quantized) -> bool:
-    """Keep a memory's vector, and tell whether the memory still has that text."""
+    """Keep a memory's vector, and return whether the memory still has that text."""
     values = (model_id, text_hash(pending.text), vector.scale, vector.data)
     return database.run(_PUT, (*values, pending.seq, pending.text)) > 0
 
@@ -197,7 +197,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
 
 
 def is_queue_empty(database: Database) -> bool:
-    """Tell whether nothing happened to any memory since the embeddings were last looked at."""
+    """Return whether nothing happened to any memory since the embeddings were last looked at."""
     return database.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
 
 

@@ -112,7 +112,7 @@ def known(database: Database, fingerprints: Sequence[int]) -> set[int]:
 
 
 def is_complete(database: Database) -> bool:
-    """Tell whether every memory has its fingerprint."""
+    """Return whether every memory has its fingerprint."""
     sql = "SELECT 1 FROM fingerprints WHERE fingerprint IS NULL LIMIT 1"
     return database.row(sql) is None
 
@@ -133,7 +133,7 @@ def complete_page(database: Database) -> list[int]:
 
 
 def is_left(database: Database, completed: Sequence[int]) -> bool:
-    """Tell whether a page that was just completed is not: the file is damaged then.
+    """Return whether a page that was just completed is not: the file is damaged then.
 
     Must run in the same transaction as ``complete_page``, whose result is given.
     """

@@ -318,7 +318,7 @@ def _take_aliases(database: Database, entity_id: str, values: Mapping[str, Any])
 
 
 def take_edge(database: Database, values: Mapping[str, Any], moment: str) -> bool:
-    """Take a relationship in whose entities are there; tell whether it was not there.
+    """Take a relationship in whose entities are there; return whether it was not there.
 
     One that is there stays as it is, and gets the memories that the file tells.
     """
@@ -342,7 +342,7 @@ def take_edge(database: Database, values: Mapping[str, Any], moment: str) -> boo
 
 
 def has_both(database: Database, values: Mapping[str, Any]) -> bool:
-    """Tell whether both entities of a relationship are there, in its user's graph."""
+    """Return whether both entities of a relationship are there, in its user's graph."""
     sql = "SELECT count(*) FROM entities WHERE id IN (?, ?) AND user_id IS ?"
     ends = {values["source_id"], values["target_id"]}
     found = database.value(sql, (values["source_id"], values["target_id"], values.get("user_id")))

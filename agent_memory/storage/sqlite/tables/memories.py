@@ -99,7 +99,7 @@ def insert(database: Database, memory: Memory) -> int:
 
 
 def exists(database: Database, memory_id: str) -> bool:
-    """Tell whether there is a memory of that id, archived ones included."""
+    """Return whether there is a memory of that id, archived ones included."""
     return database.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
 
 
@@ -259,7 +259,7 @@ def _values(memory: Memory) -> tuple[Any, ...]:
 
 
 def is_same(one: object, other: object) -> bool:
-    """Tell whether two values of a field are the same in the file: ``True`` is not 1 there."""
+    """Return whether two values of a field are the same in the file: ``True`` is not 1 there."""
     return one == other and _column_value(one) == _column_value(other)
 
 

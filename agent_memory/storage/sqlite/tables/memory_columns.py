@@ -89,7 +89,7 @@ def delete_many(database: Database, memory_ids: Sequence[str]) -> None:
 
 
 def is_free(database: Database, seq: int) -> bool:
-    """Tell whether no memory has this row number."""
+    """Return whether no memory has this row number."""
     return database.row("SELECT 1 FROM memories WHERE seq = ?", (seq,)) is None
 
 

@@ -41,6 +41,6 @@ def record(database: Database, recalled: Mapping[int, str], now: datetime) -> No
 
 
 def are_any(database: Database, now: datetime) -> bool:
-    """Tell whether anything was given out of late."""
+    """Return whether anything was given out of late."""
     sql = "SELECT 1 FROM recalls WHERE recalled_at BETWEEN ? AND ? LIMIT 1"
     return database.row(sql, span(now)) is not None

@@ -22,7 +22,7 @@ UPDATE rejections SET reason = ? WHERE words_hash = ? AND reason IS NULL"""
 def add(
     database: Database, words_hash: bytes, word_count: int, reason: str | None, now: datetime
 ) -> bool:
-    """Reject a value, and tell whether it was not rejected yet.
+    """Reject a value, and return whether it was not rejected yet.
 
     One that was keeps its time, and its reason, if it has one.
     """
@@ -59,12 +59,12 @@ def fields_of(rejection: Rejection) -> dict[str, Any]:
 
 
 def remove(database: Database, words_hash: bytes) -> bool:
-    """Lift the rejection of a value, and tell whether there was one."""
+    """Lift the rejection of a value, and return whether there was one."""
     return database.run("DELETE FROM rejections WHERE words_hash = ?", (words_hash,)) > 0
 
 
 def remove_by_id(database: Database, rejection_id: int) -> bool:
-    """Lift a rejection, and tell whether there was one."""
+    """Lift a rejection, and return whether there was one."""
     return database.run("DELETE FROM rejections WHERE rejection_id = ?", (rejection_id,)) > 0
 
 

@@ -72,7 +72,7 @@ def get(database: Database, review_id: int) -> Review | None:
 
 
 def is_stale(database: Database, review_id: int) -> bool:
-    """Tell whether the memory was changed since it was put in question."""
+    """Return whether the memory was changed since it was put in question."""
     sql = """SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE r.review_id = ?"""
     return bool(database.value(sql, (review_id,)))

@@ -51,12 +51,12 @@ def evict(database: Database, *, max_size: int, keep: Sequence[int] = ()) -> lis
 
 
 def leave(database: Database, seq: int) -> bool:
-    """Take one memory out, and tell whether it was in."""
+    """Take one memory out, and return whether it was in."""
     return database.run("DELETE FROM scratchpad WHERE seq = ?", (seq,)) > 0
 
 
 def contains(database: Database, seq: int) -> bool:
-    """Tell whether a memory is in."""
+    """Return whether a memory is in."""
     return database.row("SELECT 1 FROM scratchpad WHERE seq = ?", (seq,)) is not None
 
 
