@@ -290,7 +290,7 @@ def _is_logged() -> bool:
 
 
 def holds(database: Database, memory: Memory, *, agent_id: str, at: tuple[int, ...] = ()) -> bool:
-    """Return whether a memory is stored under its id; another content there is ``ValidationError``."""
+    """Return whether a memory is stored; its id with another content is ``ValidationError``."""
     there = records.get(database, memory.id, agent_id=agent_id)
     if there is not None and there.content != memory.content:
         message = "is taken by a memory with another content: use update, or no id"
