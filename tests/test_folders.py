@@ -21,7 +21,6 @@ FLOORS = """
     embeddings storage formats extraction
     services
     api
-    later
     __init__
     integrations
     cli
