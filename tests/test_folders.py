@@ -38,11 +38,10 @@ OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", 
 
 @dataclass(frozen=True)
 class Import:
-    """A module that another imports, the names taken from it, and whether on being imported."""
+    """A module that another imports, at once, later or for its types, and the names taken."""
 
     target: str
     names: tuple[str, ...]
-    at_once: bool
 
 
 @dataclass(frozen=True)
@@ -71,36 +70,26 @@ def parsed(sources: Mapping[str, str]) -> Modules:
     modules = {}
     for name, text in sources.items():
         tree = ast.parse(text)
-        imports = tuple(_imports(tree, name, frozenset(sources), at_once=True))
+        imports = tuple(_imports(tree, name, frozenset(sources)))
         modules[name] = Module(name, text, tree, imports)
     return modules
 
 
-def _imports(
-    node: ast.AST, module: str, known: frozenset[str], *, at_once: bool
-) -> Iterator[Import]:
+def _imports(node: ast.AST, module: str, known: frozenset[str]) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
-        now = at_once and not _is_later(child)
         if isinstance(child, ast.Import):
-            yield from (Import(alias.name, (), now) for alias in child.names)
+            yield from (Import(alias.name, ()) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             source = _absolute(child, module, known)
             for alias in child.names:
                 inner = f"{source}.{alias.name}"
                 names = () if inner in known else (alias.name,)
-                yield Import(source if names else inner, names, now)
+                yield Import(source if names else inner, names)
         elif isinstance(child, ast.Call) and child.args:
             called, first = ast.unparse(child.func).rpartition(".")[2], child.args[0]
             if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
-                yield Import(str(first.value), (), now)
-        yield from _imports(child, module, known, at_once=now)
-
-
-def _is_later(node: ast.AST) -> bool:
-    """Return whether what stands in a node does not run when its module is imported."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        return True
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+                yield Import(str(first.value), ())
+        yield from _imports(child, module, known)
 
 
 def _absolute(node: ast.ImportFrom, module: str, known: frozenset[str]) -> str:
@@ -161,9 +150,7 @@ def a_folder_imports_what_is_below_it(modules: Modules) -> list[str]:
 
 def nothing_imports_itself_through_others(modules: Modules) -> list[str]:
     needs = {
-        name: sorted(
-            {one.target for one in module.imports if one.at_once and one.target in modules}
-        )
+        name: sorted({needed.target for needed in module.imports if needed.target in modules})
         for name, module in modules.items()
     }
     ways = [_way_back(start, needs) for start in sorted(modules)]
@@ -318,6 +305,16 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
             "imports @.storage.sqlite.schema imports @.storage.sqlite.connection",
         ),
         ("text.dates", "import @.text.dates", "imports @.text.dates"),
+        (
+            "storage.sqlite.connection",
+            "def f():\n    from @.storage.sqlite.schema import upgrade",
+            "imports @.storage.sqlite.schema imports @.storage.sqlite.connection",
+        ),
+        (
+            "storage.sqlite.connection",
+            "import typing\nif typing.TYPE_CHECKING:\n    from ..sqlite import schema",
+            "imports @.storage.sqlite.schema imports @.storage.sqlite.connection",
+        ),
     ],
     only_the_connection_knows_the_driver: [
         ("services.store", "import apsw", "imports apsw"),

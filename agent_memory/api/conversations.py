@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.api import arguments as inputs
 from agent_memory.api.arguments import joined_filters
-from agent_memory.api.writing import Storing, tell_secrets
+from agent_memory.api.retrieval import RetrievalVerbs
+from agent_memory.api.writing import WritingVerbs, tell_secrets
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import SearchFilters
@@ -30,7 +31,7 @@ MIN_CONFIDENCE: Final = 0.6
 """A decision that is less sure than this deletes nothing: somebody is asked (``reviews``)."""
 
 
-class Conversing(Storing):
+class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     """Learning from conversations. ``AgentMemory`` has these verbs."""
 
     def add(

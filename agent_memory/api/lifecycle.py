@@ -18,7 +18,7 @@ from agent_memory.models.search import SearchFilters
 from agent_memory.models.transfer import Undone
 
 
-class Life(OpenMemory):
+class LifecycleVerbs(OpenMemory):
     """What becomes of memories. ``AgentMemory`` has these verbs."""
 
     def archive(self, memory_ids: str | Iterable[str]) -> list[Memory]:

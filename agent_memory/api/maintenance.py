@@ -19,7 +19,7 @@ from agent_memory.models.migration import MigrationPlan, MigrationProgress
 from agent_memory.runtime import paths
 
 
-class Upkeep(OpenMemory):
+class MaintenanceVerbs(OpenMemory):
     """Meaning, settings and backups. ``AgentMemory`` has these verbs."""
 
     # Meaning ----------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 
 from agent_memory.api import arguments as inputs
 from agent_memory.api.arguments import Clock, Time, validated
@@ -29,64 +30,86 @@ from agent_memory.services.store import Store
 if TYPE_CHECKING:
     from agent_memory.api.graph import MemoryGraph
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class MemoryOptions(TypedDict, total=False):
+    """What ``AgentMemory``, ``open`` and ``MemoryStorage`` take beside the place of the file.
+
+    ``AgentMemory`` says what each means.
+    """
+
+    session_id: str | None
+    embedder: EmbedderSpec
+    config: MemoryToolConfig | Mapping[str, Any] | None
+    context_config: MemoryContextConfig | Mapping[str, Any] | None
+    clock: Clock
+    create: bool
+    read_only: bool
+    synchronous: str
+    secret_scanner: SecretScanner | None
+    on_event: Listener | None
+    event_text: bool
+
+
+_DEFAULTS: Final[MemoryOptions] = {
+    "session_id": None,
+    "embedder": "auto",
+    "config": None,
+    "context_config": None,
+    "clock": now_utc,
+    "create": True,
+    "read_only": False,
+    "synchronous": "FULL",
+    "secret_scanner": None,
+    "on_event": None,
+    "event_text": False,
+}
+
+
+def with_options_in_signature(function: Function) -> Function:
+    """Let ``help`` and editors show the options by name where a function takes ``**options``."""
+    shown = inspect.signature(function)
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=MemoryOptions.__annotations__[name].__forward_arg__,
+        )
+        for name, default in _DEFAULTS.items()
+    ]
+    own = [one for one in shown.parameters.values() if one.name != "options"]
+    vars(function)["__signature__"] = shown.replace(parameters=[*own, *options])
+    return function
+
 
 class OpenMemory:
     """An open file of memories, with its settings; ``AgentMemory`` adds the verbs."""
 
+    @with_options_in_signature
     def __init__(
         self,
         agent_id: str,
         *,
         root: str | os.PathLike[str] | None = None,
-        session_id: str | None = None,
-        embedder: EmbedderSpec = "auto",
-        config: MemoryToolConfig | Mapping[str, Any] | None = None,
-        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
-        clock: Clock = now_utc,
-        create: bool = True,
-        read_only: bool = False,
-        synchronous: str = "FULL",
-        secret_scanner: SecretScanner | None = None,
-        on_event: Listener | None = None,
-        event_text: bool = False,
+        **options: Unpack[MemoryOptions],
     ) -> None:
-        tool_config = validated(MemoryToolConfig, config)
-        if root is None and "storage_root" in tool_config.model_fields_set:
-            root = tool_config.storage_root
-        self._start(
-            path := paths.database_path(agent_id, root),
-            agent_id=agent_id,
-            session_id=session_id,
-            embedder=embedder,
-            config=tool_config,
-            context_config=context_config,
-            clock=clock,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
-            secret_scanner=secret_scanner,
-            on_event=on_event,
-            event_text=event_text,
-        )
+        config = validated(MemoryToolConfig, options.get("config"))
+        if root is None and "storage_root" in config.model_fields_set:
+            root = config.storage_root
+        path = paths.database_path(agent_id, root)
+        self._start(path, agent_id, options)
         tighten_folder(path.parent)
 
     @classmethod
+    @with_options_in_signature
     def open(
         cls,
         path: str | os.PathLike[str],
         *,
         agent_id: str | None = None,
-        session_id: str | None = None,
-        embedder: EmbedderSpec = "auto",
-        config: MemoryToolConfig | Mapping[str, Any] | None = None,
-        context_config: MemoryContextConfig | Mapping[str, Any] | None = None,
-        clock: Clock = now_utc,
-        create: bool = True,
-        read_only: bool = False,
-        synchronous: str = "FULL",
-        secret_scanner: SecretScanner | None = None,
-        on_event: Listener | None = None,
-        event_text: bool = False,
+        **options: Unpack[MemoryOptions],
     ) -> Self:
         """Open a file anywhere; it is made if there is none.
 
@@ -94,63 +117,42 @@ class OpenMemory:
         is checked against that of an old one.
         """
         memory = cls.__new__(cls)
-        memory._start(
-            paths.resolve_file(path),
-            agent_id=agent_id,
-            session_id=session_id,
-            embedder=embedder,
-            config=validated(MemoryToolConfig, config),
-            context_config=context_config,
-            clock=clock,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
-            secret_scanner=secret_scanner,
-            on_event=on_event,
-            event_text=event_text,
-        )
+        memory._start(paths.resolve_file(path), agent_id, options)
         return memory
 
-    def _start(
-        self,
-        path: Path,
-        *,
-        agent_id: str | None,
-        session_id: str | None,
-        embedder: EmbedderSpec,
-        config: MemoryToolConfig,
-        context_config: MemoryContextConfig | Mapping[str, Any] | None,
-        clock: Clock,
-        create: bool,
-        read_only: bool,
-        synchronous: str,
-        secret_scanner: SecretScanner | None,
-        on_event: Listener | None = None,
-        event_text: bool = False,
-    ) -> None:
-        self._clock = clock
+    def _open_beside(self, agent_id: str, *, root: Path, read_only: bool) -> Self:
+        """Open the memory of another agent with the options of this one; nobody listens to it."""
+        memory = self.__class__.__new__(self.__class__)
+        options: MemoryOptions = {**self._options, "create": False, "read_only": read_only}
+        OpenMemory.__init__(memory, agent_id, root=root, **options)
+        return memory
+
+    def _start(self, path: Path, agent_id: str | None, options: MemoryOptions) -> None:
+        unknown = sorted(options.keys() - _DEFAULTS.keys())
+        if unknown:
+            raise TypeError(f"{type(self).__name__} takes no option {', '.join(unknown)}")
+        chosen: MemoryOptions = {**_DEFAULTS, **options}
+        config = validated(MemoryToolConfig, chosen["config"])
         self._config = config
-        self._settings: dict[str, Any] = {
-            "session_id": session_id,
-            "embedder": embedder,
+        self._clock = chosen["clock"]
+        self._secret_scanner = chosen["secret_scanner"]
+        self._context_config = validated(MemoryContextConfig, chosen["context_config"])
+        self.session_id = inputs.session_name(chosen["session_id"])
+        self._options: MemoryOptions = {
+            **chosen,
             "config": config,
-            "context_config": context_config,
-            "clock": clock,
-            "synchronous": synchronous,
-            "secret_scanner": secret_scanner,
+            "session_id": self.session_id,
+            "on_event": None,
         }
-        self._secret_scanner = secret_scanner
-        self._context_config = validated(MemoryContextConfig, context_config)
-        self.session_id = self._settings["session_id"] = inputs.session_name(session_id)
         # Without the model that is set, which would make another embedder's file OpenAI's.
-        spec = inputs.embedder_spec(embedder, MemoryToolConfig.defaults())
+        spec = inputs.embedder_spec(chosen["embedder"], MemoryToolConfig.defaults())
         self._store = Store(
             path,
             agent_id=agent_id,
             clock=self._now,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
+            create=chosen["create"],
+            read_only=chosen["read_only"],
+            synchronous=chosen["synchronous"],
             promotion_threshold=self._context_config.promotion_access_threshold,
         )
         self.agent_id = self._store.agent_id
@@ -168,9 +170,9 @@ class OpenMemory:
             session_id=self.session_id,
             clock=self._now,
             setting=lambda: self._store.config().event_log,
-            listener=on_event,
-            with_text=event_text,
-            writable=not read_only,
+            listener=chosen["on_event"],
+            with_text=chosen["event_text"],
+            writable=not chosen["read_only"],
         )
         self._store.when_promoted(self._events.promoted)
         self._mover = Mover(self._store, self._meaning, config, self._events)
@@ -207,9 +209,10 @@ class OpenMemory:
     def _as_of(self, moment: Time) -> Iterator[Self]:
         """Give the body a memory that is as this one was at a moment; it goes with the body."""
         when = inputs.moment("as_of", moment)
+        options: MemoryOptions = {**self._options, "create": False, "read_only": False}
         with (
             self._store.exchange.copy_as_of(when) as copy,
-            self.open(copy, agent_id=self.agent_id, create=False, **self._settings) as past,
+            self.open(copy, agent_id=self.agent_id, **options) as past,
         ):
             yield past
 

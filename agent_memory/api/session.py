@@ -25,8 +25,8 @@ from agent_memory.models.session import SessionContext, SessionType
 
 if TYPE_CHECKING:
     from agent_memory.api.arguments import Time
+    from agent_memory.api.conversations import ConversationVerbs
     from agent_memory.api.graph import MemoryGraph
-    from agent_memory.api.memory import AgentMemory
     from agent_memory.models.conversation import Message
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.graph import (
@@ -57,7 +57,7 @@ class SessionMemory:
     How common a word is counts in the order of results, and is told of the whole file.
     """
 
-    def __init__(self, memory: AgentMemory, context: SessionContext) -> None:
+    def __init__(self, memory: ConversationVerbs, context: SessionContext) -> None:
         if context.agent_id not in (None, memory.agent_id):
             raise InvalidSession(
                 f"the session is with agent {context.agent_id!r}, and these are the memories of"

@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
+from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import (
     ConfigurationError,
     PermissionDenied,
@@ -37,21 +38,14 @@ from agent_memory.services.search.pipeline import NEAR_MISSES
 from agent_memory.services.search.ranking import EVERY
 from agent_memory.text.normalize import exact_form, near_form
 
-if TYPE_CHECKING:
-    from agent_memory.api.memory import AgentMemory
-
 SHARED_AGENT: Final = "shared"
 """The agent whose memories the others may read unless its file says otherwise."""
 
 Policy = Literal["private", "read", "write"]
 _TURNS: Final = 10
 """So often a search opens a memory anew that others close meanwhile."""
-Opener = Callable[..., "AgentMemory"]
-"""Opens an agent's memory, ``(agent_id, root=, create=, read_only=)``, as the asker is set up."""
-Ask = Callable[["AgentMemory"], SearchResults]
-"""Puts the question to one memory. It explains the scores, and takes no notes."""
-Note = Callable[["AgentMemory", SearchResults], None]
-"""Notes, for a memory that may be written, which of its results were given out."""
+AnyMemory = TypeVar("AnyMemory", bound=OpenMemory)
+"""The class of the memory that asks, and so of those that it opens."""
 
 
 def policy_of(config: AgentConfig, *, agent_id: str) -> Policy:
@@ -61,22 +55,23 @@ def policy_of(config: AgentConfig, *, agent_id: str) -> Policy:
     return config.sharing
 
 
-class Shared:
+class SharedMemories(Generic[AnyMemory]):
     """The memories of other agents, as one agent may use them. Threads may share it.
 
     ``path`` and ``agent_id`` are those of the memory that asks; the others lie beside it, under
     the same root. They stay open between uses; before each, their files are asked what is allowed.
+    ``opener`` opens one that there is: ``(agent_id, root=, read_only=)``.
     """
 
-    def __init__(self, path: Path, agent_id: str, opener: Opener) -> None:
+    def __init__(self, path: Path, agent_id: str, opener: Callable[..., AnyMemory]) -> None:
         self._path, self._root = path, path.parent.parent
         self._agent_id = agent_id
         self._opener = opener
         self._lock = forking.Lock()
-        self._opened: dict[str, _Opened] = {}
+        self._opened: dict[str, _Opened[AnyMemory]] = {}
         self._is_closed = False
 
-    def open(self, name: str) -> AgentMemory:
+    def open(self, name: str) -> AnyMemory:
         """Return the memory of another agent: for reading, or for writing too where it says so.
 
         It is closed with the memory that asks, and opened anew when what it allows has changed.
@@ -90,18 +85,21 @@ class Shared:
     def search(
         self,
         names: str | Sequence[str],
-        own: AgentMemory,
+        own: AnyMemory,
         *,
         filters: SearchFilters,
         limit: int,
         explain: bool,
-        ask: Ask,
-        note: Note,
+        ask: Callable[[AnyMemory], SearchResults],
+        note: Callable[[AnyMemory, SearchResults], None],
     ) -> SearchResults:
         """Search a memory and those of other agents, and return the best ``limit`` of all.
 
         ``filters.agent_id`` picks one of them. The results are in one order, see ``_judged``; one
         that repeats a better one of another agent is among its ``repeats``, as ``agent:id``.
+
+        ``ask`` puts the question to one memory; it explains the scores, and takes no notes.
+        ``note`` notes, for a memory that may be written, which of its results were given out.
 
         A name that may not be searched, or that there is not, raises what ``open`` does. A file
         that cannot be read now (locked, damaged) is left out, and ``degraded`` says so.
@@ -110,7 +108,7 @@ class Shared:
         picked = [name for name in wanted if filters.agent_id in (None, name)]
         for name in picked:
             self._inode(name)  # one that there is not is no failure of its file
-        answers: list[_Answer] = []
+        answers: list[_Answer[AnyMemory]] = []
         failures: list[str] = []
         if not picked or filters.agent_id is None:
             answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
@@ -162,7 +160,7 @@ class Shared:
         refuse_unfit_file(path)
         return inode
 
-    def _open(self, name: str) -> _Opened:
+    def _open(self, name: str) -> _Opened[AnyMemory]:
         """Return the memory of another agent, opened as its own file allows now."""
         inode = self._inode(name)
         with self._lock:
@@ -174,7 +172,7 @@ class Shared:
                 self._let_go(name)  # it may be mended, or shared, before the next use
                 raise
 
-    def _opened_as_allowed(self, name: str, inode: int) -> _Opened:
+    def _opened_as_allowed(self, name: str, inode: int) -> _Opened[AnyMemory]:
         known = self._opened.get(name)
         if known is not None and known.inode != inode:
             self._let_go(name)  # another file was put in its place
@@ -194,15 +192,15 @@ class Shared:
     def _policy(self, name: str, inode: int, *, read_only: bool) -> Policy:
         """Return what a file allows now. It is opened for that, unless it is open."""
         try:
-            config = self._kept_open(name, inode, read_only=read_only).configure()
+            config = self._kept_open(name, inode, read_only=read_only)._store.config()
         except StorageClosed:  # by its user
             self._let_go(name)
-            config = self._kept_open(name, inode, read_only=read_only).configure()
+            config = self._kept_open(name, inode, read_only=read_only)._store.config()
         return policy_of(config, agent_id=name)
 
-    def _kept_open(self, name: str, inode: int, *, read_only: bool) -> AgentMemory:
+    def _kept_open(self, name: str, inode: int, *, read_only: bool) -> AnyMemory:
         if name not in self._opened:
-            memory = self._opener(name, root=self._root, create=False, read_only=read_only)
+            memory = self._opener(name, root=self._root, read_only=read_only)
             self._opened[name] = _Opened(memory, inode, read_only)
         return self._opened[name].memory
 
@@ -213,7 +211,9 @@ class Shared:
             with contextlib.suppress(StorageError):
                 opened.memory.close()
 
-    def _answer(self, name: str, ask: Ask, *, turns: int = _TURNS) -> _Answer:
+    def _answer(
+        self, name: str, ask: Callable[[AnyMemory], SearchResults], *, turns: int = _TURNS
+    ) -> _Answer[AnyMemory]:
         opened = self._open(name)
         try:
             results = ask(opened.memory)
@@ -237,10 +237,10 @@ def _names(names: str | Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Generic[AnyMemory]):
     """An open memory of another agent, and the file that it was opened from."""
 
-    memory: AgentMemory
+    memory: AnyMemory
     inode: int
     read_only: bool
 
@@ -249,10 +249,10 @@ class _Opened:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
+class _Answer(Generic[AnyMemory]):
     """What one memory answered; ``is_written`` tells whether notes may be taken of it."""
 
-    memory: AgentMemory
+    memory: AnyMemory
     results: SearchResults
     is_own: bool
     is_written: bool
@@ -267,11 +267,11 @@ class _Hit:
     """A hit, seen among those of all; ``copies`` are those of others that say the same."""
 
     result: MemorySearchResult
-    answer: _Answer
+    answer: _Answer[Any]
     copies: list[_Hit] = field(default_factory=list)
 
 
-def _merged(answers: Sequence[_Answer]) -> list[_Hit]:
+def _merged(answers: Sequence[_Answer[Any]]) -> list[_Hit]:
     """Return the hits of all memories that say different things, best first."""
     scores = [hit.score for answer in answers for hit in answer.results]
     strongest = max((score.strength for score in scores if score is not None), default=0.0)
@@ -345,7 +345,7 @@ def _without_repeats(hits: Iterable[_Hit]) -> list[_Hit]:
 
 def _results_of(
     given: Sequence[_Hit],
-    answers: Sequence[_Answer],
+    answers: Sequence[_Answer[Any]],
     wanted: Sequence[str],
     failures: Sequence[str],
     *,
@@ -389,7 +389,7 @@ def _result_of(hit: _Hit, *, explain: bool) -> MemorySearchResult:
     return hit.result.model_copy(update=changes)
 
 
-def _near_misses(answers: Sequence[_Answer], *, explain: bool) -> list[NearMiss]:
+def _near_misses(answers: Sequence[_Answer[Any]], *, explain: bool) -> list[NearMiss]:
     """Return the best of what no memory returned, that of other agents as ``agent:id``."""
     near = []
     for answer in answers:

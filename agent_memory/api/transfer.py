@@ -25,7 +25,7 @@ _WHOLE: Final = ("store", "sqlite")
 _SETTINGS: Final = ("metadata", "settings")
 
 
-class Portability(OpenMemory):
+class TransferVerbs(OpenMemory):
     """Export and import. ``AgentMemory`` has these verbs."""
 
     @classmethod

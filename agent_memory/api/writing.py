@@ -17,7 +17,7 @@ from agent_memory.models.safety import FoundSecrets, SecretPolicy
 from agent_memory.services.store import Added
 
 
-class Storing(OpenMemory):
+class WritingVerbs(OpenMemory):
     """Storing and changing. ``AgentMemory`` has these verbs."""
 
     def store(

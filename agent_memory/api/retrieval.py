@@ -1,0 +1,248 @@
+"""The verbs that find and read memories: by a question, by id, by time, in other agents' files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from agent_memory.api import arguments as inputs
+from agent_memory.api.arguments import Time, joined_filters
+from agent_memory.api.opening import OpenMemory
+from agent_memory.errors import ValidationError
+from agent_memory.models.enums import MAX_SEARCH_LIMIT, MatchType
+from agent_memory.models.memory import HistoryEntry, Memory
+from agent_memory.models.search import MemorySearchResult, SearchFilters, SearchResults
+from agent_memory.services.search.ranking import Rates
+from agent_memory.services.store import Question
+
+if TYPE_CHECKING:
+    from agent_memory.api.sharing import SharedMemories
+
+
+class RetrievalVerbs(OpenMemory):
+    """Search and reading. ``AgentMemory`` has these verbs."""
+
+    def search(
+        self,
+        query: str,
+        limit: int | None = None,
+        *,
+        since: Time | None = None,
+        until: Time | None = None,
+        category: str | Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        tags_match: str | None = None,
+        kind: str | None = None,
+        importance: str | None = None,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+        similarity_threshold: float | None = None,
+        count_accesses: bool = True,
+        now: Time | None = None,
+        explain: bool = False,
+        as_of: Time | None = None,
+        shared: Sequence[str] = (),
+        graph: bool = False,
+    ) -> SearchResults:
+        """Find the memories that answer a question in plain words, best first.
+
+        They are found by their words and, once ``migrate`` was run, by their meaning.
+        ``limit`` is 1 to 100 (5). ``since`` and ``until`` include their moment. The other
+        arguments and ``filters`` (C's, see ``SearchFilters``) say what a memory must be like; all
+        must hold. ``similarity_threshold`` (0 to 1) drops weaker hits outright; without it they
+        come last, with ``passed_gate`` false. ``now`` is the moment that ages are counted from.
+        ``explain`` adds to each hit the parts of its score.
+
+        ``as_of`` searches the memories as they were at a time. ``shared`` names other agents whose
+        memories are searched too, as their own files allow (the setting ``sharing``): each hit's
+        ``memory.agent_id`` says whose it is. Nothing is written where that may only be read.
+
+        With ``graph`` the memories follow that say what holds, in the graph, at whom or what the
+        query names, and beside that; they take the places of hits below the gate.
+
+        No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
+        Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false or
+        ``as_of`` is given.
+        """
+        asked = joined_filters(
+            filters,
+            date_range=inputs.date_range(since, until),
+            category=category,
+            tags=tags,
+            tags_match=tags_match,
+            kind=kind,
+            importance=importance,
+            session_id=session_id,
+            user_id=user_id,
+            run_id=run_id,
+        )
+        question = Question(
+            query=inputs.query_text(query),
+            filters=asked,
+            limit=self._config.default_search_limit
+            if limit is None
+            else inputs.whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
+            threshold=self._threshold(similarity_threshold),
+            rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
+            now=None if now is None else inputs.moment("now", now),
+            explain=explain,
+        )
+        if graph and (as_of is not None or shared):
+            message = (
+                "the graph is searched as it is now, of this agent: leave as_of and shared out"
+            )
+            raise ValidationError.of("graph", message, graph)
+        results = self._found(question, as_of, shared, graph=graph, count_accesses=count_accesses)
+        if self._events.are_heard():
+            self._events.searched(query, results, backend=self._store.backend())
+        return results
+
+    def _found(
+        self,
+        question: Question,
+        as_of: Time | None,
+        shared: Sequence[str],
+        *,
+        graph: bool,
+        count_accesses: bool,
+    ) -> SearchResults:
+        if as_of is not None:
+            return self._found_as_of(question, as_of, shared)
+        if shared:
+            return self._found_with(question, shared, count_accesses=count_accesses)
+        results = self._answer(question)
+        if graph:
+            results = self._with_graph(results, question)
+        self._store.finder.note_search(results, count_accesses=count_accesses)
+        return results
+
+    def _with_graph(self, results: SearchResults, question: Question) -> SearchResults:
+        """Add the memories that the graph has near the query, in place of hits below the gate."""
+        good = [hit for hit in results if hit.passed_gate]
+        found = {hit.memory.id for hit in good}
+        near = self.graph.related_memory_ids(
+            question.query, user_id=question.filters.user_id, limit=question.limit
+        )
+        wanted = [memory_id for memory_id in near if memory_id not in found]
+        more = [
+            MemorySearchResult(
+                memory=memory, relevance_score=0.0, match_type=MatchType.GRAPH, passed_gate=False
+            )
+            for memory in self._store.finder.those(wanted, question.filters)
+        ]
+        shown = {hit.memory.id for hit in more}
+        rest = [it for it in results if not it.passed_gate and it.memory.id not in shown]
+        hits = [*good, *more, *rest][: question.limit]
+        new = {hit.memory.id for hit in hits} - {hit.memory.id for hit in results}
+        total = results.total_count + len(new)
+        return results.model_copy(update={"results": hits, "total_count": total})
+
+    def _answer(self, question: Question) -> SearchResults:
+        """Search this memory, and take no notes of it."""
+        meaning = self._meaning.of_query(question.query)
+        return self._store.finder.search(question, meaning, now=question.now or self._now())
+
+    def _found_as_of(self, question: Question, as_of: Time, shared: Sequence[str]) -> SearchResults:
+        """Search this memory as it stood at a time."""
+        if shared:
+            message = "other agents' memories are searched as they are now: leave as_of out"
+            raise ValidationError.of("shared", message, shared)
+        moment = inputs.moment("as_of", as_of)
+        with self._as_of(moment) as past:
+            return past._answer(replace(question, now=question.now or moment))
+
+    def _found_with(
+        self, question: Question, shared: Sequence[str], *, count_accesses: bool
+    ) -> SearchResults:
+        """Search this memory together with those of other agents."""
+        told = replace(question, explain=True, now=question.now or self._now())
+        return self._shared_memories.search(
+            shared,
+            self,
+            filters=question.filters,
+            limit=question.limit,
+            explain=question.explain,
+            ask=lambda memory: memory._answer(told),
+            note=lambda memory, results: memory._store.finder.note_search(
+                results, count_accesses=count_accesses
+            ),
+        )
+
+    def shared(self, agent_id: str) -> Self:
+        """Return the memory of another agent, to read, or to write too if its file allows that.
+
+        What others may do is the setting ``sharing`` of that agent. It is closed with this one.
+        Raises ``PermissionDenied`` for a private one, ``StorageUnavailable`` where there is none.
+        """
+        self._store.config()  # raises StorageClosed for a memory that is closed
+        return self._shared_memories.open(agent_id)
+
+    @cached_property
+    def _shared_memories(self) -> SharedMemories[Self]:
+        """The memories of other agents, opened when they are first asked for."""
+        from agent_memory.api.sharing import SharedMemories  # noqa: PLC0415 - seldom used
+
+        return SharedMemories(self.path, self.agent_id, self._open_beside)
+
+    def close(self) -> None:
+        """Close the file. What ``store`` returned from is safe without it."""
+        try:
+            if "_shared_memories" in self.__dict__:
+                self._shared_memories.close()
+        finally:
+            super().close()
+
+    def get(self, memory_id: str, *, as_of: Time | None = None) -> Memory | None:
+        """Return a memory by its id, or ``None``. This does not count as an access.
+
+        ``as_of`` returns it as it was at a time, ``None`` if it was not there then.
+        """
+        if as_of is not None:
+            return self._store.life.get_as_of(memory_id, inputs.moment("as_of", as_of))
+        return self._store.get(memory_id)
+
+    def list_recent(
+        self,
+        limit: int = 10,
+        *,
+        offset: int = 0,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+        as_of: Time | None = None,
+    ) -> list[Memory]:
+        """Return the newest memories by timestamp, newest first. ``limit`` is at least 1.
+
+        ``as_of`` returns those that there were at a time, as they were.
+        """
+        asked = joined_filters(filters)
+        limit = inputs.whole_number("limit", limit, lowest=1)
+        offset = inputs.whole_number("offset", offset, lowest=0)
+        if as_of is None:
+            return self._store.recent(asked, limit=limit, offset=offset)
+        with self._as_of(as_of) as past:
+            return past.list_recent(limit, offset=offset, filters=asked)
+
+    def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
+        """Count the memories that are not archived, or those that the filters describe."""
+        return self._store.count(joined_filters(filters))
+
+    def history(self, memory_id: str | None = None, *, limit: int = 100) -> list[HistoryEntry]:
+        """Return the changes of a memory, or of all, newest first.
+
+        Raises ``MemoryNotFound`` for an id that never was.
+        """
+        return self._store.history(memory_id, limit=inputs.whole_number("limit", limit, lowest=1))
+
+    # Inside -----------------------------------------------------------------------------------
+
+    def _threshold(self, threshold: float | None) -> float | None:
+        """Return the least similarity that the user set, if any: in the call, here, in the file."""
+        if threshold is not None:
+            return inputs.similarity(threshold)
+        for settings in (self._config, self._store.config()):
+            if "similarity_threshold" in settings.model_fields_set:
+                return settings.similarity_threshold
+        return None

@@ -1,0 +1,75 @@
+"""The verbs of the scratchpad: the few memories that an agent has at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent_memory.api import arguments as inputs
+from agent_memory.api.arguments import validated
+from agent_memory.api.opening import OpenMemory
+from agent_memory.models.config import MemoryContextConfig
+from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
+from agent_memory.services.rendering import render_context
+
+
+class ScratchpadVerbs(OpenMemory):
+    """The hot set, and the text that is made of it. ``AgentMemory`` has these verbs."""
+
+    def promote(self, memory_id: str) -> Promotion:
+        """Put a memory into the scratchpad by hand. The least recently used one makes room.
+
+        Raises ``MemoryNotFound``.
+        """
+        promotion = self._store.promote(memory_id)
+        if promotion.promoted:
+            self._events.promoted_by_hand(promotion)
+        return promotion
+
+    def demote(self, memory_id: str) -> bool:
+        """Take a memory out of the scratchpad, and return whether it was in.
+
+        Raises ``MemoryNotFound``.
+        """
+        return self._store.demote(memory_id)
+
+    def scratchpad(self) -> Scratchpad:
+        """Return the hot set (A), most recently used first."""
+        entries = [
+            ScratchpadMemoryEntry.model_construct(
+                **memory.model_dump(include=set(ScratchpadMemoryEntry.model_fields))
+            )
+            for memory in self._store.scratchpad()
+        ]
+        max_size = self._store.config().scratchpad_max_size
+        return Scratchpad.model_construct(
+            agent_id=self.agent_id,
+            last_updated=self._now(),
+            max_size=max(max_size, len(entries)),
+            memories=entries,
+        )
+
+    def context(
+        self,
+        token_budget: int | None = None,
+        *,
+        config: MemoryContextConfig | Mapping[str, Any] | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+    ) -> str:
+        """Return the scratchpad as Markdown for a model's context, at most ``token_budget`` tokens.
+
+        The memories are ranked as B says, by last access and then by access count. They stand
+        between marks that no memory can have in it, each on a line of its own with its source, and
+        are called recalled data, not instructions: see ``render_memories``. ``count_tokens`` counts
+        the tokens of a text; without it they are estimated as a quarter of the UTF-8 bytes. The
+        text is empty when the scratchpad is, or nothing fits.
+        """
+        chosen = self._context_config if config is None else validated(MemoryContextConfig, config)
+        budget = chosen.token_budget if token_budget is None else token_budget
+        inputs.whole_number("token_budget", budget, lowest=0)
+        memories = self._store.scratchpad()
+        text, shown = render_context(
+            memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
+        )
+        self._store.finder.note_recalls([memory.id for memory in shown])
+        return text
