@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import ParamSpec, Self, TypeVar, Unpack
 
 from agent_memory.api.memory import AgentMemory
+from agent_memory.api.opening import MemoryOptions, with_options_in_signature
 from agent_memory.models.memory import Memory, ScoredMemory
 
 P = ParamSpec("P")
@@ -22,12 +24,19 @@ class MemoryStorage:
     context manager, or ``await close()``.
     """
 
-    def __init__(self, agent_id: str, **options: Any) -> None:  # noqa: ANN401 - AgentMemory's
-        self._memory = AgentMemory(agent_id, **options)
+    @with_options_in_signature
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        **options: Unpack[MemoryOptions],
+    ) -> None:
+        self._memory = AgentMemory(agent_id, root=root, **options)
 
-    async def store(self, content: str, tags: Sequence[str] = ()) -> str:
+    async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
         """Store a memory and return its id."""
-        return await _in_thread(self._memory.store, content, tags=list(tags))
+        return await _in_thread(self._memory.store, content, tags=tags)
 
     async def search(
         self, query: str, limit: int = 5, since: datetime | None = None
