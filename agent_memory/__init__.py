@@ -24,77 +24,74 @@ _NAMES: _Final = {
     "embeddings.wordllama": "WordLlamaEmbedder",
     "errors": """
         AgentMemoryError ConfigurationError DuplicateMemory EmbeddingError InvalidSession
-        LimitReached MemoryNotFound MigrationError MissingAgentIdentity NewerSchema
-        NotAMemoryFile PermissionDenied ProviderError RateLimitExceeded RejectedContent
-        SecretFound StorageClosed StorageCorrupt StorageError StorageFull StorageLocked
-        StorageReadOnly StorageUnavailable StorageUntrusted ValidationError
+        LimitReached MemoryNotFound MigrationError MissingAgentIdentity NewerSchema NotAMemoryFile
+        PermissionDenied ProviderError RateLimitExceeded RejectedContent SecretFound StorageClosed
+        StorageCorrupt StorageError StorageFull StorageLocked StorageReadOnly StorageUnavailable
+        StorageUntrusted ValidationError
     """,
     "extraction.llm.anthropic": "AnthropicChat",
     "extraction.llm.openai": "OpenAIChat",
     "extraction.llm.registry": "as_language_model",
     "extraction.messages": "conversation",
     "models.agent": """
-        AgentConfig AgentInfo AgentMetadata AgentStats AgentSummary CheckReport
-        MigrationInfo Problem RebuildReport
+        AgentConfig AgentInfo AgentMetadata AgentStats AgentSummary CheckReport MigrationInfo
+        Problem RebuildReport
     """,
     "models.backup": "BackupFile RestoreReport",
     "models.config": "MemoryCaptureConfig MemoryContextConfig MemoryToolConfig",
-    "models.conversation": "ContentBlock ImageURL Message MessageRole",
+    "models.conversation": """
+        ContentBlock ExtractedFacts ExtractionMetadata ImageURL MemoryOperation MemoryOperations
+        Message MessageRole Observation OperationEvent ProcessingMetadata
+    """,
+    "models.decision": "Review",
     "models.documents.record": """
-        MemoryRecord MemoryRecordMetadata MemorySearchResponse RecordSearchMetadata
-        SearchQuery
+        MemoryRecord MemoryRecordMetadata MemorySearchResponse RecordSearchMetadata SearchQuery
     """,
     "models.documents.record_rules": "is_uuid4 validate_embedding validate_record_metadata",
     "models.documents.responses": """
-        AddMemoryMetadata AddMemoryRequest AddMemoryResponse AddedMemory ErrorCode
-        ErrorDetail ErrorResponse ResponseMetadata SearchMemoryRequest SearchMemoryResponse
-        SuccessResponse
+        AddMemoryMetadata AddMemoryRequest AddMemoryResponse AddedMemory ErrorCode ErrorDetail
+        ErrorResponse ResponseMetadata SearchMemoryRequest SearchMemoryResponse SuccessResponse
     """,
     "models.documents.system_config": """
-        AnthropicConfig EmbedderConfig GraphStoreConfig LLMConfig MonitoringConfig
-        OpenAIConfig PerformanceConfig QdrantConfig SystemConfig VectorStoreConfig
+        AnthropicConfig EmbedderConfig GraphStoreConfig LLMConfig MonitoringConfig OpenAIConfig
+        PerformanceConfig QdrantConfig SystemConfig VectorStoreConfig
     """,
     "models.documents.vector": "VectorPoint VectorSearchQuery",
     "models.duplicate": "Duplicate DuplicateGroup",
+    "models.embedding": "MigrationPlan MigrationProgress",
+    "models.embedding_traits": "EMBEDDING_MODELS",
     "models.enums": """
-        BACKUP_SUFFIX DEFAULT_MEMORY_ROOT DEFAULT_MIGRATION_THRESHOLD DEFAULT_SEARCH_LIMIT
-        DEFAULT_SIMILARITY_THRESHOLD EMBEDDING_MODELS MAX_MEMORY_CONTENT_LENGTH
-        MAX_SCRATCHPAD_SIZE MAX_SEARCH_LIMIT MAX_TAGS_PER_MEMORY MAX_TAG_LENGTH
-        METADATA_FILENAME MIGRATION_BATCH_SIZE QDRANT_CONFIG SCRATCHPAD_FILENAME
-        VECTOR_DB_FILENAME EventName HistoryEvent Importance MatchType
-        MemoryCategory MemoryKind MemoryType ObservationType OnDuplicate OnSecret
-        StorageBackend TaskStatus
+        EventName HistoryEvent Importance MatchType MemoryCategory MemoryKind MemoryType
+        ObservationType OnDuplicate OnSecret StorageBackend TaskStatus
     """,
     "models.erasure": "ErasedCopy ErasureReceipt",
     "models.event": "MemoryEvent",
-    "models.extraction": """
-        ExtractedFacts ExtractionMetadata MemoryOperation MemoryOperations OperationEvent
-        ProcessingMetadata
-    """,
     "models.fields": """
-        is_valid_agent_id normalize_tags sanitize_agent_id validate_agent_id
-        validate_memory_content validate_tags
+        is_valid_agent_id normalize_tags sanitize_agent_id validate_agent_id validate_memory_content
+        validate_tags
     """,
     "models.graph": """
-        EdgeView Entity EntityMetadata EntityView GraphAction GraphChange GraphPath
-        GraphReport GraphUpdate GraphUpdates GraphUpdatesMetadata Neighbour Neighbourhood
-        Relationship RelationshipMetadata
+        EdgeView Entity EntityMetadata EntityView GraphAction GraphChange GraphPath GraphReport
+        GraphUpdate GraphUpdates GraphUpdatesMetadata Neighbour Neighbourhood Relationship
+        RelationshipMetadata
+    """,
+    "models.limits": """
+        BACKUP_SUFFIX DEFAULT_MEMORY_ROOT DEFAULT_MIGRATION_THRESHOLD DEFAULT_SEARCH_LIMIT
+        DEFAULT_SIMILARITY_THRESHOLD MAX_MEMORY_CONTENT_LENGTH MAX_SCRATCHPAD_SIZE MAX_SEARCH_LIMIT
+        MAX_TAGS_PER_MEMORY MAX_TAG_LENGTH METADATA_FILENAME MIGRATION_BATCH_SIZE QDRANT_CONFIG
+        SCRATCHPAD_FILENAME VECTOR_DB_FILENAME
     """,
     "models.memory": "HistoryEntry Memory MemoryInput ScoredMemory TaskMetadata",
-    "models.migration": "MigrationPlan MigrationProgress",
-    "models.observation": "Observation",
     "models.protocols": "Embedder LanguageModel SecretScanner",
-    "models.rejection": "Rejection",
-    "models.retention": "RETENTION_PRESETS KindLimit RetentionPolicy TidyItem TidyReport",
-    "models.review": "Review",
-    "models.safety": "FoundSecrets",
+    "models.retention": "RETENTION_PRESETS KindLimit RetentionPolicy TidyItem TidyReport Undone",
+    "models.safety": "FoundSecrets Rejection",
     "models.scratchpad": "Promotion Scratchpad ScratchpadMemoryEntry",
     "models.search": """
         DateRange MemorySearchResult NearMiss ScoreExplanation SearchFilters SearchMetadata
         SearchResults
     """,
     "models.session": "SessionContext SessionPermissions SessionType",
-    "models.transfer": "ExportReport ImportNote ImportReport Undone",
+    "models.transfer": "ExportReport ImportNote ImportReport",
     "runtime.paths": "database_path memory_root",
     "services.rendering": "estimate_tokens render_memories",
     "text.normalize": "DuplicateGrade",

@@ -15,7 +15,7 @@ from agent_memory import (
     ScratchpadMemoryEntry,
     StorageUnavailable,
 )
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 
 
 @dataclass

@@ -18,11 +18,10 @@ from agent_memory.services.search.service import Question
 
 if TYPE_CHECKING:
     from agent_memory.models.conversation import Message
-    from agent_memory.models.decision import Done, Step
+    from agent_memory.models.decision import Done, Review, Step
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.graph import EdgeView
     from agent_memory.models.protocols import LanguageModel
-    from agent_memory.models.review import Review
 
     Messages = str | Mapping[str, Any] | Message | Sequence[Mapping[str, Any] | Message]
     ModelSpec = LanguageModel | Callable[..., Any] | str | Mapping[str, Any]

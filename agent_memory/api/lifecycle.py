@@ -11,11 +11,9 @@ from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import ValidationError
 from agent_memory.models.erasure import ErasureReceipt
 from agent_memory.models.memory import Memory
-from agent_memory.models.rejection import Rejection
-from agent_memory.models.retention import TidyReport
-from agent_memory.models.safety import FoundSecrets
+from agent_memory.models.retention import TidyReport, Undone
+from agent_memory.models.safety import FoundSecrets, Rejection
 from agent_memory.models.search import SearchFilters
-from agent_memory.models.transfer import Undone
 
 
 class LifecycleVerbs(OpenMemory):

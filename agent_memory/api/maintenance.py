@@ -13,9 +13,9 @@ from agent_memory.embeddings import EmbedderSpec
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.backup import BackupFile
+from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.event import MemoryEvent
-from agent_memory.models.migration import MigrationPlan, MigrationProgress
 from agent_memory.runtime import paths
 
 

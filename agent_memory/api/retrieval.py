@@ -11,7 +11,8 @@ from agent_memory.api import arguments as inputs
 from agent_memory.api.arguments import Time, joined_filters
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import ValidationError
-from agent_memory.models.enums import MAX_SEARCH_LIMIT, MatchType
+from agent_memory.models.enums import MatchType
+from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.search import MemorySearchResult, SearchFilters, SearchResults
 from agent_memory.services.search.ranking import Rates

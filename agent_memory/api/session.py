@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_memory.api.conversations import ConversationVerbs
     from agent_memory.api.graph import MemoryGraph
     from agent_memory.models.conversation import Message
+    from agent_memory.models.decision import Review
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.graph import (
         EdgeView,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         GraphPath,
         Neighbourhood,
     )
-    from agent_memory.models.review import Review
 
 Result = TypeVar("Result")
 

@@ -23,7 +23,7 @@ from agent_memory.errors import (
     ValidationError,
 )
 from agent_memory.models.agent import AgentConfig
-from agent_memory.models.enums import VECTOR_DB_FILENAME
+from agent_memory.models.limits import VECTOR_DB_FILENAME
 from agent_memory.models.search import (
     MemorySearchResult,
     NearMiss,

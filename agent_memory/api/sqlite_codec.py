@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_memory.api.memory import AgentMemory
 from agent_memory.formats.protocol import Sample, Source, Written
-from agent_memory.models.entry import Entry
+from agent_memory.models.portable import Entry
 
 
 class _Sqlite:

@@ -14,7 +14,7 @@ from pydantic import ValidationError as PydanticValidationError
 from agent_memory.embeddings import EmbedderSettings, EmbedderSpec, create_embedder
 from agent_memory.errors import ConfigurationError, StorageError, ValidationError, described
 from agent_memory.models.documents.system_config import EmbedderConfig, LLMConfig, SystemConfig
-from agent_memory.models.enums import EMBEDDING_MODELS
+from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.runtime.files import read_steadily
 
 MAX_CONFIG_BYTES: Final = 1_000_000

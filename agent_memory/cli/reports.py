@@ -13,8 +13,8 @@ from agent_memory import (
     TidyReport,
 )
 from agent_memory.cli.render import safe, table
+from agent_memory.models.decision import Review
 from agent_memory.models.documents.responses import AddMemoryResponse
-from agent_memory.models.review import Review
 
 
 def backups_text(backups: Sequence[BackupFile]) -> str:

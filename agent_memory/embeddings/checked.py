@@ -12,7 +12,11 @@ from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE, MAX_DIMENSIONS
 from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.embeddings.vectors import to_float32
 from agent_memory.errors import ConfigurationError, EmbeddingError
-from agent_memory.models.enums import DEFAULT_VECTOR_WEIGHT, EMBEDDING_MODELS, MODEL_TRAITS
+from agent_memory.models.embedding_traits import (
+    DEFAULT_VECTOR_WEIGHT,
+    EMBEDDING_MODELS,
+    MODEL_TRAITS,
+)
 from agent_memory.models.protocols import Embedder
 from agent_memory.runtime import fork_safety as forking
 

@@ -22,7 +22,7 @@ from agent_memory.embeddings.settings import (
 )
 from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.errors import ConfigurationError, EmbeddingError
-from agent_memory.models.enums import EMBEDDING_MODELS
+from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.runtime import fork_safety as forking
 
 if TYPE_CHECKING:

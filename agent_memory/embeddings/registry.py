@@ -12,7 +12,7 @@ from agent_memory.embeddings.sentence_transformers import SentenceTransformerEmb
 from agent_memory.embeddings.settings import EmbedderSettings, is_installed, text_setting
 from agent_memory.embeddings.wordllama import WordLlamaEmbedder
 from agent_memory.errors import ConfigurationError
-from agent_memory.models.enums import EMBEDDING_MODELS
+from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.models.protocols import Embedder
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from agent_memory.extraction.rules.small_talk import is_request_to_forget
 from agent_memory.extraction.types import Fact, Known
-from agent_memory.models.extraction import MemoryOperation, OperationEvent
+from agent_memory.models.conversation import MemoryOperation, OperationEvent
 from agent_memory.models.fields import Text, validate_memory_content
 from agent_memory.text.normalize import exact_form, grade_of
 from agent_memory.text.stems import stems

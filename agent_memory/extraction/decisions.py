@@ -16,7 +16,7 @@ from agent_memory.extraction.llm.ask import ask, name_of
 from agent_memory.extraction.llm.prompts import DECISION_SCHEMA, decision_messages
 from agent_memory.extraction.rules.decisions import decide_by_rules, decided_by_rules
 from agent_memory.extraction.types import By, Decided, Fact, Known
-from agent_memory.models.extraction import ProcessingMetadata
+from agent_memory.models.conversation import ProcessingMetadata
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.times import now_utc
 

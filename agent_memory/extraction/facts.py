@@ -17,10 +17,9 @@ from agent_memory.extraction.llm.ask import ask, name_of
 from agent_memory.extraction.llm.prompts import EXTRACTION_SCHEMA, extraction_messages, line_of
 from agent_memory.extraction.rules.facts import facts_by_rules, spoken
 from agent_memory.extraction.types import By, Extraction, Fact
-from agent_memory.models.conversation import Message, MessageRole
-from agent_memory.models.enums import MAX_MEMORY_CONTENT_LENGTH
-from agent_memory.models.extraction import ExtractionMetadata
+from agent_memory.models.conversation import ExtractionMetadata, Message, MessageRole
 from agent_memory.models.fields import Text
+from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.times import now_utc
 from agent_memory.text.normalize import exact_form

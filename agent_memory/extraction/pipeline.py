@@ -18,9 +18,8 @@ from agent_memory.extraction import decisions, facts
 from agent_memory.extraction.graph_by_model import graph_updates_by_model
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
 from agent_memory.extraction.types import By, Extraction, Fact, Known
-from agent_memory.models.conversation import Message
+from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
 from agent_memory.models.decision import Done, Step
-from agent_memory.models.extraction import MemoryOperation, OperationEvent
 from agent_memory.models.graph import EdgeView, GraphUpdate
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel

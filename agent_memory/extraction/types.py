@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from agent_memory.models.extraction import (
+from agent_memory.models.conversation import (
     ExtractedFacts,
     ExtractionMetadata,
     MemoryOperation,

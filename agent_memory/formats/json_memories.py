@@ -14,8 +14,8 @@ from agent_memory.formats.json_reader import JsonItem, read_items, unwrapped
 from agent_memory.formats.jsonl import read_lines
 from agent_memory.formats.protocol import Sample, Source, Written
 from agent_memory.formats.record_shapes import Found, entries, memory_json, record_json
-from agent_memory.models.entry import Entry
 from agent_memory.models.memory import Memory
+from agent_memory.models.portable import Entry
 from agent_memory.runtime.files import read_steadily, written_atomically
 
 _AROUND_ITEMS: Final = re.compile(r'\{\s*"(results|memories|success)"\s*:')

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_memory.models.agent import AgentMetadata
-from agent_memory.models.entry import Entry
 from agent_memory.models.memory import Memory
+from agent_memory.models.portable import Entry
 from agent_memory.models.scratchpad import Scratchpad
 
 

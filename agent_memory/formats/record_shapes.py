@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.categories import given_back
-from agent_memory.models.entry import Entry, Section
 from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.memory import Memory
+from agent_memory.models.portable import Entry, Section
 
 KEPT: Final = "agent_memory"
 """The key of C's ``custom_metadata`` under which stands what C's record has no place for."""

@@ -19,16 +19,11 @@ from agent_memory.formats.categories import given_back
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
-from agent_memory.models.entry import Entry, Section
-from agent_memory.models.enums import (
-    MAX_SCRATCHPAD_SIZE,
-    Importance,
-    MemoryCategory,
-    MemoryKind,
-    MemoryType,
-)
+from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, MemoryType
 from agent_memory.models.fields import AgentId, Metadata, Text
+from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.models.portable import Entry, Section
 from agent_memory.models.record import Record
 from agent_memory.models.scratchpad import ScratchpadMemoryEntry
 from agent_memory.models.times import UtcDatetime

@@ -16,7 +16,7 @@ from agent_memory.formats.json_reader import JsonItem
 from agent_memory.formats.protocol import Sample, Source, Written
 from agent_memory.formats.yaml_reader import read_items
 from agent_memory.models.agent import AgentConfig, AgentStats, MigrationInfo
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 from agent_memory.runtime.files import read_steadily, written_atomically
 
 MAX_BYTES: Final = 1_000_000

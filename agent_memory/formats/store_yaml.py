@@ -20,8 +20,8 @@ from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.scratchpad import memory_entry
 from agent_memory.formats.yaml_reader import MAX_ITEM_BYTES, Item, read_items
 from agent_memory.formats.yaml_writer import block, fields, flow, name
-from agent_memory.models.entry import Entry, Section
 from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, MemoryType
+from agent_memory.models.portable import Entry, Section
 from agent_memory.runtime.files import written_atomically
 
 VERSION: Final = 1

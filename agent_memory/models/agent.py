@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from agent_memory.models.enums import (
+from agent_memory.models.fields import AgentId, Text
+from agent_memory.models.limits import (
     DEFAULT_MIGRATION_THRESHOLD,
     DEFAULT_SIMILARITY_THRESHOLD,
     MAX_SCRATCHPAD_SIZE,
 )
-from agent_memory.models.fields import AgentId, Text
 from agent_memory.models.record import Record
 from agent_memory.models.retention import Retention
 from agent_memory.models.times import UtcDatetime, now_utc

@@ -5,7 +5,8 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from agent_memory.models.enums import (
+from agent_memory.models.fields import Text, clean_text
+from agent_memory.models.limits import (
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
     DEFAULT_SEARCH_LIMIT,
@@ -15,7 +16,6 @@ from agent_memory.models.enums import (
     MAX_SEARCH_LIMIT,
     MIGRATION_BATCH_SIZE,
 )
-from agent_memory.models.fields import Text, clean_text
 from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
 from agent_memory.models.record import Record
 

@@ -5,10 +5,11 @@ from typing import TypeGuard
 
 from pydantic import ConfigDict, Field
 
-from agent_memory.models.enums import DuplicateGrade, OnDuplicate
+from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.models.times import UtcDatetime
+from agent_memory.text.normalize import DuplicateGrade
 
 
 class Duplicate(Record):

@@ -15,7 +15,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator
 
-from agent_memory.models.enums import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH, MAX_TAGS_PER_MEMORY
+from agent_memory.models.limits import (
+    MAX_MEMORY_CONTENT_LENGTH,
+    MAX_TAG_LENGTH,
+    MAX_TAGS_PER_MEMORY,
+)
 
 _AGENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MEMORY_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")

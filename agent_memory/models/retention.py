@@ -1,4 +1,4 @@
-"""How long memories are kept in sight: a policy that can be switched on, and what it led to."""
+"""How long memories are kept in sight: a policy that can be switched on; what it and undo did."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -97,3 +97,13 @@ class TidyReport(Record):
     archived: list[TidyItem] = Field(default_factory=list)
     kept: list[str] = Field(default_factory=list)
     backup: str | None = None
+
+
+class Undone(Record):
+    """What ``undo`` undid: a verb, or the event of one change, its changes and their memories."""
+
+    model_config = ConfigDict(frozen=True)
+
+    verb: str
+    change_ids: list[int]
+    memory_ids: list[str]

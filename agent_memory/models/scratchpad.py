@@ -10,8 +10,8 @@ from pydantic import (
     field_validator,
 )
 
-from agent_memory.models.enums import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.fields import AgentId
+from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.models.times import UtcDatetime, now_utc

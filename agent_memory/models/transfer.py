@@ -1,4 +1,4 @@
-"""What became of memories: undone, archived, taken in, written out."""
+"""What became of memories that were taken in or written out."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,16 +9,6 @@ from agent_memory.models.record import Record
 
 OnConflict = Literal["skip", "replace", "newer", "keep-both"]
 """What an import does with a memory that is there already, with another content."""
-
-
-class Undone(Record):
-    """What ``undo`` undid: a verb, or the event of one change, its changes and their memories."""
-
-    model_config = ConfigDict(frozen=True)
-
-    verb: str
-    change_ids: list[int]
-    memory_ids: list[str]
 
 
 class ImportNote(Record):

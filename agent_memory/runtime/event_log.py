@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from agent_memory.errors import StorageError
-from agent_memory.models.enums import EVENTS_FILENAME, VECTOR_DB_FILENAME
 from agent_memory.models.event import MemoryEvent
+from agent_memory.models.limits import EVENTS_FILENAME, VECTOR_DB_FILENAME
 from agent_memory.runtime.files import beside, locked, open_private, system_told, written_atomically
 
 MOST_BYTES: Final = 5_000_000

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import MissingAgentIdentity, StorageUnavailable, ValidationError
-from agent_memory.models.enums import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
 from agent_memory.models.fields import clean_agent_id, clean_text, validate_agent_id
+from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
 
 ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"

@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.errors import LimitReached, MemoryNotFound, RejectedContent, ValidationError
-from agent_memory.models.decision import Done, Event, Step
+from agent_memory.models.decision import Done, Event, Review, Step
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
-from agent_memory.models.review import Review
 from agent_memory.services.unit_of_work import Noting, enter_scratchpad
 from agent_memory.services.writing.changing import change
 from agent_memory.services.writing.insert import Added, Adding

@@ -23,7 +23,7 @@ from agent_memory.models.search import SearchResults
 from agent_memory.runtime.event_log import EventLog
 
 if TYPE_CHECKING:
-    from agent_memory.models.migration import MigrationPlan, MigrationProgress
+    from agent_memory.models.embedding import MigrationPlan, MigrationProgress
     from agent_memory.services.unit_of_work import Promoted
     from agent_memory.services.writing.insert import Added
 

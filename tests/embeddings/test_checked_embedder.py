@@ -15,7 +15,7 @@ from embedding_server import text_vector
 
 from agent_memory.embeddings import CheckedEmbedder, EmbeddingUsage, OpenAIEmbedder
 from agent_memory.errors import ConfigurationError, EmbeddingError
-from agent_memory.models.enums import DEFAULT_VECTOR_WEIGHT, MODEL_TRAITS
+from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT, MODEL_TRAITS
 
 
 class Local:

@@ -15,7 +15,7 @@ from agent_memory.embeddings import (
     WordLlamaEmbedder,
 )
 from agent_memory.errors import ConfigurationError, EmbeddingError
-from agent_memory.models.enums import MODEL_TRAITS
+from agent_memory.models.embedding_traits import MODEL_TRAITS
 
 DOWN = Behaviour(status=503)
 

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from agent_memory.models.conversation import ContentBlock, Message, MessageRole
-from agent_memory.models.extraction import (
+from agent_memory.models.conversation import (
+    ContentBlock,
     ExtractedFacts,
     MemoryOperation,
     MemoryOperations,
+    Message,
+    MessageRole,
     OperationEvent,
 )
 

@@ -13,8 +13,7 @@ from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
 from agent_memory.extraction.llm.registry import FunctionModel
 from agent_memory.extraction.types import Decided
-from agent_memory.models.conversation import Message, MessageRole
-from agent_memory.models.extraction import OperationEvent
+from agent_memory.models.conversation import Message, MessageRole, OperationEvent
 from agent_memory.text.stems import stems
 
 _WORDS = (

@@ -18,7 +18,7 @@ from test_directory_export import EXAMPLE, UUID, files, made, write
 from agent_memory import StorageUnavailable, ValidationError
 from agent_memory.formats.directory import CODEC
 from agent_memory.formats.protocol import Sample
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 
 WHOLE: dict[str, Any] = {
     "id": UUID.format(7),

@@ -35,7 +35,7 @@ from agent_memory import (
 from agent_memory.formats.json_reader import MAX_ITEM, read_items
 from agent_memory.formats.protocol import Codec
 from agent_memory.formats.registry import codec
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 
 UNTIMED = settings(
     deadline=None,

@@ -15,7 +15,7 @@ from sources import ListSource
 from agent_memory import Memory, StorageUnavailable, ValidationError
 from agent_memory.formats.protocol import Sample
 from agent_memory.formats.scratchpad import BACKUP, CODEC
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 
 NOON = datetime(2026, 1, 28, 12, tzinfo=UTC)
 

@@ -25,7 +25,7 @@ from agent_memory import (
 )
 from agent_memory.formats.protocol import Codec
 from agent_memory.formats.registry import codec, recognise
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 
 FULL = AgentMetadata(
     agent_id="bob",

@@ -21,7 +21,7 @@ from agent_memory import AgentMemory, StorageUnavailable, ValidationError
 from agent_memory.formats.protocol import Sample
 from agent_memory.formats.store_yaml import CODEC
 from agent_memory.formats.yaml_reader import MAX_ITEM_BYTES
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 
 HEAD = "format: agent-memory store\nversion: 1\n"
 UNTIMED = settings(
@@ -489,7 +489,7 @@ import resource, signal, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
 from agent_memory import AgentMemoryError
-from agent_memory.models.entry import Entry, Section
+from agent_memory.models.portable import Entry, Section
 from agent_memory.formats.store_yaml import CODEC
 from test_store_yaml import Held
 from peak_memory import peak_bytes

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.models.enums import DuplicateGrade
 from agent_memory.models.fields import validate_memory_content
-from agent_memory.text.normalize import exact_form, grade_of, near_form
+from agent_memory.text.normalize import DuplicateGrade, exact_form, grade_of, near_form
 
 UNTIMED = settings(deadline=None, max_examples=300)
 CONTENT = """

@@ -19,7 +19,7 @@ from typing import Any, Final
 import apsw
 
 from agent_memory import AgentMemory
-from agent_memory.models.enums import EVENTS_FILENAME
+from agent_memory.models.limits import EVENTS_FILENAME
 
 from .fault_vfs import DISK
 from .truth import State, disagreements, state_of

@@ -16,7 +16,8 @@ from pydantic import ValidationError as PydanticValidationError
 from test_public_names import loaded_by
 
 from agent_memory import AgentMemory, AgentMemoryError, Memory, SecretFound, ValidationError
-from agent_memory.models.enums import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH, OnSecret
+from agent_memory.models.enums import OnSecret
+from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.services.policies.secrets import screened, settled
 from agent_memory.text.secrets import Span, find, joined, kind_of, masked, replaced

@@ -16,7 +16,7 @@ from agent_memory.extraction.decision_checks import Settling
 from agent_memory.extraction.rules.small_talk import is_request_to_forget
 from agent_memory.extraction.rules.statements import Statement, speaker_and_text, statement
 from agent_memory.extraction.types import Decided, Fact, Known
-from agent_memory.models.extraction import OperationEvent, ProcessingMetadata
+from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
 from agent_memory.text.normalize import exact_form, grade_of, near_form
 from agent_memory.text.stems import stems

@@ -15,8 +15,8 @@ from agent_memory.formats.directory.reader import read_file, read_folder
 from agent_memory.formats.directory.writer import write_folder
 from agent_memory.formats.jsonl import parse_object
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
-from agent_memory.models.entry import Entry
 from agent_memory.models.enums import MemoryKind
+from agent_memory.models.portable import Entry
 
 _TYPES: Final = frozenset(kind.value for kind in MemoryKind)
 

@@ -36,8 +36,8 @@ from agent_memory.formats.directory.lines import (
 )
 from agent_memory.formats.directory.repair import entry_of
 from agent_memory.formats.jsonl import MAX_LINE_BYTES
-from agent_memory.models.entry import Entry, Section
 from agent_memory.models.enums import MemoryKind
+from agent_memory.models.portable import Entry, Section
 from agent_memory.runtime.files import read_steadily
 
 # The id in a line that is broken elsewhere.

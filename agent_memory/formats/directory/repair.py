@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from agent_memory.errors import ValidationError, described
 from agent_memory.formats.directory.layout import kind_in
-from agent_memory.models.entry import Entry, Section
 from agent_memory.models.enums import Importance, MemoryKind, TaskStatus
+from agent_memory.models.portable import Entry, Section
 from agent_memory.models.times import parse_time
 
 NESTED: Final = "agent_memory"

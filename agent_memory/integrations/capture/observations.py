@@ -16,8 +16,8 @@ from typing import Final
 
 from agent_memory.integrations.capture import cues
 from agent_memory.models.config import DEFAULT_CAPTURE_PATTERNS, MemoryCaptureConfig
+from agent_memory.models.conversation import Observation
 from agent_memory.models.fields import validate_memory_content
-from agent_memory.models.observation import Observation
 from agent_memory.models.times import now_utc
 from agent_memory.text import passages
 from agent_memory.text.passages import Passage

@@ -11,13 +11,9 @@ from pydantic import (
 )
 
 from agent_memory.models.documents.record_rules import CustomMetadata, Embedding, clean_embedding
-from agent_memory.models.enums import (
-    MAX_SEARCH_LIMIT,
-    ORIGINAL_CATEGORY,
-    MemoryCategory,
-    MemoryType,
-)
+from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, MemoryType
 from agent_memory.models.fields import Content, Label, MemoryId, Tags, Text
+from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import SparseRecord
 from agent_memory.models.search import SearchFilters, SearchResults

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field, FiniteFloat
 
-from agent_memory.models.enums import (
+from agent_memory.models.limits import (
     DEFAULT_SEARCH_LIMIT,
     DEFAULT_SIMILARITY_THRESHOLD,
     MAX_SEARCH_LIMIT,

@@ -11,7 +11,7 @@ from agent_memory.embeddings import EmbedderSpec
 from agent_memory.errors import AgentMemoryError, ConfigurationError, StorageReadOnly
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
-from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.search import SearchFilters
 from agent_memory.runtime import fork_safety as forking
 from agent_memory.runtime.files import locked

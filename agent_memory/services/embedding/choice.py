@@ -15,7 +15,7 @@ from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.embedding import EmbeddingModel
-from agent_memory.models.enums import EMBEDDING_MODELS
+from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.services.vectors import VectorState
 
 _FIELDS: Final = {

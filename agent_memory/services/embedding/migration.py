@@ -16,15 +16,15 @@ from typing import Final
 from agent_memory.embeddings import CheckedEmbedder
 from agent_memory.errors import ConfigurationError, EmbeddingError, MigrationError
 from agent_memory.models.agent import MigrationInfo
-from agent_memory.models.embedding import EmbeddingModel, PendingText
-from agent_memory.models.enums import (
-    BACKUP_SUFFIX,
-    MODEL_TRAITS,
-    SCRATCHPAD_FILENAME,
-    VECTOR_DB_FILENAME,
-    StorageBackend,
+from agent_memory.models.embedding import (
+    EmbeddingModel,
+    MigrationPlan,
+    MigrationProgress,
+    PendingText,
 )
-from agent_memory.models.migration import MigrationPlan, MigrationProgress
+from agent_memory.models.embedding_traits import MODEL_TRAITS
+from agent_memory.models.enums import StorageBackend
+from agent_memory.models.limits import BACKUP_SUFFIX, SCRATCHPAD_FILENAME, VECTOR_DB_FILENAME
 from agent_memory.models.times import now_utc
 from agent_memory.runtime.files import locked
 from agent_memory.services.embedding.service import described, embed_texts

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from agent_memory.models.entry import Parcel, Section
+from agent_memory.models.portable import Parcel, Section
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.sqlite.connection import Database

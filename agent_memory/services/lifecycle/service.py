@@ -11,10 +11,8 @@ from agent_memory.models.backup import BackupFile
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import SecretScanner
-from agent_memory.models.rejection import Rejection
-from agent_memory.models.retention import RetentionPolicy, TidyReport
-from agent_memory.models.safety import FoundSecrets
-from agent_memory.models.transfer import Undone
+from agent_memory.models.retention import RetentionPolicy, TidyReport, Undone
+from agent_memory.models.safety import FoundSecrets, Rejection
 from agent_memory.services.lifecycle import undo as undoing
 from agent_memory.services.policies import rejected_values as gatekeeping
 from agent_memory.services.policies import retention

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from agent_memory.errors import ValidationError
+from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
-from agent_memory.models.transfer import Undone
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import history, operations, scratchpad

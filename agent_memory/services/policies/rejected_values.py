@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent_memory.errors import RejectedContent
 from agent_memory.models.memory import Memory
-from agent_memory.models.rejection import Rejection
+from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejection_match import (
     TEXT_FIELDS,
     Known,

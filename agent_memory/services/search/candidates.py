@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from agent_memory.models.enums import DEFAULT_SIMILARITY_FLOOR
+from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.times import age_in_days, read_stored_time
 from agent_memory.services.search.nearest import Nearest, QueryVector, nearest
 from agent_memory.services.search.scoring import Candidate, Query, Space

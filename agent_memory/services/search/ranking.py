@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent_memory.models.enums import DEFAULT_SIMILARITY_THRESHOLD
+from agent_memory.models.limits import DEFAULT_SIMILARITY_THRESHOLD
 from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE, relevance_score
 from agent_memory.services.search.scoring import (
     WEIGHTS,

@@ -12,8 +12,8 @@ from typing import Any, Final
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.embedding import EmbeddingModel
-from agent_memory.models.entry import Entry, Section
 from agent_memory.models.memory import Memory
+from agent_memory.models.portable import Entry, Section
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.times import read_stored_time
 from agent_memory.storage.sqlite.connection import Database

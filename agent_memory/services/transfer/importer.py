@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.embedding import EmbeddingModel, PendingText
-from agent_memory.models.entry import Parcel, Section
-from agent_memory.models.enums import DEFAULT_VECTOR_WEIGHT, ORIGINAL_CATEGORY
+from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT
+from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
+from agent_memory.models.portable import Parcel, Section
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.models.transfer import OnConflict, Plan
 from agent_memory.services.graph.importer import GraphImporting

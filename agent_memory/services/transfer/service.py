@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from agent_memory.models.entry import Parcel
+from agent_memory.models.portable import Parcel
 from agent_memory.models.transfer import OnConflict, Plan
 from agent_memory.services.lifecycle import snapshot as past
 from agent_memory.services.transfer.exporter import Dump

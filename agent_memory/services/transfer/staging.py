@@ -28,10 +28,11 @@ from agent_memory.errors import (
     without_secrets,
 )
 from agent_memory.models.agent import AgentConfig
-from agent_memory.models.entry import Entry, Parcel, Section
 from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, OnSecret
 from agent_memory.models.fields import to_json
 from agent_memory.models.portable import (
+    Entry,
+    Parcel,
     PortableAgent,
     PortableChange,
     PortableEntity,
@@ -43,6 +44,7 @@ from agent_memory.models.portable import (
     PortableReview,
     PortableValues,
     PortableVector,
+    Section,
 )
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.record import Record

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Final
 
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup
-from agent_memory.models.enums import DuplicateGrade
 from agent_memory.models.memory import Memory
 from agent_memory.models.times import read_stored_time
 from agent_memory.services.rendering import is_frame
@@ -19,7 +18,7 @@ from agent_memory.storage.sqlite.similar import Question, is_corrected, similar
 from agent_memory.storage.sqlite.tables import fingerprints, recalls
 from agent_memory.storage.sqlite.tables import memories as records
 from agent_memory.storage.sqlite.tables.fingerprints import Same, fingerprint_of
-from agent_memory.text.normalize import grade_of, one_line
+from agent_memory.text.normalize import DuplicateGrade, grade_of, one_line
 from agent_memory.text.sanitize import as_data
 
 _COMPARED: Final = 100

@@ -6,7 +6,8 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory.models.enums import MAX_TAGS_PER_MEMORY, Importance
+from agent_memory.models.enums import Importance
+from agent_memory.models.limits import MAX_TAGS_PER_MEMORY
 from agent_memory.models.memory import Memory
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import history

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_memory.models.duplicate import Duplicate
-from agent_memory.models.enums import DuplicateGrade
 from agent_memory.models.fields import to_json
 from agent_memory.storage.sqlite import keyword_index as keyword
 from agent_memory.storage.sqlite.connection import Database
@@ -15,6 +14,7 @@ from agent_memory.storage.sqlite.tables.fingerprints import decoded
 from agent_memory.text.normalize import (
     SIMILAR_SHARE,
     SIMILAR_WORDS,
+    DuplicateGrade,
     grade_of,
     share_of_words,
     words_of,

@@ -15,7 +15,7 @@ from agent_memory import AgentMemory, ValidationError
 from agent_memory.errors import RejectedContent
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import Memory, TaskMetadata
-from agent_memory.models.rejection import Rejection
+from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejected_values import (
     holders,
     lift,

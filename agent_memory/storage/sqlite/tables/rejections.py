@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory.models.rejection import Rejection
+from agent_memory.models.safety import Rejection
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.sqlite.connection import Database, Row
 

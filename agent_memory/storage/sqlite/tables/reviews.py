@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory.models.review import Review
+from agent_memory.models.decision import Review
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.sqlite.connection import Database, Row
 

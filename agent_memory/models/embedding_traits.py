@@ -1,0 +1,72 @@
+"""What is known of embedding models: what A says of them, and what was found out."""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+
+class EmbeddingModelSpec(TypedDict):
+    """What A says of an embedding model: numbers a vector, dollars, tokens a text."""
+
+    dimensions: int
+    cost_per_1k_tokens: float
+    max_tokens: int
+
+
+EMBEDDING_MODELS: Final[dict[str, EmbeddingModelSpec]] = {
+    "text-embedding-3-small": {
+        "dimensions": 1536,
+        "cost_per_1k_tokens": 0.00002,
+        "max_tokens": 8191,
+    },
+    "text-embedding-3-large": {
+        "dimensions": 3072,
+        "cost_per_1k_tokens": 0.00013,
+        "max_tokens": 8191,
+    },
+}
+
+
+class ModelTraits(TypedDict):
+    """What was found out about an embedding model.
+
+    ``similarity_floor`` is the cosine, seen from the middle of a store, below which two texts have
+    nothing to do with each other: nine of ten questions that are foreign to a store have no memory
+    above it. ``vector_weight`` is how much a cosine of 0.5 counts in a search, where the words
+    count 1;
+    ``texts_per_second`` about how many short texts it embeds.
+    """
+
+    similarity_floor: float
+    vector_weight: float
+    texts_per_second: int
+
+
+_WORDLLAMA: Final[ModelTraits] = {
+    "similarity_floor": 0.4,
+    "vector_weight": 1.1,
+    "texts_per_second": 3_000,
+}
+# Set with care, not measured: that needs a key. The pace is A's, 5 s a batch of 100.
+_OPENAI: Final[ModelTraits] = {
+    "similarity_floor": 0.4,
+    "vector_weight": 0.8,
+    "texts_per_second": 20,
+}
+MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
+    "wordllama-l2-supercat-256": _WORDLLAMA,
+    "wordllama-l2-supercat-128": _WORDLLAMA,
+    "wordllama-l2-supercat-64": _WORDLLAMA,
+    "all-MiniLM-L6-v2": {
+        "similarity_floor": 0.4,
+        "vector_weight": 0.8,
+        "texts_per_second": 100,
+    },
+    "text-embedding-3-small": _OPENAI,
+    "text-embedding-3-large": _OPENAI,
+}
+
+DEFAULT_VECTOR_WEIGHT: Final = 0.8
+"""The weight of a model of which none is known: MiniLM's."""
+DEFAULT_SIMILARITY_FLOOR: Final = 0.4
+"""Its floor, likewise."""

@@ -1,0 +1,36 @@
+"""The limits, defaults and file names that documents A to E set."""
+
+from __future__ import annotations
+
+from typing import Final
+
+QDRANT_CONFIG: Final = {
+    "collection_name": "memories",
+    "vectors_config": {"size": 1536, "distance": "Cosine"},
+}
+"""A's vector collection, as the JSON that Qdrant takes. Nothing here needs it."""
+
+DEFAULT_MEMORY_ROOT: Final = "~/.amplifier/memory"
+SCRATCHPAD_FILENAME: Final = "scratchpad.yaml"
+VECTOR_DB_FILENAME: Final = "memories.db"
+METADATA_FILENAME: Final = "metadata.json"
+BACKUP_SUFFIX: Final = ".backup"
+EVENTS_FILENAME: Final = "events.jsonl"
+
+MAX_MEMORY_CONTENT_LENGTH: Final = 10_000
+"""Characters (code points) in a memory's content."""
+MAX_SCRATCHPAD_SIZE: Final = 100
+"""Entries."""
+MAX_TAGS_PER_MEMORY: Final = 20
+MAX_TAG_LENGTH: Final = 50
+"""Characters."""
+
+DEFAULT_SEARCH_LIMIT: Final = 5
+MAX_SEARCH_LIMIT: Final = 100
+DEFAULT_SIMILARITY_THRESHOLD: Final = 0.75
+"""Of the gate: the share of the best similarity of a query that a good answer has."""
+
+DEFAULT_MIGRATION_THRESHOLD: Final = 5_000
+"""Memories from which on a move to semantic search is suggested."""
+MIGRATION_BATCH_SIZE: Final = 100
+"""Texts embedded at a time."""
