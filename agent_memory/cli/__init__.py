@@ -40,62 +40,78 @@ Examples:
 """
 
 
-_COMMANDS: Final = {
-    "store": "write",
-    "update": "write",
-    "forget": "write",
-    "promote": "write",
-    "demote": "write",
-    "duplicates": "write",
-    "archive": "lifecycle",
-    "unarchive": "lifecycle",
-    "undo": "lifecycle",
-    "tidy": "lifecycle",
-    "erase": "lifecycle",
-    "reject": "lifecycle",
-    "secrets": "lifecycle",
-    "add": "conversations",
-    "review": "conversations",
-    "delete-all": "conversations",
-    "reset": "conversations",
-    "search": "read",
-    "show": "read",
-    "recent": "read",
-    "scratchpad": "read",
-    "context": "read",
-    "history": "read",
-    "migrate": "migrate",
-    "rollback": "migrate",
-    "embed": "migrate",
-    "graph": "graph",
-    "export": "transfer",
-    "import": "transfer",
-    "agents": "admin",
-    "info": "admin",
-    "configure": "admin",
-    "check": "admin",
-    "events": "events",
-    "mcp": "mcp",
-    "backup": "backups",
-    "backups": "backups",
-    "restore": "backups",
-    "completion": "admin",
+GROUPS: Final = {
+    "Everyday": {
+        "store": "write",
+        "search": "read",
+        "show": "read",
+        "recent": "read",
+        "update": "write",
+        "forget": "write",
+        "scratchpad": "read",
+        "promote": "write",
+        "demote": "write",
+        "context": "read",
+    },
+    "By meaning": {"migrate": "migrate", "embed": "migrate", "rollback": "migrate"},
+    "Life of a memory": {
+        "history": "read",
+        "undo": "lifecycle",
+        "archive": "lifecycle",
+        "unarchive": "lifecycle",
+        "tidy": "lifecycle",
+        "duplicates": "write",
+        "secrets": "lifecycle",
+        "reject": "lifecycle",
+        "erase": "lifecycle",
+        "delete-all": "conversations",
+        "reset": "conversations",
+    },
+    "Conversations and graph": {
+        "add": "conversations",
+        "review": "conversations",
+        "graph": "graph",
+    },
+    "Files": {
+        "export": "transfer",
+        "import": "transfer",
+        "backup": "backups",
+        "backups": "backups",
+        "restore": "backups",
+    },
+    "Serving": {"mcp": "mcp", "events": "events"},
+    "Care": {"agents": "admin", "info": "admin", "configure": "admin", "check": "admin"},
+    "Help": {"completion": "admin"},
 }
-"""Each command, and the module that has it under its name."""
+"""Each command under its heading of `--help`, and the module that has it under its name."""
+_MODULES: Final = {name: module for group in GROUPS.values() for name, module in group.items()}
+_NAME_WIDTH: Final = max(map(len, _MODULES))
 
 
 class _Commands(click.Group):
     """Commands whose module is imported when one of them is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
-        return list(_COMMANDS)
+        return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _MODULES:
             return None
-        module = importlib.import_module(f"{__name__}.{_COMMANDS[cmd_name]}")
+        module = importlib.import_module(f"{__name__}.{_MODULES[cmd_name]}")
         name = "import_" if cmd_name == "import" else cmd_name.replace("-", "_")
         return cast("click.Command", getattr(module, name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands under their headings, each with its whole first sentence."""
+        for heading, names in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name.ljust(_NAME_WIDTH), self._summary(ctx, name)) for name in names]
+                )
+
+    def _summary(self, context: click.Context, name: str) -> str:
+        command = self.get_command(context, name)
+        return "" if command is None else command.get_short_help_str(limit=1000)
 
 
 @click.group(
