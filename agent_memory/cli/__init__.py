@@ -37,6 +37,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 a value was ref
 Examples:
   agent-memory --agent bob store "Prefer PostgreSQL for new projects" --tag database
   agent-memory --agent bob search "which database do we use?"
+  agent-memory guide
 """
 
 
@@ -81,7 +82,7 @@ GROUPS: Final = {
     },
     "Serving": {"mcp": "mcp", "events": "events"},
     "Care": {"agents": "admin", "info": "admin", "configure": "admin", "check": "admin"},
-    "Help": {"completion": "admin"},
+    "Help": {"guide": "guide", "completion": "admin"},
 }
 """Each command under its heading of `--help`, and the module that has it under its name."""
 _MODULES: Final = {name: module for group in GROUPS.values() for name, module in group.items()}

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import agent_memory
 from agent_memory import AgentMemory
+from agent_memory.cli.guide import TOPICS
 
 package = Path(agent_memory.__file__).parent
 assert "site-packages" in package.parts, f"not the installed package: {package}"
 assert (package / "py.typed").is_file()
 assert (package / "integrations" / "amplifier" / "bundle.md").is_file()
 assert {path.suffix for path in (package / "migrations").iterdir()} == {".sql"}
+assert {path.stem for path in (package / "guides").iterdir()} == set(TOPICS)
 
 with tempfile.TemporaryDirectory() as root:
     with AgentMemory("bob", root=root) as memory:
@@ -21,6 +23,8 @@ with tempfile.TemporaryDirectory() as root:
         memory.add("I live in Oslo.", user_id="alice", graph=True)
         assert [it.target for it in memory.graph.relationships()] == ["Oslo"]
     program = Path(sys.executable).with_name("agent-memory")
+    guide = subprocess.run([str(program), "guide", "search"], check=True, capture_output=True)
+    assert guide.stdout == (package / "guides" / "search.md").read_bytes()
     words = ["--root", root, "--agent", "bob", "search", "which database do we use?", "--json"]
     found = subprocess.run([str(program), *words], check=True, capture_output=True)
     hit = json.loads(found.stdout)["data"]["results"][0]

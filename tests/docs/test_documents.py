@@ -1,0 +1,178 @@
+"""What the README and the guides show is run, and what they point at is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documents import CHECKOUT, DOCUMENTS, GUIDES, README, anchors, blocks, links
+
+from agent_memory import AgentMemory
+from agent_memory.cli.guide import TOPICS, Guide, guides
+
+NAMES = [document.stem for document in DOCUMENTS]
+
+
+def with_blocks(language: str) -> list[Path]:
+    return [document for document in DOCUMENTS if blocks(document, language)]
+
+
+def name_of(document: Path) -> str:
+    return document.stem
+
+
+# Code -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document", with_blocks("python"), ids=name_of)
+def test_the_python_blocks_run_one_after_the_other(
+    document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, object] = {"__name__": document.stem}
+    for block in blocks(document, "python"):
+        exec(compile(block, str(document), "exec"), names)
+    if document == README:
+        printed = capsys.readouterr().out
+        assert "Prefer PostgreSQL for new projects" in printed
+        assert "## Recent Memories" in printed
+        assert "no_match" in printed
+        assert "We chose PostgreSQL for the new service" in printed
+        assert "I live in Oslo." in printed
+
+
+@pytest.mark.parametrize("document", with_blocks("bash"), ids=name_of)
+def test_the_shell_blocks_run_one_after_the_other(document: Path, tmp_path: Path) -> None:
+    text = "".join(blocks(document, "bash"))
+    if "sqlite3" in text and shutil.which("sqlite3") is None:
+        pytest.skip("the sqlite3 shell is not installed")
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    for block in blocks(document, "bash"):
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", block],
+            cwd=CHECKOUT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        assert not done.stderr, done.stderr
+        assert done.stdout
+
+
+@pytest.mark.parametrize("document", with_blocks("json"), ids=name_of)
+def test_the_json_blocks_are_json_and_call_a_command_that_there_is(document: Path) -> None:
+    for block in blocks(document, "json"):
+        (servers,) = json.loads(block).values()
+        assert servers["memory"]["command"] == "agent-memory"
+        assert servers["memory"]["args"][0] == "mcp"
+
+
+def test_there_are_blocks_to_run() -> None:
+    assert len(blocks(README, "python")) == 3
+    assert len(with_blocks("python")) >= 11
+    assert len(with_blocks("bash")) >= 4
+
+
+def test_the_first_command_does_its_job(tmp_path: Path) -> None:
+    """What follows the installation in the README's first command, with this installation."""
+    lines = README.read_text("utf-8").splitlines()
+    (line,) = [line for line in lines if "bench/notes.jsonl" in line]
+    words = line.strip().split(" && ")[2:]
+    assert len(words) == 2
+    for command in words:
+        here = command.replace(".venv/bin/", f"{Path(sys.executable).parent}/")
+        here = here.replace(".venv/demo", str(tmp_path / "demo"))
+        done = subprocess.run(
+            ["bash", "-c", here], cwd=CHECKOUT, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+    best = done.stdout.splitlines()[1]
+    assert "notes-15" in best
+    assert "rarest words" in best
+
+
+def test_the_notes_are_json_lines_with_ids_of_their_own() -> None:
+    lines = (CHECKOUT / "bench" / "notes.jsonl").read_text(encoding="utf-8").splitlines()
+    ids = [json.loads(line)["id"] for line in lines]
+    assert len(set(ids)) == len(lines) == 20
+
+
+# Links ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_relative_link_points_at_something(document: Path) -> None:
+    for _, target in links(document):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        place = document.parent / path if path else document
+        assert place.exists(), target
+        if anchor:
+            assert anchor in anchors(place), target
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=name_of)
+def test_a_link_to_a_guide_is_named_by_its_topic(document: Path) -> None:
+    """In a terminal only the text of a link is left: it is what `agent-memory guide` takes."""
+    for text, target in links(document):
+        path = target.partition("#")[0]
+        if path.endswith(".md"):
+            assert text == Path(path).stem
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_file_and_benchmark_that_is_named_is_there(document: Path) -> None:
+    text = document.read_text("utf-8")
+    modules = re.findall(r"python -m ((?:bench|tests)[.\w]*)", text)
+    files = re.findall(r"`((?:agent_memory|tests|bench|migrations)/[\w/.-]*)`", text)
+    for name in [*files, *(module.replace(".", "/") for module in modules)]:
+        place = CHECKOUT / name
+        assert place.exists() or place.with_suffix(".py").exists(), name
+
+
+# What they hold ---------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 200
+
+
+def test_the_readme_lists_the_guides_as_the_command_does() -> None:
+    rows = re.findall(
+        r"^\| \[([\w-]+)\]\(agent_memory/guides/([\w-]+)\.md\) \| (.*) \|$",
+        README.read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
+    assert rows == [(guide.topic, guide.topic, guide.summary) for guide in guides()]
+
+
+def test_every_guide_is_a_topic() -> None:
+    assert sorted(TOPICS) == [guide.stem for guide in GUIDES]
+
+
+@pytest.mark.parametrize("guide", guides(), ids=lambda guide: guide.topic)
+def test_a_guide_begins_with_a_title_and_a_sentence_that_fits_a_line(guide: Guide) -> None:
+    lines = guide.text.split("\n")
+    assert lines[0] == f"# {guide.title}"
+    assert (lines[1], lines[2], lines[3]) == ("", guide.summary, "")
+    assert guide.summary.endswith(".")
+    assert len(guide.summary) + max(map(len, TOPICS)) + 2 < 80
+
+
+def test_the_guide_python_names_every_verb() -> None:
+    text = (CHECKOUT / "agent_memory" / "guides" / "python.md").read_text("utf-8")
+    verbs = [name for name in dir(AgentMemory) if not name.startswith("_")]
+    assert len(verbs) > 40
+    assert [name for name in verbs if not re.search(rf"[`.]{name}[`(]", text)] == []
