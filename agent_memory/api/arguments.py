@@ -1,4 +1,4 @@
-"""What callers give the facade, made into models, or refused with our errors."""
+"""Arguments of the verbs: each checked and made into a model, or refused with our errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Time = datetime | str
 """An aware time, a naive one (which means UTC), or ISO 8601 text."""
 
 
-def validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
+def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
     """Return the model itself, or the one that a mapping describes; ``None`` is an empty one."""
     if isinstance(value, model):
         return value
@@ -45,21 +45,21 @@ def validated(model: type[Model], value: Model | Mapping[str, Any] | None) -> Mo
         raise ValidationError.of(model.__name__, "is nested too deep", value) from error
 
 
-def validated_fields(
+def validate_fields(
     model: type[Model],
     fields: Mapping[str, Any],
     *,
-    categories: Callable[[], Sequence[str]],
+    categories: Sequence[str],
     at: Sequence[int] = (),
 ) -> Model:
-    """Validate what a caller says of a memory; ``at`` is its place in a list.
+    """Return the model of what a caller says of a memory; ``at`` is its place in a list.
 
-    ``categories`` returns those that the agent's own settings add to the nine.
+    ``categories`` are those that the agent's own settings add to the nine.
     """
     if not isinstance(fields, Mapping):
         message = "must be a mapping with a content"
         raise ValidationError.of("item", message, fields, at=at)
-    context = {"categories": categories()} if "category" in fields else None
+    context = {"categories": categories} if "category" in fields else None
     try:
         return model.model_validate(dict(fields), context=context)
     except PydanticValidationError as error:
@@ -68,18 +68,18 @@ def validated_fields(
         raise ValidationError.of("item", "is nested too deep", fields, at=at) from error
 
 
-def made_memories(
+def build_memories(
     items: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any], int], Memory]
 ) -> tuple[list[Memory], frozenset[str], list[frozenset[str]]]:
-    """Make a memory of each item; return them, the ids that were made up, and what each item gives.
+    """Return a memory of each item, the ids that were generated, and the fields that each sets.
 
     Raises ``ValidationError`` that lists all that are wrong, by their place.
     """
     if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise ValidationError.of("items", "must be a list of mappings", items)
     memories: list[Memory] = []
-    made_up: set[str] = set()
-    given: list[frozenset[str]] = []
+    generated_ids: set[str] = set()
+    fields_set: list[frozenset[str]] = []
     errors: list[ValidationError] = []
     for place, item in enumerate(items):
         try:
@@ -89,8 +89,8 @@ def made_memories(
             continue
         memories.append(memory)
         if item.get("id") is None:
-            made_up.add(memory.id)
-        given.append(frozenset(name for name, value in item.items() if value is not None))
+            generated_ids.add(memory.id)
+        fields_set.append(frozenset(name for name, value in item.items() if value is not None))
     if errors:
         kinds = {type(error) for error in errors}
         kind = kinds.pop() if len(kinds) == 1 else ValidationError
@@ -99,17 +99,17 @@ def made_memories(
             f" wrong; the first: {errors[0]}",
             [fault for error in errors for fault in error.errors()],
         )
-    return memories, frozenset(made_up), given
+    return memories, frozenset(generated_ids), fields_set
 
 
-def duplicate_policy(value: DuplicatePolicy | None) -> DuplicatePolicy | None:
+def check_duplicate_policy(value: DuplicatePolicy | None) -> DuplicatePolicy | None:
     """Return what is to be done with duplicates, or raise ``ValidationError``."""
     if value is None or callable(value) or is_decision(value):
         return value
     raise ValidationError.of("on_duplicate", "must be keep, merge, refuse or a function", value)
 
 
-def secret_policy(value: SecretPolicy | None) -> SecretPolicy | None:
+def check_secret_policy(value: SecretPolicy | None) -> SecretPolicy | None:
     """Return what is to be done with secrets, or raise ``ValidationError``."""
     if value is None or callable(value) or is_secret_decision(value):
         return value
@@ -117,31 +117,33 @@ def secret_policy(value: SecretPolicy | None) -> SecretPolicy | None:
     raise ValidationError.of("on_secret", message, value)
 
 
-def joined_filters(
+def join_filters(
     filters: SearchFilters | Mapping[str, Any] | None, **arguments: object
 ) -> SearchFilters:
     """Join filters with the arguments of a verb, so that neither can widen or undo the other."""
-    given = validated(SearchFilters, filters)
+    base = validate_model(SearchFilters, filters)
     named = {name: value for name, value in arguments.items() if value is not None}
-    twice = sorted(named.keys() & given.model_fields_set)
+    twice = sorted(named.keys() & base.model_fields_set)
     if twice:
         message = "is given as an argument and in filters: give it once"
         raise ValidationError.of(twice[0], message, named[twice[0]])
     if not named:
-        return given
-    return validated(SearchFilters, {**given.model_dump(exclude_unset=True), **named})
+        return base
+    return validate_model(SearchFilters, {**base.model_dump(exclude_unset=True), **named})
 
 
-def date_range(since: Time | None, until: Time | None) -> dict[str, datetime | None] | None:
+def parse_date_range(since: Time | None, until: Time | None) -> dict[str, datetime | None] | None:
     """Return the two ends of a span, or ``None`` for no span."""
     if since is None and until is None:
         return None
-    start = None if since is None else moment("since", since)
-    end = None if until is None else moment("until", until, read=parse_end)
+    start = None if since is None else parse_moment("since", since)
+    end = None if until is None else parse_moment("until", until, read=parse_end)
     return {"start": start, "end": end}
 
 
-def moment(name: str, value: Time, *, read: Callable[[str], datetime] = parse_time) -> datetime:
+def parse_moment(
+    name: str, value: Time, *, read: Callable[[str], datetime] = parse_time
+) -> datetime:
     """Return a time in UTC, or raise ``ValidationError``."""
     if not isinstance(value, datetime | str):
         raise ValidationError.of(name, "must be a time, or a text like 2026-01-28", value)
@@ -151,14 +153,14 @@ def moment(name: str, value: Time, *, read: Callable[[str], datetime] = parse_ti
         raise ValidationError.of(name, str(error), value) from error
 
 
-def query_text(query: str) -> str:
+def check_query(query: str) -> str:
     """Return a query: any text is one. What is no text is ``ValidationError``."""
     if not isinstance(query, str):
         raise ValidationError.of("query", "must be a text", query)
     return query
 
 
-def whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:
+def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:
     """Return a whole number within its limits, or raise ``ValidationError``."""
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
         limits = f"from {lowest} to {highest}" if highest < 2**63 - 1 else f"of at least {lowest}"
@@ -166,7 +168,7 @@ def whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1
     return value
 
 
-def existing_path(path: str | os.PathLike[str]) -> str:
+def check_existing_path(path: str | os.PathLike[str]) -> str:
     """Return the path of a file or folder that is there, or raise ``ValidationError``."""
     if not isinstance(path, str | os.PathLike):
         raise ValidationError.of("path", f"must be a path, not a {type(path).__name__}", path)
@@ -176,7 +178,7 @@ def existing_path(path: str | os.PathLike[str]) -> str:
     return text
 
 
-def ids(memory_ids: str | Iterable[str]) -> list[str]:
+def check_ids(memory_ids: str | Iterable[str]) -> list[str]:
     """Return ids of memories, given one or several, each once and in their order."""
     if not isinstance(memory_ids, str | Iterable):
         raise ValidationError.of("memory_ids", "must be an id, or a list of ids", memory_ids)
@@ -189,36 +191,33 @@ def ids(memory_ids: str | Iterable[str]) -> list[str]:
     return list(dict.fromkeys(several))
 
 
-def similarity(threshold: float, *, name: str = "similarity_threshold") -> float:
+def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> float:
     """Return a similarity, or another share of 0 to 1, or raise ``ValidationError``."""
     if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
         raise ValidationError.of(name, "must be 0 to 1", threshold)
     return threshold
 
 
-def embedder_spec(given: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
+def choose_embedder(spec: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
     """Return which embedder is wanted: given, else from the environment, else the file's.
 
     Raises ``ConfigurationError`` for a name that there is not.
     """
-    if isinstance(given, str) and given == "auto":
-        given = os.environ.get(EMBEDDER_VARIABLE, "").strip() or given
-    refuse_unknown(given)
-    if given != "auto" or not isinstance(given, str):
-        return given
-    return (
-        f"openai:{config.embedding_model}"
-        if "embedding_model" in config.model_fields_set
-        else given
-    )
+    if isinstance(spec, str) and spec == "auto":
+        spec = os.environ.get(EMBEDDER_VARIABLE, "").strip() or spec
+    refuse_unknown(spec)
+    is_auto = isinstance(spec, str) and spec == "auto"
+    if is_auto and "embedding_model" in config.model_fields_set:
+        return f"openai:{config.embedding_model}"
+    return spec
 
 
-def session_name(given: str | None) -> str:
+def choose_session_name(name: str | None) -> str:
     """Return the session's name: given, else from the environment, else a new one."""
-    name = given or os.environ.get(SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
-    if not isinstance(name, str):
-        raise ValidationError.of("session_id", "must be a text", name)
+    chosen = name or os.environ.get(SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
+    if not isinstance(chosen, str):
+        raise ValidationError.of("session_id", "must be a text", chosen)
     try:
-        return clean_label(name)
+        return clean_label(chosen)
     except ValueError as error:
-        raise ValidationError.of("session_id", str(error), name) from error
+        raise ValidationError.of("session_id", str(error), chosen) from error

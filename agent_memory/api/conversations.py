@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import joined_filters
+from agent_memory.api.arguments import check_fraction, check_query, check_whole_number, join_filters
 from agent_memory.api.retrieval import RetrievalVerbs
-from agent_memory.api.writing import WritingVerbs, tell_secrets
+from agent_memory.api.writing import WritingVerbs, log_secrets
 from agent_memory.errors import ValidationError
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.ranking import Rates
@@ -86,6 +86,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
                 raise ValidationError.of(name, "must be a text", prompt)
         if not dry_run:
             self._store.refuse_read_only()  # before a model is paid
+        settings = self._store.config()
         call = conversations.Call(
             messages=messages,
             user_id=user_id,
@@ -95,17 +96,17 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             llm=llm,
             extraction_prompt=extraction_prompt,
             update_prompt=update_prompt,
-            min_confidence=inputs.similarity(min_confidence, name="min_confidence"),
+            min_confidence=check_fraction(min_confidence, name="min_confidence"),
             may_delete=may_delete,
             graph=graph,
         )
         hands = learning.Hands(
             agent_id=self.agent_id,
-            categories=self._categories,
+            categories=lambda: settings.categories,
             look_up=self._look_up,
             recent=partial(self._store.recent, offset=0),
-            prepare=self._prepared,
-            carry_out=self._carry_out,
+            prepare=partial(self._prepare, settings=settings),
+            carry_out=self._apply_decisions,
             edges=self._edges,
         )
         return conversations.add(hands, call, infer=infer, dry_run=dry_run, now=self._now)
@@ -121,7 +122,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
 
         Raises ``ValidationError`` for a review that there is not.
         """
-        inputs.whole_number("review_id", review_id, lowest=1)
+        check_whole_number("review_id", review_id, lowest=1)
         return self._store.decisions.approve(review_id, session_id=self.session_id)
 
     def dismiss(self, review_id: int) -> Review:
@@ -129,7 +130,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
 
         Raises ``ValidationError`` for a review that there is not.
         """
-        inputs.whole_number("review_id", review_id, lowest=1)
+        check_whole_number("review_id", review_id, lowest=1)
         return self._store.decisions.dismiss(review_id)
 
     # Scopes -----------------------------------------------------------------------------------
@@ -144,10 +145,10 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         offset: int = 0,
     ) -> list[Memory]:
         """Return the memories of a scope, newest first: of all, where none is given."""
-        asked = joined_filters(filters, user_id=user_id, run_id=run_id)
-        limit = inputs.whole_number("limit", limit, lowest=1)
-        offset = inputs.whole_number("offset", offset, lowest=0)
-        return self._store.recent(asked, limit=limit, offset=offset)
+        scope = join_filters(filters, user_id=user_id, run_id=run_id)
+        limit = check_whole_number("limit", limit, lowest=1)
+        offset = check_whole_number("offset", offset, lowest=0)
+        return self._store.recent(scope, limit=limit, offset=offset)
 
     def delete_all(
         self,
@@ -161,15 +162,15 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         They stay in the history, and one ``undo`` brings all of them back. Raises
         ``ValidationError`` where no scope is given: ``reset`` deletes everything.
         """
-        asked = joined_filters(filters, user_id=user_id, run_id=run_id)
-        if not asked.are_narrowing():
+        scope = join_filters(filters, user_id=user_id, run_id=run_id)
+        if not scope.are_narrowing():
             message = "no scope is given, so every memory would be deleted: `reset` does that"
             raise ValidationError.of("user_id", message, user_id)
-        if "archived" not in asked.model_fields_set:
-            asked = asked.model_copy(update={"archived": None})
-        ids = self._store.ids(asked)
+        if "archived" not in scope.model_fields_set:
+            scope = scope.model_copy(update={"archived": None})
+        ids = self._store.ids(scope)
         everything = self._store.count(SearchFilters(archived=None))
-        if asked.user_id is None and asked.run_id is None and 1 < len(ids) == everything:
+        if scope.user_id is None and scope.run_id is None and 1 < len(ids) == everything:
             # Filters such as {"AND": []} leave nothing out.
             message = "these filters are of every memory: `reset` deletes everything"
             raise ValidationError.of("filters", message, filters)
@@ -194,7 +195,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     def _look_up(self, text: str, filters: SearchFilters, *, limit: int) -> list[Memory]:
         """Return the memories that have most to do with a text, and take no notes of it."""
         question = Question(
-            query=inputs.query_text(text),
+            query=check_query(text),
             filters=filters,
             limit=limit,
             threshold=None,
@@ -203,31 +204,33 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             explain=False,
         )
         meaning = self._meaning.of_query(question.query)
-        found = self._store.finder.search(question, meaning, now=self._now())
-        return [hit.memory for hit in found]
+        results = self._store.finder.search(question, meaning, now=self._now())
+        return [hit.memory for hit in results]
 
     def _edges(self, user_id: str | None) -> list[EdgeView]:
         """Return what holds in one user's graph; for ``None``, in that of nobody in particular."""
-        return [it for it in self.graph.relationships(user_id=user_id) if it.user_id == user_id]
+        edges = self.graph.relationships(user_id=user_id)
+        return [edge for edge in edges if edge.user_id == user_id]
 
-    def _prepared(self, item: Mapping[str, Any]) -> Memory:
-        """Return the memory of an item as it may be stored: checked, and its secrets settled.
+    def _prepare(self, item: Mapping[str, Any], *, settings: AgentConfig) -> Memory:
+        """Return the memory of an item as it may be stored: valid, and its secrets masked.
 
         Raises what ``store`` would raise, but for what only the file can tell.
         """
-        memory, found = self._screened(self._memory(item), None, self._on_secret())
-        if found is not None:
-            tell_secrets([found], None)
+        memory = self._build_memory(item, settings)
+        memory, secrets = self._apply_secret_policy(memory, None, settings)
+        if secrets is not None:
+            log_secrets([secrets], None)
         return memory
 
-    def _carry_out(
+    def _apply_decisions(
         self, steps: Sequence[Step], *, keep_copies: bool
     ) -> tuple[list[Done], list[str]]:
-        """Carry out decisions in one transaction."""
+        """Apply decisions in one transaction."""
         spent = self.embedding_usage.cost_usd
-        carried = self._store.decisions.carry_out(
+        applied = self._store.decisions.carry_out(
             steps, session_id=self.session_id, keep_copies=keep_copies
         )
         self._mover.follow(len(steps))
-        self._tell_stored(carried.memories, carried.added, spent)
-        return carried.done, carried.problems
+        self._publish_stored(applied.memories, applied.added, spent)
+        return applied.done, applied.problems

@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import Time, validated
+from agent_memory.api.arguments import (
+    Time,
+    check_ids,
+    check_query,
+    check_whole_number,
+    parse_moment,
+    validate_model,
+)
 from agent_memory.errors import ValidationError
 from agent_memory.models.fields import clean_label, clean_text
 from agent_memory.models.graph import (
@@ -122,7 +128,7 @@ class MemoryGraph:
             temporal_context=None
             if temporal_context is None
             else _cleaned("temporal_context", temporal_context, clean_text),
-            valid_from=None if valid_from is None else inputs.moment("valid_from", valid_from),
+            valid_from=None if valid_from is None else parse_moment("valid_from", valid_from),
             exclusive=exclusive,
         )
         return self._store.add(
@@ -190,7 +196,7 @@ class MemoryGraph:
         run_id: str | None,
     ) -> GraphChange:
         report = self.apply(
-            {"updates": [validated(GraphUpdate, told)]},
+            {"updates": [validate_model(GraphUpdate, told)]},
             source_memory_ids=_ids(memory_id),
             user_id=user_id,
             run_id=run_id,
@@ -217,11 +223,11 @@ class MemoryGraph:
         if isinstance(source_memory_ids, str):
             source_memory_ids = [source_memory_ids]
         changes = self._store.apply(
-            validated(GraphUpdates, updates).updates,
-            memory_ids=inputs.ids(source_memory_ids),
+            validate_model(GraphUpdates, updates).updates,
+            memory_ids=check_ids(source_memory_ids),
             user_id=_label("user_id", user_id),
             run_id=_label("run_id", run_id),
-            at=None if at is None else inputs.moment("at", at),
+            at=None if at is None else parse_moment("at", at),
         )
         return GraphReport(changes=changes)
 
@@ -284,7 +290,7 @@ class MemoryGraph:
         return self._store.neighbours(
             _cleaned("name", name, clean_name),
             _label("user_id", user_id),
-            depth=inputs.whole_number("depth", depth, lowest=1, highest=MAX_DEPTH),
+            depth=check_whole_number("depth", depth, lowest=1, highest=MAX_DEPTH),
             as_of=_as_of(as_of),
         )
 
@@ -306,7 +312,7 @@ class MemoryGraph:
             _cleaned("source", source, clean_name),
             _cleaned("target", target, clean_name),
             _label("user_id", user_id),
-            depth=inputs.whole_number("max_depth", max_depth, lowest=1, highest=MAX_DEPTH),
+            depth=check_whole_number("max_depth", max_depth, lowest=1, highest=MAX_DEPTH),
             as_of=_as_of(as_of),
         )
 
@@ -319,8 +325,8 @@ class MemoryGraph:
         one; words of the relationship and its other end count too. What holds at direct neighbours
         comes last. "I" and "my" name the user. No text is an error. ``limit`` is at least 1.
         """
-        inputs.whole_number("limit", limit, lowest=1)
-        words = query_words(inputs.query_text(query))
+        check_whole_number("limit", limit, lowest=1)
+        words = query_words(check_query(query))
         user = _label("user_id", user_id)
         named = self._store.named_in(keys_of(words), user)
         if not named:
@@ -380,15 +386,15 @@ def _label(field: str, value: str | None) -> str | None:
 
 
 def _ids(memory_id: str | None) -> list[str]:
-    return [] if memory_id is None else inputs.ids(memory_id)
+    return [] if memory_id is None else check_ids(memory_id)
 
 
 def _as_of(moment: Time | None) -> Any:  # noqa: ANN401 - a time, or None
-    return None if moment is None else inputs.moment("as_of", moment)
+    return None if moment is None else parse_moment("as_of", moment)
 
 
 def _limit(limit: int | None) -> int:
-    return -1 if limit is None else inputs.whole_number("limit", limit, lowest=1)
+    return -1 if limit is None else check_whole_number("limit", limit, lowest=1)
 
 
 def _confidence(value: float | None) -> float | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import joined_filters
+from agent_memory.api.arguments import check_ids, check_whole_number, join_filters
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import ValidationError
 from agent_memory.models.erasure import ErasureReceipt
@@ -34,7 +33,7 @@ class LifecycleVerbs(OpenMemory):
         return self._archive(memory_ids, archived=False)
 
     def _archive(self, memory_ids: str | Iterable[str], *, archived: bool) -> list[Memory]:
-        ids = inputs.ids(memory_ids)
+        ids = check_ids(memory_ids)
         changed = self._store.life.archive(ids, archived=archived, session_id=self.session_id)
         self._mover.follow()
         return changed
@@ -45,7 +44,7 @@ class LifecycleVerbs(OpenMemory):
         They stay in the history, and one ``undo`` brings all of them back. Raises
         ``MemoryNotFound``.
         """
-        return self._store.life.delete(inputs.ids(memory_ids), session_id=self.session_id)
+        return self._store.life.delete(check_ids(memory_ids), session_id=self.session_id)
 
     def limits_passed(self) -> list[str]:
         """Return which soft limits of the retention policy are passed, and by how much."""
@@ -70,7 +69,7 @@ class LifecycleVerbs(OpenMemory):
         memory must be undone first; then nothing is changed.
         """
         if change_id is not None:
-            inputs.whole_number("change_id", change_id, lowest=1)
+            check_whole_number("change_id", change_id, lowest=1)
         return self._store.life.undo(change_id, session_id=self.session_id)
 
     def erase(
@@ -92,17 +91,17 @@ class LifecycleVerbs(OpenMemory):
         Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
         of the file; then nothing is erased.
         """
-        ids = inputs.ids(memory_ids)
+        ids = check_ids(memory_ids)
         if filters is not None:
             if ids:
                 raise ValidationError.of("filters", "give ids or filters, not both", ids)
-            asked = joined_filters(filters)
-            if not asked.are_narrowing():
+            scope = join_filters(filters)
+            if not scope.are_narrowing():
                 message = "describe nothing: every memory would be erased"
                 raise ValidationError.of("filters", message, filters)
-            if "archived" not in asked.model_fields_set:
-                asked = asked.model_copy(update={"archived": None})
-            ids = self._store.ids(asked)
+            if "archived" not in scope.model_fields_set:
+                scope = scope.model_copy(update={"archived": None})
+            ids = self._store.ids(scope)
         elif not ids:
             raise ValidationError.of("memory_ids", "give the ids of memories, or filters", ids)
         if not ids:
@@ -137,7 +136,7 @@ class LifecycleVerbs(OpenMemory):
     def lift(self, rejection: str | int) -> bool:
         """Let a rejected text, or a rejection by number, be stored again; tell if it was one."""
         if isinstance(rejection, int):
-            inputs.whole_number("rejection", rejection, lowest=1)
+            check_whole_number("rejection", rejection, lowest=1)
         return self._store.life.lift(rejection)
 
     def secrets(self) -> list[FoundSecrets]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agent_memory.api.arguments import validated
+from agent_memory.api.arguments import validate_model
 from agent_memory.api.opening import OpenMemory
 from agent_memory.embeddings import EmbedderSpec
 from agent_memory.errors import ConfigurationError
@@ -90,7 +90,7 @@ class MaintenanceVerbs(OpenMemory):
         if not settings:
             return self._store.config()
         return self._store.change_config(
-            lambda config: validated(
+            lambda config: validate_model(
                 AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
             )
         )

@@ -12,8 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import Clock, Time, validated
+from agent_memory.api.arguments import (
+    Clock,
+    Time,
+    choose_embedder,
+    choose_session_name,
+    parse_moment,
+    validate_model,
+)
 from agent_memory.embeddings import EmbedderSpec, EmbeddingUsage
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
@@ -95,7 +101,7 @@ class OpenMemory:
         root: str | os.PathLike[str] | None = None,
         **options: Unpack[MemoryOptions],
     ) -> None:
-        config = validated(MemoryToolConfig, options.get("config"))
+        config = validate_model(MemoryToolConfig, options.get("config"))
         if root is None and "storage_root" in config.model_fields_set:
             root = config.storage_root
         path = paths.database_path(agent_id, root)
@@ -132,12 +138,12 @@ class OpenMemory:
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no option {', '.join(unknown)}")
         chosen: MemoryOptions = {**_DEFAULTS, **options}
-        config = validated(MemoryToolConfig, chosen["config"])
+        config = validate_model(MemoryToolConfig, chosen["config"])
         self._config = config
         self._clock = chosen["clock"]
         self._secret_scanner = chosen["secret_scanner"]
-        self._context_config = validated(MemoryContextConfig, chosen["context_config"])
-        self.session_id = inputs.session_name(chosen["session_id"])
+        self._context_config = validate_model(MemoryContextConfig, chosen["context_config"])
+        self.session_id = choose_session_name(chosen["session_id"])
         self._options: MemoryOptions = {
             **chosen,
             "config": config,
@@ -145,7 +151,7 @@ class OpenMemory:
             "on_event": None,
         }
         # Without the model that is set, which would make another embedder's file OpenAI's.
-        spec = inputs.embedder_spec(chosen["embedder"], MemoryToolConfig.defaults())
+        spec = choose_embedder(chosen["embedder"], MemoryToolConfig.defaults())
         self._store = Store(
             path,
             agent_id=agent_id,
@@ -208,16 +214,13 @@ class OpenMemory:
     @contextlib.contextmanager
     def _as_of(self, moment: Time) -> Iterator[Self]:
         """Give the body a memory that is as this one was at a moment; it goes with the body."""
-        when = inputs.moment("as_of", moment)
+        when = parse_moment("as_of", moment)
         options: MemoryOptions = {**self._options, "create": False, "read_only": False}
         with (
             self._store.exchange.copy_as_of(when) as copy,
             self.open(copy, agent_id=self.agent_id, **options) as past,
         ):
             yield past
-
-    def _categories(self) -> list[str]:
-        return self._store.config().categories
 
     def __repr__(self) -> str:
         return f"AgentMemory({self.agent_id!r}, path={str(self.path)!r})"

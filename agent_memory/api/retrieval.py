@@ -7,8 +7,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import Time, joined_filters
+from agent_memory.api.arguments import (
+    Time,
+    check_fraction,
+    check_query,
+    check_whole_number,
+    join_filters,
+    parse_date_range,
+    parse_moment,
+)
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import ValidationError
 from agent_memory.models.enums import MatchType
@@ -69,9 +76,9 @@ class RetrievalVerbs(OpenMemory):
         Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false or
         ``as_of`` is given.
         """
-        asked = joined_filters(
+        joined = join_filters(
             filters,
-            date_range=inputs.date_range(since, until),
+            date_range=parse_date_range(since, until),
             category=category,
             tags=tags,
             tags_match=tags_match,
@@ -82,14 +89,14 @@ class RetrievalVerbs(OpenMemory):
             run_id=run_id,
         )
         question = Question(
-            query=inputs.query_text(query),
-            filters=asked,
+            query=check_query(query),
+            filters=joined,
             limit=self._config.default_search_limit
             if limit is None
-            else inputs.whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
-            threshold=self._threshold(similarity_threshold),
+            else check_whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
+            threshold=self._similarity_threshold(similarity_threshold),
             rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
-            now=None if now is None else inputs.moment("now", now),
+            now=None if now is None else parse_moment("now", now),
             explain=explain,
         )
         if graph and (as_of is not None or shared):
@@ -97,81 +104,10 @@ class RetrievalVerbs(OpenMemory):
                 "the graph is searched as it is now, of this agent: leave as_of and shared out"
             )
             raise ValidationError.of("graph", message, graph)
-        results = self._found(question, as_of, shared, graph=graph, count_accesses=count_accesses)
+        results = self._search(question, as_of, shared, graph=graph, count_accesses=count_accesses)
         if self._events.are_heard():
             self._events.searched(query, results, backend=self._store.backend())
         return results
-
-    def _found(
-        self,
-        question: Question,
-        as_of: Time | None,
-        shared: Sequence[str],
-        *,
-        graph: bool,
-        count_accesses: bool,
-    ) -> SearchResults:
-        if as_of is not None:
-            return self._found_as_of(question, as_of, shared)
-        if shared:
-            return self._found_with(question, shared, count_accesses=count_accesses)
-        results = self._answer(question)
-        if graph:
-            results = self._with_graph(results, question)
-        self._store.finder.note_search(results, count_accesses=count_accesses)
-        return results
-
-    def _with_graph(self, results: SearchResults, question: Question) -> SearchResults:
-        """Add the memories that the graph has near the query, in place of hits below the gate."""
-        good = [hit for hit in results if hit.passed_gate]
-        found = {hit.memory.id for hit in good}
-        near = self.graph.related_memory_ids(
-            question.query, user_id=question.filters.user_id, limit=question.limit
-        )
-        wanted = [memory_id for memory_id in near if memory_id not in found]
-        more = [
-            MemorySearchResult(
-                memory=memory, relevance_score=0.0, match_type=MatchType.GRAPH, passed_gate=False
-            )
-            for memory in self._store.finder.those(wanted, question.filters)
-        ]
-        shown = {hit.memory.id for hit in more}
-        rest = [it for it in results if not it.passed_gate and it.memory.id not in shown]
-        hits = [*good, *more, *rest][: question.limit]
-        new = {hit.memory.id for hit in hits} - {hit.memory.id for hit in results}
-        total = results.total_count + len(new)
-        return results.model_copy(update={"results": hits, "total_count": total})
-
-    def _answer(self, question: Question) -> SearchResults:
-        """Search this memory, and take no notes of it."""
-        meaning = self._meaning.of_query(question.query)
-        return self._store.finder.search(question, meaning, now=question.now or self._now())
-
-    def _found_as_of(self, question: Question, as_of: Time, shared: Sequence[str]) -> SearchResults:
-        """Search this memory as it stood at a time."""
-        if shared:
-            message = "other agents' memories are searched as they are now: leave as_of out"
-            raise ValidationError.of("shared", message, shared)
-        moment = inputs.moment("as_of", as_of)
-        with self._as_of(moment) as past:
-            return past._answer(replace(question, now=question.now or moment))
-
-    def _found_with(
-        self, question: Question, shared: Sequence[str], *, count_accesses: bool
-    ) -> SearchResults:
-        """Search this memory together with those of other agents."""
-        told = replace(question, explain=True, now=question.now or self._now())
-        return self._shared_memories.search(
-            shared,
-            self,
-            filters=question.filters,
-            limit=question.limit,
-            explain=question.explain,
-            ask=lambda memory: memory._answer(told),
-            note=lambda memory, results: memory._store.finder.note_search(
-                results, count_accesses=count_accesses
-            ),
-        )
 
     def shared(self, agent_id: str) -> Self:
         """Return the memory of another agent, to read, or to write too if its file allows that.
@@ -181,13 +117,6 @@ class RetrievalVerbs(OpenMemory):
         """
         self._store.config()  # raises StorageClosed for a memory that is closed
         return self._shared_memories.open(agent_id)
-
-    @cached_property
-    def _shared_memories(self) -> SharedMemories[Self]:
-        """The memories of other agents, opened when they are first asked for."""
-        from agent_memory.api.sharing import SharedMemories  # noqa: PLC0415 - seldom used
-
-        return SharedMemories(self.path, self.agent_id, self._open_beside)
 
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""
@@ -203,7 +132,7 @@ class RetrievalVerbs(OpenMemory):
         ``as_of`` returns it as it was at a time, ``None`` if it was not there then.
         """
         if as_of is not None:
-            return self._store.life.get_as_of(memory_id, inputs.moment("as_of", as_of))
+            return self._store.life.get_as_of(memory_id, parse_moment("as_of", as_of))
         return self._store.get(memory_id)
 
     def list_recent(
@@ -218,31 +147,111 @@ class RetrievalVerbs(OpenMemory):
 
         ``as_of`` returns those that there were at a time, as they were.
         """
-        asked = joined_filters(filters)
-        limit = inputs.whole_number("limit", limit, lowest=1)
-        offset = inputs.whole_number("offset", offset, lowest=0)
+        joined = join_filters(filters)
+        limit = check_whole_number("limit", limit, lowest=1)
+        offset = check_whole_number("offset", offset, lowest=0)
         if as_of is None:
-            return self._store.recent(asked, limit=limit, offset=offset)
+            return self._store.recent(joined, limit=limit, offset=offset)
         with self._as_of(as_of) as past:
-            return past.list_recent(limit, offset=offset, filters=asked)
+            return past.list_recent(limit, offset=offset, filters=joined)
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
         """Count the memories that are not archived, or those that the filters describe."""
-        return self._store.count(joined_filters(filters))
+        return self._store.count(join_filters(filters))
 
     def history(self, memory_id: str | None = None, *, limit: int = 100) -> list[HistoryEntry]:
         """Return the changes of a memory, or of all, newest first.
 
         Raises ``MemoryNotFound`` for an id that never was.
         """
-        return self._store.history(memory_id, limit=inputs.whole_number("limit", limit, lowest=1))
+        return self._store.history(memory_id, limit=check_whole_number("limit", limit, lowest=1))
 
     # Inside -----------------------------------------------------------------------------------
 
-    def _threshold(self, threshold: float | None) -> float | None:
+    def _search(
+        self,
+        question: Question,
+        as_of: Time | None,
+        shared: Sequence[str],
+        *,
+        graph: bool,
+        count_accesses: bool,
+    ) -> SearchResults:
+        if as_of is not None:
+            return self._search_as_of(question, as_of, shared)
+        if shared:
+            return self._search_shared(question, shared, count_accesses=count_accesses)
+        results = self._search_own(question)
+        if graph:
+            results = self._with_graph(results, question)
+        self._store.finder.note_search(results, count_accesses=count_accesses)
+        return results
+
+    def _with_graph(self, results: SearchResults, question: Question) -> SearchResults:
+        """Add the memories that the graph has near the query, in place of hits below the gate."""
+        good = [hit for hit in results if hit.passed_gate]
+        good_ids = {hit.memory.id for hit in good}
+        near = self.graph.related_memory_ids(
+            question.query, user_id=question.filters.user_id, limit=question.limit
+        )
+        wanted = [memory_id for memory_id in near if memory_id not in good_ids]
+        added = [
+            MemorySearchResult(
+                memory=memory, relevance_score=0.0, match_type=MatchType.GRAPH, passed_gate=False
+            )
+            for memory in self._store.finder.those(wanted, question.filters)
+        ]
+        added_ids = {hit.memory.id for hit in added}
+        rest = [hit for hit in results if not hit.passed_gate and hit.memory.id not in added_ids]
+        hits = [*good, *added, *rest][: question.limit]
+        new = {hit.memory.id for hit in hits} - {hit.memory.id for hit in results}
+        total = results.total_count + len(new)
+        return results.model_copy(update={"results": hits, "total_count": total})
+
+    def _search_own(self, question: Question) -> SearchResults:
+        """Search this memory, and take no notes of it."""
+        meaning = self._meaning.of_query(question.query)
+        return self._store.finder.search(question, meaning, now=question.now or self._now())
+
+    def _search_as_of(
+        self, question: Question, as_of: Time, shared: Sequence[str]
+    ) -> SearchResults:
+        """Search this memory as it stood at a time."""
+        if shared:
+            message = "other agents' memories are searched as they are now: leave as_of out"
+            raise ValidationError.of("shared", message, shared)
+        moment = parse_moment("as_of", as_of)
+        with self._as_of(moment) as past:
+            return past._search_own(replace(question, now=question.now or moment))
+
+    def _search_shared(
+        self, question: Question, shared: Sequence[str], *, count_accesses: bool
+    ) -> SearchResults:
+        """Search this memory together with those of other agents."""
+        explained = replace(question, explain=True, now=question.now or self._now())
+        return self._shared_memories.search(
+            shared,
+            self,
+            filters=question.filters,
+            limit=question.limit,
+            explain=question.explain,
+            ask=lambda memory: memory._search_own(explained),
+            note=lambda memory, results: memory._store.finder.note_search(
+                results, count_accesses=count_accesses
+            ),
+        )
+
+    @cached_property
+    def _shared_memories(self) -> SharedMemories[Self]:
+        """The memories of other agents, opened when they are first asked for."""
+        from agent_memory.api.sharing import SharedMemories  # noqa: PLC0415 - seldom used
+
+        return SharedMemories(self.path, self.agent_id, self._open_beside)
+
+    def _similarity_threshold(self, threshold: float | None) -> float | None:
         """Return the least similarity that the user set, if any: in the call, here, in the file."""
         if threshold is not None:
-            return inputs.similarity(threshold)
+            return check_fraction(threshold)
         for settings in (self._config, self._store.config()):
             if "similarity_threshold" in settings.model_fields_set:
                 return settings.similarity_threshold

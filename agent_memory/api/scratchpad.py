@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import validated
+from agent_memory.api.arguments import check_whole_number, validate_model
 from agent_memory.api.opening import OpenMemory
 from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
@@ -64,9 +63,11 @@ class ScratchpadVerbs(OpenMemory):
         the tokens of a text; without it they are estimated as a quarter of the UTF-8 bytes. The
         text is empty when the scratchpad is, or nothing fits.
         """
-        chosen = self._context_config if config is None else validated(MemoryContextConfig, config)
+        chosen = (
+            self._context_config if config is None else validate_model(MemoryContextConfig, config)
+        )
         budget = chosen.token_budget if token_budget is None else token_budget
-        inputs.whole_number("token_budget", budget, lowest=0)
+        check_whole_number("token_budget", budget, lowest=0)
         memories = self._store.scratchpad()
         text, shown = render_context(
             memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens

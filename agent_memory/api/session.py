@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agent_memory.api import arguments as inputs
+from agent_memory.api.arguments import check_whole_number, validate_model
 from agent_memory.errors import (
     InvalidSession,
     LimitReached,
@@ -122,7 +122,7 @@ class SessionMemory:
         entries = list(self._own_changes(memory_id))
         if not entries:
             raise MemoryNotFound(memory_id)
-        return entries[: inputs.whole_number("limit", limit, lowest=1)]
+        return entries[: check_whole_number("limit", limit, lowest=1)]
 
     @property
     def graph(self) -> SessionGraph:
@@ -233,7 +233,7 @@ class SessionMemory:
         return [it for it in found if self._is_own({"user_id": it.user_id, "run_id": it.run_id})]
 
     def _require_review(self, review_id: int) -> None:
-        inputs.whole_number("review_id", review_id, lowest=1)
+        check_whole_number("review_id", review_id, lowest=1)
         if review_id not in {it.review_id for it in self._own_reviews()}:
             message = "there is no such review: `reviews` lists them"
             raise ValidationError.of("review_id", message, review_id)
@@ -265,7 +265,7 @@ class SessionMemory:
         arguments: dict[str, Any],
     ) -> SearchFilters:
         """Return filters that find nothing but what is of this session."""
-        given = inputs.validated(SearchFilters, filters)
+        given = validate_model(SearchFilters, filters)
         scope: dict[str, Any] = {"user_id": self.context.user_id}
         if self._run_id is not None:
             scope["run_id"] = self._run_id

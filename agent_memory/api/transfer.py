@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, get_args
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import Time
+from agent_memory.api.arguments import Time, check_existing_path
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.transfer import ExportReport, ImportNote, ImportReport, OnConflict, Plan
@@ -129,7 +128,7 @@ class TransferVerbs(OpenMemory):
         if on_conflict not in get_args(OnConflict):
             message = f"must be one of {', '.join(get_args(OnConflict))}"
             raise ValidationError.of("on_conflict", message, on_conflict)
-        place = Path(inputs.existing_path(path))
+        place = Path(check_existing_path(path))
         self._refuse_own(place.resolve())
         if format is None and self._store.is_open_here(place):
             format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it

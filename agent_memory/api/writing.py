@@ -7,9 +7,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent_memory.api import arguments as inputs
-from agent_memory.api.arguments import Time
+from agent_memory.api.arguments import (
+    Time,
+    build_memories,
+    check_duplicate_policy,
+    check_secret_policy,
+    validate_fields,
+)
 from agent_memory.api.opening import OpenMemory
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.enums import OnSecret
 from agent_memory.models.memory import Memory, MemoryChanges, MemoryInput, new_memory_id
@@ -71,7 +77,7 @@ class WritingVerbs(OpenMemory):
         Raises ``ValidationError`` for a value that cannot be taken, or an id that has another
         content; ``StorageError`` when the file cannot be written.
         """
-        given = {
+        values = {
             "content": content,
             "category": category,
             "tags": tags,
@@ -86,11 +92,12 @@ class WritingVerbs(OpenMemory):
             "metadata": metadata,
             "id": id,
         }
-        fields = {name: value for name, value in given.items() if value is not None}
-        memory, found = self._screened(
-            self._memory({**fields, "content": content}),
-            inputs.secret_policy(on_secret),
-            self._on_secret(),
+        fields = {name: value for name, value in values.items() if value is not None}
+        settings = self._store.config()
+        memory, secrets = self._apply_secret_policy(
+            self._build_memory({**fields, "content": content}, settings),
+            check_secret_policy(on_secret),
+            settings,
         )
         spent = self.embedding_usage.cost_usd
         added = self._store.add(
@@ -98,13 +105,13 @@ class WritingVerbs(OpenMemory):
             made_up=frozenset({memory.id}) if id is None else frozenset(),
             given=[frozenset(fields)],
             is_list=False,
-            on_duplicate=inputs.duplicate_policy(on_duplicate),
+            on_duplicate=check_duplicate_policy(on_duplicate),
         )
         (memory_id,) = added.ids
-        if found is not None:
-            tell_secrets([found.model_copy(update={"memory_id": memory_id})], on_secret)
+        if secrets is not None:
+            log_secrets([secrets.model_copy(update={"memory_id": memory_id})], on_secret)
         self._mover.follow()
-        self._tell_stored([memory], added, spent)
+        self._publish_stored([memory], added, spent)
         return memory_id
 
     def store_many(
@@ -123,36 +130,39 @@ class WritingVerbs(OpenMemory):
         it is not told; ``on_secret`` is as in ``store`` too. ``progress`` is called now and then
         with how many are done, of how many.
         """
-        said, setting = inputs.secret_policy(on_secret), self._on_secret()
-        noticed: list[FoundSecrets] = []
+        policy, settings = check_secret_policy(on_secret), self._store.config()
+        all_secrets: list[FoundSecrets] = []
 
-        def made(item: Mapping[str, Any], place: int) -> Memory:
-            memory = self._memory(item, at=(place,))
-            memory, found = self._screened(memory, said, setting, index=place)
-            noticed.extend(() if found is None else (found,))
+        def build(item: Mapping[str, Any], place: int) -> Memory:
+            memory = self._build_memory(item, settings, at=(place,))
+            memory, secrets = self._apply_secret_policy(memory, policy, settings, index=place)
+            all_secrets.extend(() if secrets is None else (secrets,))
             return memory
 
-        memories, made_up, names = inputs.made_memories(items, made)
+        memories, generated_ids, fields_set = build_memories(items, build)
         spent = self.embedding_usage.cost_usd
         added = self._store.add(
             memories,
-            made_up=made_up,
-            given=names,
-            on_duplicate=inputs.duplicate_policy(on_duplicate),
+            made_up=generated_ids,
+            given=fields_set,
+            on_duplicate=check_duplicate_policy(on_duplicate),
             progress=progress,
         )
         ids = added.ids
-        if noticed:
-            stored = [it.model_copy(update={"memory_id": ids[it.index or 0]}) for it in noticed]
-            tell_secrets(stored, said)
+        if all_secrets:
+            stored = [
+                secrets.model_copy(update={"memory_id": ids[secrets.index or 0]})
+                for secrets in all_secrets
+            ]
+            log_secrets(stored, policy)
         self._mover.follow(len(ids))
-        self._tell_stored(memories, added, spent)
+        self._publish_stored(memories, added, spent)
         return ids
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
         """Raise what ``store`` would raise for one item, without storing it."""
-        said = inputs.secret_policy(on_secret)
-        memory, _ = self._screened(self._memory(item), said, self._on_secret())
+        policy, settings = check_secret_policy(on_secret), self._store.config()
+        memory, _ = self._apply_secret_policy(self._build_memory(item, settings), policy, settings)
         if "id" in item:
             self._store.holds(memory)
 
@@ -163,10 +173,12 @@ class WritingVerbs(OpenMemory):
 
         They are those about the same user, of the same run, that are not archived.
         """
-        asked = self._memory({"content": content, "user_id": user_id, "run_id": run_id})
-        if (setting := self._on_secret()) is OnSecret.MASK:  # so it would have been stored
-            asked, _ = self._screened(asked, None, setting)
-        return self._store.duplicates(asked.content, user_id=asked.user_id, run_id=asked.run_id)
+        settings = self._store.config()
+        fields = {"content": content, "user_id": user_id, "run_id": run_id}
+        memory = self._build_memory(fields, settings)
+        if OnSecret(settings.on_secret) is OnSecret.MASK:  # so it would have been stored
+            memory, _ = self._apply_secret_policy(memory, None, settings)
+        return self._store.duplicates(memory.content, user_id=memory.user_id, run_id=memory.run_id)
 
     def duplicate_groups(self) -> Iterator[DuplicateGroup]:
         """Yield the groups of memories that say the same, the oldest first."""
@@ -187,17 +199,17 @@ class WritingVerbs(OpenMemory):
         must still have that version, or ``ValidationError`` is raised and nothing changed.
         ``on_secret`` is as in ``store``. Raises ``MemoryNotFound``.
         """
-        said = inputs.secret_policy(on_secret)
-        given = inputs.validated_fields(MemoryChanges, changes, categories=self._categories)
-        fields = {name: getattr(given, name) for name in given.model_fields_set}
+        policy, settings = check_secret_policy(on_secret), self._store.config()
+        model = validate_fields(MemoryChanges, changes, categories=settings.categories)
+        fields = {name: getattr(model, name) for name in model.model_fields_set}
         if task := fields.get("task_metadata"):
             fields["task_metadata"] = task.timed(self._now())
-        masked, found = self._settled(fields, memory_id, said, self._on_secret())
+        masked, secrets = self._masked_fields(fields, memory_id, policy, settings)
         memory = self._store.update(
             memory_id, {**fields, **masked}, session_id=self.session_id, version=if_version
         )
-        if found is not None:
-            tell_secrets([found], said)
+        if secrets is not None:
+            log_secrets([secrets], policy)
         self._mover.follow()
         return memory
 
@@ -208,50 +220,52 @@ class WritingVerbs(OpenMemory):
         """
         return self._store.delete(memory_id, session_id=self.session_id)
 
-    def _tell_stored(self, memories: Sequence[Memory], added: Added, spent: float) -> None:
-        """Tell those who listen what is new, and what its vectors cost."""
+    def _publish_stored(self, memories: Sequence[Memory], added: Added, spent: float) -> None:
+        """Publish which memories are new, and what their vectors cost, if anybody listens."""
         if added.new and self._events.are_heard():
             cost = self.embedding_usage.cost_usd - spent
             self._events.stored(memories, added, backend=self._store.backend(), cost_usd=cost)
 
-    def _on_secret(self) -> OnSecret:
-        return OnSecret(self._store.config().on_secret)
-
-    def _screened(
+    def _apply_secret_policy(
         self,
         memory: Memory,
-        said: SecretPolicy | None,
-        setting: OnSecret,
+        policy: SecretPolicy | None,
+        settings: AgentConfig,
         *,
         index: int | None = None,
     ) -> tuple[Memory, FoundSecrets | None]:
         """Return a memory as it may be stored, and what looks like a secret in it."""
-        masked, found = self._settled(dict(memory), memory.id, said, setting, index=index)
-        return (memory.model_copy(update=masked) if masked else memory), found
+        masked, secrets = self._masked_fields(
+            dict(memory), memory.id, policy, settings, index=index
+        )
+        return (memory.model_copy(update=masked) if masked else memory), secrets
 
-    def _settled(
+    def _masked_fields(
         self,
-        values: Mapping[str, Any],
+        fields: Mapping[str, Any],
         memory_id: str,
-        said: SecretPolicy | None,
-        setting: OnSecret,
+        policy: SecretPolicy | None,
+        settings: AgentConfig,
         *,
         index: int | None = None,
     ) -> tuple[dict[str, Any], FoundSecrets | None]:
+        """Return the fields that the policy changes, and what looks like a secret in all."""
         from agent_memory.services.policies.secrets import settled  # noqa: PLC0415 - a search needs none of it
 
         return settled(
-            values,
+            fields,
             memory_id=memory_id,
-            setting=setting,
-            said=said,
+            setting=OnSecret(settings.on_secret),
+            said=policy,
             scanner=self._secret_scanner,
             index=index,
         )
 
-    def _memory(self, item: Mapping[str, Any], *, at: Sequence[int] = ()) -> Memory:
-        """Make the model of what a caller stores."""
-        given = inputs.validated_fields(MemoryInput, item, categories=self._categories, at=at)
+    def _build_memory(
+        self, item: Mapping[str, Any], settings: AgentConfig, *, at: Sequence[int] = ()
+    ) -> Memory:
+        """Return the model of what a caller stores."""
+        given = validate_fields(MemoryInput, item, categories=settings.categories, at=at)
         now = self._now()
         fields = given.model_dump(exclude={"id", "session_id", "timestamp", "task_metadata"})
         return Memory.model_construct(
@@ -265,9 +279,9 @@ class WritingVerbs(OpenMemory):
         )
 
 
-def tell_secrets(noticed: Sequence[FoundSecrets], said: SecretPolicy | None) -> None:
-    """Log what was found, unless the caller's own function was told of it."""
-    if not callable(said):
+def log_secrets(secrets: Sequence[FoundSecrets], policy: SecretPolicy | None) -> None:
+    """Log what looks like secrets, unless the caller's own function was told of it."""
+    if not callable(policy):
         from agent_memory.services.policies.secrets import log  # noqa: PLC0415 - imported when it was found
 
-        log(noticed)
+        log(secrets)

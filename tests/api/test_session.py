@@ -155,7 +155,7 @@ def test_questions_about_another_users_memories_are_like_none(
     memory: AgentMemory, bens: str, alice: SessionMemory
 ) -> None:
     step = Step("DELETE", memory_id=bens, seen=f"Ben keeps the {SECRET} plan", in_review=True)
-    memory._carry_out([step], keep_copies=False)
+    memory._apply_decisions([step], keep_copies=False)
     (review,) = memory.reviews()
     assert alice.reviews() == []
     for verb in (alice.approve, alice.dismiss):

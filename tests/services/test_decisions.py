@@ -25,12 +25,18 @@ def memory(root: Path) -> Iterator[AgentMemory]:
 
 
 def add(memory: AgentMemory, content: str) -> Step:
-    return Step("ADD", memory._prepared({"content": content}))
+    return Step("ADD", memory._prepare({"content": content}, settings=memory.configure()))
 
 
 def update(memory: AgentMemory, memory_id: str, seen: str, content: str, **more: Any) -> Step:
     item = {"content": content, "metadata": {"confidence": 0.9}}
-    return Step("UPDATE", memory._prepared(item), memory_id=memory_id, seen=seen, **more)
+    return Step(
+        "UPDATE",
+        memory._prepare(item, settings=memory.configure()),
+        memory_id=memory_id,
+        seen=seen,
+        **more,
+    )
 
 
 def delete(memory_id: str, seen: str, **more: Any) -> Step:
@@ -38,7 +44,7 @@ def delete(memory_id: str, seen: str, **more: Any) -> Step:
 
 
 def carry_out(memory: AgentMemory, *steps: Step) -> list[Done]:
-    return memory._carry_out(steps, keep_copies=False)[0]
+    return memory._apply_decisions(steps, keep_copies=False)[0]
 
 
 def contents(memory: AgentMemory) -> dict[str, str]:
@@ -106,7 +112,7 @@ def test_messages_as_they_are_are_stored_all_or_none(memory: AgentMemory) -> Non
     memory.reject("pizza")
     before = contents(memory)
     with pytest.raises(RejectedContent):
-        memory._carry_out([add(memory, "one"), add(memory, "a pizza")], keep_copies=True)
+        memory._apply_decisions([add(memory, "one"), add(memory, "a pizza")], keep_copies=True)
     assert contents(memory) == before
 
 

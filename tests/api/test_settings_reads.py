@@ -1,0 +1,46 @@
+"""How often a verb reads the agent's settings from the file: not once more with every item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import AgentConfig, AgentMemory
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables import agent
+
+CALLS: dict[str, Callable[[AgentMemory, int], Any]] = {
+    "store_many": lambda memory, count: memory.store_many(
+        {"content": f"note {number}", "category": "note", "tags": ["x"]} for number in range(count)
+    ),
+    "add": lambda memory, count: memory.add(
+        [{"role": "user", "content": f"I like tea {number}."} for number in range(count)],
+        user_id="ann",
+        infer=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_many_items_read_the_settings_as_often_as_one(
+    root: Path, call: Callable[[AgentMemory, int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    read = agent.config
+
+    def counted(database: Database) -> AgentConfig:
+        nonlocal reads
+        reads += 1
+        return read(database)
+
+    monkeypatch.setattr(agent, "config", counted)
+    counts = []
+    for items in (1, 20):
+        with AgentMemory(f"bob{items}", root=root, embedder=None) as memory:
+            reads = 0
+            call(memory, items)
+            counts.append(reads)
+    assert counts[0] == counts[1] > 0
