@@ -75,8 +75,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         Raises ``ValidationError`` for messages or ids that cannot be taken, ``ConfigurationError``
         for a model that cannot be had.
         """
-        from agent_memory.extraction import add as conversations  # noqa: PLC0415 - an edge
-        from agent_memory.extraction import pipeline as learning  # noqa: PLC0415
+        from agent_memory.extraction import add, pipeline  # noqa: PLC0415 - an edge
 
         for name, prompt in (
             ("extraction_prompt", extraction_prompt),
@@ -87,7 +86,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         if not dry_run:
             self._store.refuse_read_only()  # before a model is paid
         settings = self._store.config()
-        call = conversations.Call(
+        call = add.Call(
             messages=messages,
             user_id=user_id,
             agent_id=agent_id,
@@ -100,7 +99,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             may_delete=may_delete,
             graph=graph,
         )
-        hands = learning.Hands(
+        hands = pipeline.Hands(
             agent_id=self.agent_id,
             categories=lambda: settings.categories,
             look_up=self._look_up,
@@ -109,7 +108,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             carry_out=self._apply_decisions,
             edges=self._edges,
         )
-        return conversations.add(hands, call, infer=infer, dry_run=dry_run, now=self._now)
+        return add.add(hands, call, infer=infer, dry_run=dry_run, now=self._now)
 
     # Reviews ----------------------------------------------------------------------------------
 

@@ -158,10 +158,12 @@ class MemoryGraph:
         there are several, the new one is added all the same, and ``note`` says so. Raises
         ``ValidationError`` and ``MemoryNotFound``.
         """
-        told = {"action": GraphAction.UPDATE, "source": source, "relationship": relationship,
+        update = {"action": GraphAction.UPDATE, "source": source, "relationship": relationship,
                 "target": target, "old_relationship": old_relationship,
                 "confidence": confidence}  # fmt: skip
-        return self._one(told, valid_from, memory_id=memory_id, user_id=user_id, run_id=run_id)
+        return self._apply_one(
+            update, valid_from, memory_id=memory_id, user_id=user_id, run_id=run_id
+        )
 
     def remove(
         self,
@@ -178,17 +180,19 @@ class MemoryGraph:
         Raises ``ValidationError`` where there is no such relationship that holds, and
         ``MemoryNotFound``.
         """
-        told = {"action": GraphAction.DELETE, "source": source, "relationship": relationship,
+        update = {"action": GraphAction.DELETE, "source": source, "relationship": relationship,
                 "target": target}  # fmt: skip
-        change = self._one(told, valid_to, memory_id=memory_id, user_id=user_id, run_id=None)
+        change = self._apply_one(
+            update, valid_to, memory_id=memory_id, user_id=user_id, run_id=None
+        )
         if change.refused:
             shown = f"{source} {relationship} {target}"
             raise ValidationError.of("relationship", f"{change.note}: {shown!r:.300}", shown)
         return change
 
-    def _one(
+    def _apply_one(
         self,
-        told: dict[str, Any],
+        update: dict[str, Any],
         at: Time | None,
         *,
         memory_id: str | None,
@@ -196,7 +200,7 @@ class MemoryGraph:
         run_id: str | None,
     ) -> GraphChange:
         report = self.apply(
-            {"updates": [validate_model(GraphUpdate, told)]},
+            {"updates": [validate_model(GraphUpdate, update)]},
             source_memory_ids=_ids(memory_id),
             user_id=user_id,
             run_id=run_id,
@@ -332,15 +336,15 @@ class MemoryGraph:
         if not named:
             return []
         near, far = self._store.around(list(named), user, limit=_MOST_AROUND)
-        said = {*words}
+        query_set = {*words}
         scored: dict[str, float] = {}
         for edges, weight in ((near, 1.0), (far, 0.25)):
             for edge in edges:
-                worth = weight * edge.confidence * worth_of(edge, named, said)
+                worth = weight * edge.confidence * worth_of(edge, named, query_set)
                 for memory_id in edge.source_memory_ids:
                     scored[memory_id] = max(scored.get(memory_id, 0.0), worth)
-        there = self._store.found_by_search(list(scored))
-        best = sorted(there, key=lambda it: (-scored[it], it))
+        memory_ids = self._store.found_by_search(list(scored))
+        best = sorted(memory_ids, key=lambda memory_id: (-scored[memory_id], memory_id))
         return best[:limit]
 
     # Writing out ------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def with_options_in_signature(function: Function) -> Function:
         )
         for name, default in _DEFAULTS.items()
     ]
-    own = [one for one in shown.parameters.values() if one.name != "options"]
+    own = [parameter for parameter in shown.parameters.values() if parameter.name != "options"]
     vars(function)["__signature__"] = shown.replace(parameters=[*own, *options])
     return function
 

@@ -88,8 +88,8 @@ class SessionMemory:
         asked = self._narrowed(filters, arguments)
         results = self._memory.search(query, limit, filters=asked, **arguments)
         # That a word is in too many memories of the file says something about other users'.
-        told = results.search_metadata.model_copy(update={"degraded": []})
-        return results.model_copy(update={"search_metadata": told})
+        metadata = results.search_metadata.model_copy(update={"degraded": []})
+        return results.model_copy(update={"search_metadata": metadata})
 
     def get(self, memory_id: str) -> Memory | None:
         """Return a memory of this session, or ``None``."""
@@ -149,7 +149,7 @@ class SessionMemory:
         if arguments.get("dry_run") or arguments.get("llm") is not None:
             self._refuse_unless("read")  # both show what is known
         may_delete = self.context.permissions.delete
-        answer = _discreetly(
+        answer = _without_details(
             lambda: self._memory.add(
                 messages,
                 user_id=self.context.user_id,
@@ -160,8 +160,8 @@ class SessionMemory:
         )
         if self.context.permissions.read:
             return answer
-        told = [it.model_copy(update={"previous_memory": None}) for it in answer.data]
-        return answer.model_copy(update={"data": told})
+        changes = [memory.model_copy(update={"previous_memory": None}) for memory in answer.data]
+        return answer.model_copy(update={"data": changes})
 
     def store(self, content: str, **arguments: Any) -> str:  # noqa: ANN401 - AgentMemory.store's
         """Store a memory of this session, and return its id; ``AgentMemory.store`` says how.
@@ -172,7 +172,7 @@ class SessionMemory:
         self._refuse_fixed(arguments)
         if callable(arguments.get("on_duplicate")):
             self._refuse_unless("read")  # it is told what is known
-        return _discreetly(
+        return _without_details(
             lambda: self._memory.store(
                 content,
                 user_id=self.context.user_id,
@@ -189,7 +189,7 @@ class SessionMemory:
         if changes.get("archived"):
             self._refuse_unless("delete")  # it leaves all searches
         self._require(memory_id)
-        return self._shown(_discreetly(lambda: self._memory.update(memory_id, **changes)))
+        return self._shown(_without_details(lambda: self._memory.update(memory_id, **changes)))
 
     # Deleting ---------------------------------------------------------------------------------
 
@@ -229,12 +229,16 @@ class SessionMemory:
     # Inside -----------------------------------------------------------------------------------
 
     def _own_reviews(self) -> list[Review]:
-        found = self._memory.reviews()
-        return [it for it in found if self._is_own({"user_id": it.user_id, "run_id": it.run_id})]
+        reviews = self._memory.reviews()
+        return [
+            review
+            for review in reviews
+            if self._is_own({"user_id": review.user_id, "run_id": review.run_id})
+        ]
 
     def _require_review(self, review_id: int) -> None:
         check_whole_number("review_id", review_id, lowest=1)
-        if review_id not in {it.review_id for it in self._own_reviews()}:
+        if review_id not in {review.review_id for review in self._own_reviews()}:
             message = "there is no such review: `reviews` lists them"
             raise ValidationError.of("review_id", message, review_id)
 
@@ -270,14 +274,14 @@ class SessionMemory:
         if self._run_id is not None:
             scope["run_id"] = self._run_id
         for name in _OWNERS:
-            told = arguments.pop(name, None) or getattr(given, name)
-            wanted = scope.get(name, self._memory.agent_id if name == "agent_id" else told)
-            if told is not None and told != wanted:
+            value = arguments.pop(name, None) or getattr(given, name)
+            wanted = scope.get(name, self._memory.agent_id if name == "agent_id" else value)
+            if value is not None and value != wanted:
                 raise PermissionDenied(
                     f"{name}: this session is of {wanted!r} and may not ask for another"
                 )
-            if told is not None:
-                scope[name] = told
+            if value is not None:
+                scope[name] = value
         return given.model_copy(update=scope)
 
     def _is_own(self, values: Mapping[str, Any]) -> bool:
@@ -285,11 +289,11 @@ class SessionMemory:
         return is_users and self._run_id in (None, values.get("run_id"))
 
     def _own(self, memory_id: str) -> Memory | None:
-        found = self._memory.get(memory_id)
-        is_own = found is not None and self._is_own(
-            {"user_id": found.user_id, "run_id": found.run_id}
+        memory = self._memory.get(memory_id)
+        is_own = memory is not None and self._is_own(
+            {"user_id": memory.user_id, "run_id": memory.run_id}
         )
-        return found if is_own else None
+        return memory if is_own else None
 
     def _require(self, memory_id: str) -> None:
         if self._own(memory_id) is None:
@@ -301,8 +305,8 @@ class SessionMemory:
             entries = self._memory.history(memory_id, limit=_MOST_CHANGES)
         except MemoryNotFound:
             return
-        there = self._memory.get(memory_id)
-        values = {} if there is None else _owners(there)
+        memory = self._memory.get(memory_id)
+        values = {} if memory is None else _owners(memory)
         for entry in entries:
             after = entry.new_values or {}
             before = entry.old_values or {}
@@ -396,7 +400,7 @@ def _owners(memory: Memory) -> dict[str, Any]:
     return {"user_id": memory.user_id, "run_id": memory.run_id}
 
 
-def _discreetly(call: Callable[[], Result]) -> Result:
+def _without_details(call: Callable[[], Result]) -> Result:
     """Return what a call returns, or say that it was refused, and nothing of what others have."""
     try:
         return call()

@@ -31,8 +31,7 @@ from agent_memory.models.search import (
     SearchMetadata,
     SearchResults,
 )
-from agent_memory.runtime import fork_safety as forking
-from agent_memory.runtime import paths
+from agent_memory.runtime import fork_safety, paths
 from agent_memory.runtime.files import refuse_unfit_file
 from agent_memory.services.search.pipeline import NEAR_MISSES
 from agent_memory.services.search.ranking import EVERY
@@ -67,7 +66,7 @@ class SharedMemories(Generic[AnyMemory]):
         self._path, self._root = path, path.parent.parent
         self._agent_id = agent_id
         self._opener = opener
-        self._lock = forking.Lock()
+        self._lock = fork_safety.Lock()
         self._opened: dict[str, _Opened[AnyMemory]] = {}
         self._is_closed = False
 
@@ -95,8 +94,9 @@ class SharedMemories(Generic[AnyMemory]):
     ) -> SearchResults:
         """Search a memory and those of other agents, and return the best ``limit`` of all.
 
-        ``filters.agent_id`` picks one of them. The results are in one order, see ``_judged``; one
-        that repeats a better one of another agent is among its ``repeats``, as ``agent:id``.
+        ``filters.agent_id`` picks one of them. The results are in one order, see
+        ``_compare_to_best``; one that repeats a better one of another agent is among its
+        ``repeats``, as ``agent:id``.
 
         ``ask`` puts the question to one memory; it explains the scores, and takes no notes.
         ``note`` notes, for a memory that may be written, which of its results were given out.
@@ -119,14 +119,14 @@ class SharedMemories(Generic[AnyMemory]):
                 failures.append(f"{name}: was not searched: {error}")
         if not answers:  # its own, of which the filters leave nothing, can say so at least
             answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
-        given = _merged(answers)[:limit]
-        said = [one for hit in given for one in (hit, *hit.copies)]
+        given = _merge(answers)[:limit]
+        shown = [same for hit in given for same in (hit, *hit.copies)]
         for answer in answers:
             if answer.is_written:
-                hits = [one.result for one in said if one.answer is answer]
+                hits = [same.result for same in shown if same.answer is answer]
                 with contextlib.suppress(StorageError):  # it may have been closed meanwhile
                     note(answer.memory, answer.results.model_copy(update={"results": hits}))
-        return _results_of(given, answers, wanted, failures, limit=limit, explain=explain)
+        return _build_results(given, answers, wanted, failures, limit=limit, explain=explain)
 
     def close(self) -> None:
         """Close all that were opened. Closing twice is fine."""
@@ -169,13 +169,13 @@ class SharedMemories(Generic[AnyMemory]):
             try:
                 return self._opened_as_allowed(name, inode)
             except (StorageError, PermissionDenied):
-                self._let_go(name)  # it may be mended, or shared, before the next use
+                self._close_other(name)  # it may be mended, or shared, before the next use
                 raise
 
     def _opened_as_allowed(self, name: str, inode: int) -> _Opened[AnyMemory]:
         known = self._opened.get(name)
         if known is not None and known.inode != inode:
-            self._let_go(name)  # another file was put in its place
+            self._close_other(name)  # another file was put in its place
         read_only = known is None or known.read_only
         while True:
             policy = self._policy(name, inode, read_only=read_only)
@@ -186,7 +186,7 @@ class SharedMemories(Generic[AnyMemory]):
                 )
             if (policy == "read") == read_only:
                 return self._opened[name]
-            self._let_go(name)
+            self._close_other(name)
             read_only = policy == "read"
 
     def _policy(self, name: str, inode: int, *, read_only: bool) -> Policy:
@@ -194,7 +194,7 @@ class SharedMemories(Generic[AnyMemory]):
         try:
             config = self._kept_open(name, inode, read_only=read_only)._store.config()
         except StorageClosed:  # by its user
-            self._let_go(name)
+            self._close_other(name)
             config = self._kept_open(name, inode, read_only=read_only)._store.config()
         return policy_of(config, agent_id=name)
 
@@ -204,7 +204,7 @@ class SharedMemories(Generic[AnyMemory]):
             self._opened[name] = _Opened(memory, inode, read_only)
         return self._opened[name].memory
 
-    def _let_go(self, name: str) -> None:
+    def _close_other(self, name: str) -> None:
         """Close a memory, which may be damaged, or whose file may be gone."""
         opened = self._opened.pop(name, None)
         if opened is not None:
@@ -223,7 +223,7 @@ class SharedMemories(Generic[AnyMemory]):
             return self._answer(name, ask, turns=turns - 1)
         except StorageError:
             with self._lock:
-                self._let_go(name)
+                self._close_other(name)
             raise
         return _Answer(opened.memory, results, is_own=False, is_written=not opened.read_only)
 
@@ -250,15 +250,15 @@ class _Opened(Generic[AnyMemory]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answer(Generic[AnyMemory]):
-    """What one memory answered; ``is_written`` tells whether notes may be taken of it."""
+    """What one memory answered; ``is_written`` says whether notes may be taken of it."""
 
     memory: AnyMemory
     results: SearchResults
     is_own: bool
     is_written: bool
 
-    def said(self, text: str) -> str:
-        """Return what is said of this memory; of another agent's, with its name."""
+    def labelled(self, text: str) -> str:
+        """Return a text about this memory; about another agent's, with its name."""
         return text if self.is_own else f"{self.memory.agent_id}: {text}"
 
 
@@ -271,15 +271,18 @@ class _Hit:
     copies: list[_Hit] = field(default_factory=list)
 
 
-def _merged(answers: Sequence[_Answer[Any]]) -> list[_Hit]:
+def _merge(answers: Sequence[_Answer[Any]]) -> list[_Hit]:
     """Return the hits of all memories that say different things, best first."""
     scores = [hit.score for answer in answers for hit in answer.results]
     strongest = max((score.strength for score in scores if score is not None), default=0.0)
-    found = [[_Hit(_judged(hit, strongest), one) for hit in one.results] for one in answers]
-    return _without_repeats(_ordered(found))
+    hits = [
+        [_Hit(_compare_to_best(hit, strongest), answer) for hit in answer.results]
+        for answer in answers
+    ]
+    return _drop_repeats(_order(hits))
 
 
-def _judged(result: MemorySearchResult, strongest: float) -> MemorySearchResult:
+def _compare_to_best(result: MemorySearchResult, strongest: float) -> MemorySearchResult:
     """See a hit beside the best answer of all memories: there it must pass the gate.
 
     A similarity is the share of its own memory's best, times how strong that is: so similarities
@@ -294,7 +297,7 @@ def _judged(result: MemorySearchResult, strongest: float) -> MemorySearchResult:
     return result.model_copy(update={"score": seen, "passed_gate": relative >= score.gate})
 
 
-def _ordered(found: Sequence[Sequence[_Hit]]) -> list[_Hit]:
+def _order(hits_by_memory: Sequence[Sequence[_Hit]]) -> list[_Hit]:
     """Put the hits of all memories in order; the first memory's come first among equals.
 
     A memory whose words say little keeps every fourth place for the nearest by meaning. That holds
@@ -302,7 +305,7 @@ def _ordered(found: Sequence[Sequence[_Hit]]) -> list[_Hit]:
     """
     kept: list[tuple[float, _Hit]] = []
     others: list[_Hit] = []
-    for hits in found:
+    for hits in hits_by_memory:
         is_answer = any(hit.result.passed_gate for hit in hits)
         for hit in hits:
             score = hit.result.score
@@ -310,8 +313,8 @@ def _ordered(found: Sequence[Sequence[_Hit]]) -> list[_Hit]:
                 kept.append((score.cosine or 0.0, hit))
             else:
                 others.append(hit)
-    near = deque(hit for _, hit in sorted(kept, key=lambda it: -it[0]))
-    rest = deque(sorted(others, key=_place))
+    near = deque(hit for _, hit in sorted(kept, key=lambda pair: -pair[0]))
+    rest = deque(sorted(others, key=_order_key))
     order: list[_Hit] = []
     while near or rest:
         is_kept_place = len(order) % EVERY == EVERY - 1
@@ -319,14 +322,14 @@ def _ordered(found: Sequence[Sequence[_Hit]]) -> list[_Hit]:
     return order
 
 
-def _place(hit: _Hit) -> tuple[bool, float, float]:
+def _order_key(hit: _Hit) -> tuple[bool, float, float]:
     """Return what hits are ordered by, as ``ranking`` does."""
-    found = hit.result
-    score = found.relevance_score if found.passed_gate else found.similarity
-    return not found.passed_gate, -score, -found.similarity
+    result = hit.result
+    score = result.relevance_score if result.passed_gate else result.similarity
+    return not result.passed_gate, -score, -result.similarity
 
 
-def _without_repeats(hits: Iterable[_Hit]) -> list[_Hit]:
+def _drop_repeats(hits: Iterable[_Hit]) -> list[_Hit]:
     """Keep the first of the hits of different memories that say the same about the same user.
 
     What a memory itself has twice, it has told apart by more than its words.
@@ -343,7 +346,7 @@ def _without_repeats(hits: Iterable[_Hit]) -> list[_Hit]:
     return kept
 
 
-def _results_of(
+def _build_results(
     given: Sequence[_Hit],
     answers: Sequence[_Answer[Any]],
     wanted: Sequence[str],
@@ -352,31 +355,41 @@ def _results_of(
     limit: int,
     explain: bool,
 ) -> SearchResults:
-    data = [answer.results.search_metadata for answer in answers]
-    told = list(zip(answers, data, strict=True))
+    all_metadata = [answer.results.search_metadata for answer in answers]
+    labelled = list(zip(answers, all_metadata, strict=True))
     is_full = len(given) >= limit
-    degraded = [answer.said(text) for answer, one in told for text in one.degraded]
-    explanations = [answer.said(one.explanation) for answer, one in told if one.explanation]
+    degraded = [
+        answer.labelled(text) for answer, metadata in labelled for text in metadata.degraded
+    ]
+    explanations = [
+        answer.labelled(metadata.explanation)
+        for answer, metadata in labelled
+        if metadata.explanation
+    ]
     return SearchResults.model_construct(
-        results=[_result_of(hit, explain=explain) for hit in given],
+        results=[_build_result(hit, explain=explain) for hit in given],
         total_count=sum(answer.results.total_count for answer in answers),
         search_metadata=SearchMetadata.model_construct(
-            query_time=data[0].query_time,
-            processing_time_ms=sum(one.processing_time_ms for one in data),
-            keyword_search_time_ms=sum(one.keyword_search_time_ms for one in data),
-            embedding_time_ms=sum(one.embedding_time_ms for one in data),
-            vector_search_time_ms=sum(one.vector_search_time_ms for one in data),
-            filters_applied={**data[0].filters_applied, "shared": list(wanted)},
-            backend="vector" if any(one.backend == "vector" for one in data) else "file",
+            query_time=all_metadata[0].query_time,
+            processing_time_ms=sum(metadata.processing_time_ms for metadata in all_metadata),
+            keyword_search_time_ms=sum(
+                metadata.keyword_search_time_ms for metadata in all_metadata
+            ),
+            embedding_time_ms=sum(metadata.embedding_time_ms for metadata in all_metadata),
+            vector_search_time_ms=sum(metadata.vector_search_time_ms for metadata in all_metadata),
+            filters_applied={**all_metadata[0].filters_applied, "shared": list(wanted)},
+            backend="vector"
+            if any(metadata.backend == "vector" for metadata in all_metadata)
+            else "file",
             degraded=[*degraded, *failures],
-            reason=None if is_full else "few_matches" if given else data[0].reason,
+            reason=None if is_full else "few_matches" if given else all_metadata[0].reason,
             explanation=None if is_full else "; ".join(explanations) or None,
             near_misses=[] if is_full else _near_misses(answers, explain=explain),
         ),
     )
 
 
-def _result_of(hit: _Hit, *, explain: bool) -> MemorySearchResult:
+def _build_result(hit: _Hit, *, explain: bool) -> MemorySearchResult:
     """Return a hit as it is given out, with the ids of other agents' copies as ``agent:id``."""
     copies = [
         f"{copy.answer.memory.agent_id}:{memory_id}"

@@ -34,7 +34,9 @@ _OF_MEMORIES: Final = {
 """Settings of ``performance``, and what ``MemoryToolConfig`` calls them."""
 _OF_ONE_PROVIDER: Final = ("api_key", "model", "base_url", "organization")
 _SECTIONS: Final = {
-    name: next(it for it in (*getattr(field.annotation, "__args__", ()), field.annotation) if it)
+    name: next(
+        kind for kind in (*getattr(field.annotation, "__args__", ()), field.annotation) if kind
+    )
     for name, field in SystemConfig.model_fields.items()
 }
 
@@ -64,23 +66,23 @@ def load_system_config(
         return source
     place = ""
     if source is None:
-        told: object = {}
+        settings: object = {}
     elif isinstance(source, Mapping):
-        told = dict(source)
+        settings = dict(source)
     elif isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
-        told, place = _read(path), f"{path}: "
+        settings, place = _read(path), f"{path}: "
     else:
         kind = type(source).__name__
         raise ConfigurationError(f"a {kind} is no configuration: give a path or a mapping")
-    if told is None:
-        told = {}
-    if not isinstance(told, dict):
-        kind = type(told).__name__
+    if settings is None:
+        settings = {}
+    if not isinstance(settings, dict):
+        kind = type(settings).__name__
         raise ConfigurationError(f"{place}is a {kind}, where sections with settings belong")
-    sections = {name: _without_null(value) for name, value in told.items() if value is not None}
-    from_outside = _from_environment(os.environ if environ is None else environ)
-    return _validated(_overridden(sections, from_outside), from_outside, place)
+    sections = {name: _drop_nulls(value) for name, value in settings.items() if value is not None}
+    from_outside = _read_environment(os.environ if environ is None else environ)
+    return _validate(_override(sections, from_outside), from_outside, place)
 
 
 def memory_arguments(
@@ -158,15 +160,14 @@ def embedder_arguments(
 
 def _read(path: Path) -> object:
     """Return the data of a file of settings."""
-    # An edge, and 15 ms: most processes read no settings.
-    from agent_memory.formats import json_reader as json_text  # noqa: PLC0415
-    from agent_memory.formats import yaml_reader as strict_yaml  # noqa: PLC0415
+    # 15 ms: most processes read no settings.
+    from agent_memory.formats import json_reader, yaml_reader  # noqa: PLC0415 - an edge
 
     content = _content(path)
     try:
         if path.suffix.lower() == ".json":
-            return json_text.parse(content.decode("utf-8-sig"))
-        return strict_yaml.read_yaml(io.BytesIO(content))
+            return json_reader.parse(content.decode("utf-8-sig"))
+        return yaml_reader.read_yaml(io.BytesIO(content))
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path}: is not UTF-8: {error.reason}") from error
     except ValidationError as error:
@@ -184,49 +185,51 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _without_null(section: object) -> object:
+def _drop_nulls(section: object) -> object:
     if not isinstance(section, Mapping):
         return section
     return {name: value for name, value in section.items() if value is not None}
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def _read_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return what the environment says of the language model."""
-    found = {name: environ.get(variable, "").strip() for name, variable in LLM_VARIABLES.items()}
-    return {name: value for name, value in found.items() if value}
+    values = {name: environ.get(variable, "").strip() for name, variable in LLM_VARIABLES.items()}
+    return {name: value for name, value in values.items() if value}
 
 
-def _overridden(sections: dict[str, object], from_outside: Mapping[str, str]) -> dict[str, object]:
+def _override(sections: dict[str, object], from_outside: Mapping[str, str]) -> dict[str, object]:
     """Put what the environment says in place of what a file says."""
-    told = sections.get("llm", {})
-    if isinstance(told, LLMConfig):
-        told = told.model_dump(exclude_unset=True)
-    if not from_outside or not isinstance(told, Mapping):
+    section = sections.get("llm", {})
+    if isinstance(section, LLMConfig):
+        section = section.model_dump(exclude_unset=True)
+    if not from_outside or not isinstance(section, Mapping):
         return sections
     usual = LLMConfig.model_fields["provider"].default
-    is_other = from_outside.get("provider", told.get("provider", usual)) != told.get(
+    is_other = from_outside.get("provider", section.get("provider", usual)) != section.get(
         "provider", usual
     )
     dropped = _OF_ONE_PROVIDER if is_other else ()
-    kept = {name: value for name, value in told.items() if name not in dropped}
+    kept = {name: value for name, value in section.items() if name not in dropped}
     return {**sections, "llm": {**kept, **from_outside}}
 
 
 # Refusing -----------------------------------------------------------------------------------
 
 
-def _validated(
+def _validate(
     sections: dict[str, object], from_outside: Mapping[str, str], place: str
 ) -> SystemConfig:
     try:
         return SystemConfig.model_validate(sections)
     except PydanticValidationError as error:
-        faults = "; ".join(_told(error, from_outside))
+        faults = "; ".join(_describe_faults(error, from_outside))
     # Not raised from Pydantic's error, which has the values.
     raise ConfigurationError(place + faults)
 
 
-def _told(error: PydanticValidationError, from_outside: Mapping[str, str]) -> Iterator[str]:
+def _describe_faults(
+    error: PydanticValidationError, from_outside: Mapping[str, str]
+) -> Iterator[str]:
     """Say what is wrong, one setting at a time."""
     for fault in error.errors(include_url=False, include_context=False):
         loc = fault["loc"]
@@ -237,8 +240,8 @@ def _told(error: PydanticValidationError, from_outside: Mapping[str, str]) -> It
         source = ""
         if len(loc) == 2 and loc[0] == "llm" and loc[1] in from_outside:
             source = f", from {LLM_VARIABLES[str(loc[1])]}"
-        said = fault["msg"].removeprefix("Value error, ")
-        yield f"{name:.150}: {said} (got {_shown(fault['input'])}{source})"
+        message = fault["msg"].removeprefix("Value error, ")
+        yield f"{name:.150}: {message} (got {_show(fault['input'])}{source})"
 
 
 def _nearest(loc: tuple[str | int, ...]) -> str:
@@ -251,7 +254,7 @@ def _nearest(loc: tuple[str | int, ...]) -> str:
     return f"did you mean {nearest!r}? There are {', '.join(known)}"
 
 
-def _shown(value: object) -> object:
+def _show(value: object) -> object:
     """Show a value of one line; of what may be secret or long, its kind alone."""
     if isinstance(value, SecretStr):
         return "a value that is not shown"

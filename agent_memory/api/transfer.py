@@ -46,8 +46,8 @@ class TransferVerbs(OpenMemory):
         ``embeddings`` says whether the vectors are wanted too.
         """
         with contextlib.ExitStack() as stack:
-            one = self if as_of is None else stack.enter_context(self._as_of(as_of))
-            yield stack.enter_context(one._store.exchange.dump(embeddings=embeddings))
+            memory = self if as_of is None else stack.enter_context(self._as_of(as_of))
+            yield stack.enter_context(memory._store.exchange.dump(embeddings=embeddings))
 
     def export(
         self,
@@ -60,7 +60,7 @@ class TransferVerbs(OpenMemory):
     ) -> ExportReport:
         """Write the store out, and say what was written and what has no place in the format.
 
-        ``format`` is one of ``agent_memory.interchange.codecs.names()``: ``store`` (YAML with
+        ``format`` is one of ``agent_memory.formats.registry.names()``: ``store`` (YAML with
         everything in it: the portable backup), ``scratchpad``, ``backup``, ``metadata``,
         ``settings``, ``json``, ``jsonl``, ``record-json``, ``record-jsonl``, ``directory`` (of
         JSONL files) or ``sqlite``. The same store gives the same bytes. ``embeddings`` puts the
@@ -122,7 +122,7 @@ class TransferVerbs(OpenMemory):
 
         Raises ``ValidationError`` that names the file, the line and the field, ``StorageError``.
         """
-        from agent_memory.formats import registry as codecs  # noqa: PLC0415 - an edge, and seldom used
+        from agent_memory.formats import registry  # noqa: PLC0415 - an edge, and seldom used
         from agent_memory.services.transfer.staging import Intake  # noqa: PLC0415 - seldom used
 
         if on_conflict not in get_args(OnConflict):
@@ -132,7 +132,7 @@ class TransferVerbs(OpenMemory):
         self._refuse_own(place.resolve())
         if format is None and self._store.is_open_here(place):
             format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
-        chosen = codecs.recognise(place) if format is None else codecs.codec(format)
+        chosen = registry.recognise(place) if format is None else registry.codec(format)
         tell = progress or (lambda _done, _of: None)
         lenient = skip_bad or chosen.skips_bad
         config = self._store.config()
