@@ -155,6 +155,14 @@ class EmbeddingError(ProviderError):
     """An embedding could not be had. The memory itself is safe."""
 
 
+class EmbeddingRefused(EmbeddingError):
+    """The service refuses these texts, and would refuse them again.
+
+    One text of a batch may be the cause: ask for the halves of the batch, and leave out what is
+    refused by itself.
+    """
+
+
 class ConfigurationError(AgentMemoryError):
     """The settings contradict each other or the file."""
 

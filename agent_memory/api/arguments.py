@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.embeddings import EmbedderSpec, refuse_unknown
+from agent_memory.embeddings.registry import EmbedderSpec, refuse_unknown
 from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.duplicate import DuplicatePolicy, is_decision

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_memory.api.arguments import validate_model
 from agent_memory.api.opening import OpenMemory
-from agent_memory.embeddings import EmbedderSpec
+from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.backup import BackupFile

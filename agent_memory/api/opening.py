@@ -20,7 +20,8 @@ from agent_memory.api.arguments import (
     parse_moment,
     validate_model,
 )
-from agent_memory.embeddings import EmbedderSpec, EmbeddingUsage
+from agent_memory.embeddings.registry import EmbedderSpec
+from agent_memory.embeddings.usage import EmbeddingUsage
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.models.protocols import SecretScanner

@@ -11,7 +11,8 @@ from typing import Any, Final
 from pydantic import BaseModel, SecretStr
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.embeddings import EmbedderSettings, EmbedderSpec, create_embedder
+from agent_memory.embeddings.registry import EmbedderSpec, create_embedder
+from agent_memory.embeddings.settings import EmbedderSettings
 from agent_memory.errors import ConfigurationError, StorageError, ValidationError, described
 from agent_memory.models.documents.system_config import EmbedderConfig, LLMConfig, SystemConfig
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS

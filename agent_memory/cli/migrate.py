@@ -11,6 +11,7 @@ import click
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
 from agent_memory.cli.options import Session, confirm, json_option
 from agent_memory.cli.render import emit, safe
+from agent_memory.embeddings.registry import EMBEDDERS
 
 
 @click.command()
@@ -19,7 +20,7 @@ from agent_memory.cli.render import emit, safe
     "-e",
     default="auto",
     show_default=True,
-    help="openai, wordllama, sentence-transformers, fastembed, NAME:MODEL, or NAME,NAME to try.",
+    help=f"{', '.join(EMBEDDERS)}, NAME:MODEL, or NAME,NAME to try.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what it would take.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 
 from agent_memory.embeddings.checked import CheckedEmbedder
-from agent_memory.embeddings.openai import DEFAULT_MODEL, OpenAIEmbedder
+from agent_memory.embeddings.openai import OpenAIEmbedder
+from agent_memory.embeddings.settings import DEFAULT_MODEL
 from agent_memory.embeddings.usage import EmbeddingUsage
 from agent_memory.errors import ValidationError
 from agent_memory.models.protocols import Embedder

@@ -7,7 +7,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 
 
 class VectorCache:
@@ -20,7 +20,7 @@ class VectorCache:
         self._size = size if ttl_seconds > 0 else 0
         self._ttl_seconds = ttl_seconds
         self._entries: OrderedDict[bytes, tuple[float, array[float]]] = OrderedDict()
-        self._lock = forking.Lock()
+        self._lock = fork_safety.Lock()
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, array[float]]:
         """Return the vectors that are there, by key."""

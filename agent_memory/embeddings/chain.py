@@ -7,12 +7,11 @@ from array import array
 from collections.abc import Sequence
 
 from agent_memory.embeddings.checked import CheckedEmbedder
-from agent_memory.embeddings.refused import EmbeddingRefused
 from agent_memory.embeddings.settings import PROBE_TEXT
 from agent_memory.embeddings.usage import EmbeddingUsage
-from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
 from agent_memory.models.protocols import Embedder
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 
 
 class EmbedderChain:
@@ -30,7 +29,7 @@ class EmbedderChain:
         # Whoever uses the chain keeps a cache; here it would only keep the vectors twice.
         self._members = [CheckedEmbedder(embedder, cache_size=0) for embedder in embedders]
         self._settled: tuple[str, int] | None = None
-        self._lock = forking.Lock()
+        self._lock = fork_safety.Lock()
 
     @property
     def model(self) -> str:

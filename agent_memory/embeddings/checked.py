@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar, cast
+from contextlib import suppress
+from typing import Any, Final, TypeVar, cast
 
 from agent_memory.embeddings.cache import VectorCache
 from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE, MAX_DIMENSIONS
 from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
-from agent_memory.embeddings.vectors import to_float32
 from agent_memory.errors import ConfigurationError, EmbeddingError
 from agent_memory.models.embedding_traits import (
     DEFAULT_VECTOR_WEIGHT,
@@ -18,7 +19,7 @@ from agent_memory.models.embedding_traits import (
     MODEL_TRAITS,
 )
 from agent_memory.models.protocols import Embedder
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 
 _MAX_NAME_LENGTH: Final = 200
 Answer = TypeVar("Answer")
@@ -44,7 +45,7 @@ class CheckedEmbedder:
             )
         self._embedder = embedder
         self._cache = VectorCache(cache_size, cache_ttl_seconds)
-        self._lock = forking.Lock()
+        self._lock = fork_safety.Lock()
         self._counted = EmbeddingUsage()
         self._before = self._counted_by_itself() or EmbeddingUsage()
         self._model = "" if _is_computed(embedder, "model") else self._read_model()
@@ -218,3 +219,41 @@ class CheckedEmbedder:
 def _is_computed(embedder: object, attribute: str) -> bool:
     """Return whether reading an attribute runs the embedder's code, such as a property's."""
     return hasattr(getattr(type(embedder), attribute, None), "__get__")
+
+
+# No model's vectors are this short, and their squares would vanish in 32 bits.
+_SMALLEST: Final = 1e-12
+
+
+def to_float32(row: Any, dimensions: int) -> array[float]:  # noqa: ANN401 - a plugin's answer
+    """Return a vector as an array of 32-bit floats.
+
+    ``row`` is a list or tuple of numbers, an array, or a row of numpy's or of another package that
+    has ``tolist``. Raises ``ValueError`` that says what is wrong: the number of dimensions, a value
+    that is not finite (as 32 bits: 1e300 is not), all zeros; ``TypeError`` for what is no vector.
+    """
+    vector = _as_array(row)
+    if len(vector) != dimensions:
+        raise ValueError(f"a vector of {len(vector)} numbers instead of {dimensions}")
+    if not math.isfinite(sum(vector)):
+        # 32-bit values cannot overflow a sum of 64 bits: one of them is not finite itself.
+        raise ValueError("a vector with a value that is infinite or not a number")
+    if not any(value > _SMALLEST or value < -_SMALLEST for value in vector):
+        raise ValueError("a vector of zeros")
+    return vector
+
+
+def _as_array(row: Any) -> array[float]:  # noqa: ANN401 - a plugin's answer
+    if isinstance(row, str | bytes | bytearray):
+        raise TypeError(f"a {type(row).__name__} where a vector should be")
+    if not isinstance(row, list | tuple):
+        with suppress(TypeError):  # it has no buffer, as a generator or a tensor
+            view = memoryview(row)
+            if view.format == "f" and view.ndim == 1:
+                return array("f", view.tobytes())
+        # numpy's numbers one by one would take ten times as long as Python's.
+        row = row.tolist() if hasattr(row, "tolist") else list(row)
+    try:
+        return array("f", row)
+    except OverflowError as error:  # an integer of over 308 digits
+        raise ValueError("a vector with a value that is infinite or not a number") from error

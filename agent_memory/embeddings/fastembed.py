@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.lazy import Once
-from agent_memory.embeddings.settings import PROBE_TEXT, require_package
+from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings, require_package
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +42,11 @@ class FastEmbedEmbedder:
     def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return an array for each text; the model reads only the start of a long one."""
         return list(self._loaded.get().embed(list(texts)))
+
+
+def create(model: str, _settings: EmbedderSettings) -> FastEmbedEmbedder:
+    """Return the embedder of a model, the empty text for the default one."""
+    return FastEmbedEmbedder(model or _DEFAULT_MODEL)
 
 
 @cache

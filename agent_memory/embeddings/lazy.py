@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 
 Value = TypeVar("Value")
 
@@ -19,7 +19,7 @@ class Once(Generic[Value]):
     def __init__(self, make: Callable[[], Value]) -> None:
         self._make = make
         self._made: list[Value] = []
-        self._lock = forking.Lock()
+        self._lock = fork_safety.Lock()
 
     def get(self) -> Value:
         """Return the value."""

@@ -12,9 +12,12 @@ from agent_memory.embeddings.lazy import Once
 from agent_memory.embeddings.openai_errors import cannot_shorten, embedding_error
 from agent_memory.embeddings.settings import (
     DEFAULT_BATCH_SIZE,
+    DEFAULT_MODEL,
     DIMENSIONS_VARIABLE,
+    KEY_VARIABLE,
     MODEL_VARIABLE,
     PROBE_TEXT,
+    EmbedderSettings,
     dimensions_setting,
     seconds_setting,
     text_setting,
@@ -23,14 +26,12 @@ from agent_memory.embeddings.settings import (
 from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.errors import ConfigurationError, EmbeddingError
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 
 if TYPE_CHECKING:
     import openai
     from openai.types import CreateEmbeddingResponse
 
-DEFAULT_MODEL: Final = "text-embedding-3-small"
-KEY_VARIABLE: Final = "OPENAI_API_KEY"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 # The client refuses to work without a key; a local server reads none.
 _NO_KEY: Final = "no-key"
@@ -92,7 +93,7 @@ class OpenAIEmbedder:
         self._learned_dimensions = _own_dimensions(self._model)
         self._clients: dict[int, Once[openai.OpenAI]] = {}
         self._usage = EmbeddingUsage()
-        self._lock = forking.Lock()
+        self._lock = fork_safety.Lock()
 
     @property
     def model(self) -> str:
@@ -205,6 +206,19 @@ class OpenAIEmbedder:
             self._usage += EmbeddingUsage.of_request(
                 len(sent), tokens, cost_per_1k_tokens=self.cost_per_1k_tokens
             )
+
+
+def create(model: str, settings: EmbedderSettings) -> OpenAIEmbedder:
+    """Return the embedder of a model, the empty text for the one that is set."""
+    return OpenAIEmbedder(
+        settings.openai_model(model),
+        api_key=settings.api_key,
+        base_url=settings.base_url,
+        dimensions=settings.dimensions,
+        batch_size=settings.batch_size,
+        timeout_seconds=settings.timeout_seconds,
+        max_retries=settings.max_retries,
+    )
 
 
 def _own_dimensions(model: str) -> int:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from agent_memory.embeddings.refused import EmbeddingRefused
 from agent_memory.embeddings.settings import DIMENSIONS_VARIABLE
-from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
 
 if TYPE_CHECKING:
     import openai

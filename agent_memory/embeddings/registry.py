@@ -1,16 +1,23 @@
-"""Embedders by name: ours, those of other packages, chains of them, or what is at hand."""
+"""Embedders by name: the table of ours, other packages' ones, chains, and what is at hand.
+
+A provider of ours is one module of this folder with a function ``create(option, settings)``, and
+one row of ``EMBEDDERS``. Help, messages and the guide's table are made from the rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from agent_memory.embeddings.chain import EmbedderChain
-from agent_memory.embeddings.fastembed import FastEmbedEmbedder
-from agent_memory.embeddings.openai import KEY_VARIABLE, OpenAIEmbedder
-from agent_memory.embeddings.sentence_transformers import SentenceTransformerEmbedder
-from agent_memory.embeddings.settings import EmbedderSettings, is_installed, text_setting
-from agent_memory.embeddings.wordllama import WordLlamaEmbedder
+from agent_memory.embeddings.settings import (
+    KEY_VARIABLE,
+    EmbedderSettings,
+    is_installed,
+    text_setting,
+)
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.models.protocols import Embedder
@@ -21,7 +28,87 @@ if TYPE_CHECKING:
 EmbedderSpec = str | Embedder | Sequence[str | Embedder] | None
 """What ``create_embedder`` takes."""
 
-_BUILT_IN: Final = ("openai", "wordllama", "local", "sentence-transformers", "fastembed")
+
+@dataclass(frozen=True, slots=True)
+class EmbedderKind:
+    """An embedder of ours that is asked for by a name."""
+
+    name: str
+    """What ``--embedder`` calls it; its module has the same name with ``_`` for ``-``."""
+    option: str
+    """What may stand behind the name and a colon."""
+    text_goes: str
+    """Where the content of a memory goes."""
+    settings: str = ""
+    """What a user has to set, in Markdown."""
+    package: str = ""
+    """The package that it needs, as it is imported; ``auto`` takes the first that is installed."""
+    extra: str = ""
+    """The extra of agent-memory that installs the package."""
+    takes_model: bool = True
+    """Whether a model that was set without an embedder's name can be its model."""
+    alias: str = ""
+    """Another name of it."""
+
+    @property
+    def module(self) -> str:
+        """The module that has it, imported when it is asked for."""
+        return f"{__package__}.{self.name.replace('-', '_')}"
+
+    @property
+    def row(self) -> str:
+        """Its row of the guide's table: how it is asked for, what it needs, where texts go."""
+        needs = f"`pip install 'agent-memory[{self.extra}]'`" if self.extra else self.settings
+        return f"| `{self.name}`, `{self.name}:{self.option}` | {needs} | {self.text_goes} |"
+
+    def create(self, option: str, settings: EmbedderSettings) -> Embedder:
+        """Make one. Raises ``ConfigurationError`` where it cannot be had."""
+        made: Embedder = importlib.import_module(self.module).create(option, settings)
+        return made
+
+
+EMBEDDERS: Final[Mapping[str, EmbedderKind]] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            EmbedderKind(
+                name="wordllama",
+                option="DIMENSIONS",
+                text_goes="stays here; 0.1 ms a text",
+                package="wordllama",
+                extra="local",
+                takes_model=False,  # there is one, so no setting names another
+                alias="local",
+            ),
+            EmbedderKind(
+                name="openai",
+                option="MODEL",
+                text_goes="to that service",
+                settings="`OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a compatible server"
+                " (Ollama, vLLM, Azure)",
+                takes_model=False,  # its settings know more: see EmbedderSettings.openai_model
+            ),
+            EmbedderKind(
+                name="sentence-transformers",
+                option="MODEL",
+                text_goes="stays here; the model is downloaded once",
+                package="sentence_transformers",
+                extra="sentence-transformers",
+            ),
+            EmbedderKind(
+                name="fastembed",
+                option="MODEL",
+                text_goes="likewise",
+                package="fastembed",
+                extra="fastembed",
+            ),
+        )
+    }
+)
+"""Our embedders by name, in the order in which they are listed and looked for."""
+
+_ALIASES: Final = {kind.alias: kind for kind in EMBEDDERS.values() if kind.alias}
+_OURS: Final = frozenset({"auto", "none", *EMBEDDERS, *_ALIASES})
 _ENTRY_POINTS: Final = "agent_memory.embedders"
 _NOTHING_SET: Final = EmbedderSettings()
 
@@ -34,10 +121,10 @@ def create_embedder(
     ``spec`` is ``None`` or ``"none"``; an object of the ``Embedder`` protocol, which is returned;
     a name of ``embedder_names``, with an optional model (``"openai:text-embedding-3-large"``,
     ``"wordllama:128"``, ``"sentence-transformers:/path/to/model"``); ``"auto"``: OpenAI where
-    OPENAI_API_KEY or one of the ``settings``' key, ``base_url`` and model is set, else what is
-    installed of wordllama, sentence-transformers and fastembed, else none; or several of these, in
-    a list or with commas between them, for an ``EmbedderChain``, which leaves out those that cannot
-    be had here. ``settings`` are for what is named, and say in which order they count.
+    OPENAI_API_KEY or one of the ``settings``' key, ``base_url`` and model is set, else the first of
+    ``EMBEDDERS`` whose package is installed, else none; or several of these, in a list or with
+    commas between them, for an ``EmbedderChain``, which leaves out those that cannot be had here.
+    ``settings`` are for what is named, and say in which order they count.
 
     Another package adds a name with an entry point of the group ``agent_memory.embedders``: a
     callable that takes the model, or ``None``, and returns an embedder.
@@ -64,9 +151,9 @@ def create_embedder(
 
 def refuse_unknown(spec: EmbedderSpec) -> None:
     """Raise ``ConfigurationError`` for a name that there is not; nothing is loaded or made."""
-    for one in spec.split(",") if isinstance(spec, str) else spec if _is_list(spec) else ():
-        if isinstance(one, str):
-            _refuse_unknown(one)
+    for member in spec.split(",") if isinstance(spec, str) else spec if _is_list(spec) else ():
+        if isinstance(member, str):
+            _refuse_unknown(member)
 
 
 def _is_list(spec: EmbedderSpec) -> TypeGuard[Sequence[str | Embedder]]:
@@ -75,7 +162,7 @@ def _is_list(spec: EmbedderSpec) -> TypeGuard[Sequence[str | Embedder]]:
 
 def embedder_names() -> list[str]:
     """List the names that ``create_embedder`` knows, other packages' included."""
-    return sorted({"auto", "none", *_BUILT_IN, *_third_parties()})
+    return sorted({*_OURS, *_third_parties()})
 
 
 def _create_chain(specs: Sequence[str | Embedder], settings: EmbedderSettings) -> Embedder | None:
@@ -96,7 +183,11 @@ def _create_chain(specs: Sequence[str | Embedder], settings: EmbedderSettings) -
             members += [] if member is None else [member]
     if faults and not members:
         raise ConfigurationError(f"no embedder of the chain can be had: {'; '.join(faults)}")
-    return EmbedderChain(members) if members else None
+    if not members:
+        return None
+    from agent_memory.embeddings.chain import EmbedderChain  # noqa: PLC0415 - seldom used
+
+    return EmbedderChain(members)
 
 
 def _create_by_name(
@@ -104,21 +195,17 @@ def _create_by_name(
 ) -> Embedder | None:
     """Make one embedder; ``default_model`` is for another than OpenAI's where none is named."""
     _refuse_unknown(spec)
-    name, _, model = spec.strip().partition(":")
+    name, _, option = spec.strip().partition(":")
     if name == "auto":
-        name, model = _find_at_hand(settings), ""
+        name, option = _find_at_hand(settings), ""
     if name == "none":
         return None
-    if name == "openai":
-        return _create_openai(model, settings)
-    if name in ("wordllama", "local"):
-        return _create_wordllama(model)  # there is one, so no setting names another
-    model = model or default_model or ""
-    if name == "sentence-transformers":
-        return SentenceTransformerEmbedder(model) if model else SentenceTransformerEmbedder()
-    if name == "fastembed":
-        return FastEmbedEmbedder(model) if model else FastEmbedEmbedder()
-    return _create_foreign(_third_parties()[name], model or None)
+    kind = EMBEDDERS.get(name) or _ALIASES.get(name)
+    if kind is None or kind.takes_model:
+        option = option or default_model or ""
+    if kind is None:
+        return _create_foreign(_third_parties()[name], option or None)
+    return kind.create(option, settings)
 
 
 def _refuse_unknown(spec: str | Embedder) -> None:
@@ -126,7 +213,7 @@ def _refuse_unknown(spec: str | Embedder) -> None:
     if not isinstance(spec, str):
         return
     name = spec.strip().partition(":")[0]
-    if name not in {"auto", "none", *_BUILT_IN} and name not in _third_parties():
+    if name not in _OURS and name not in _third_parties():
         raise ConfigurationError(
             f"there is no embedder {spec.strip()!r:.100}: the names are"
             f" {', '.join(embedder_names())}"
@@ -138,31 +225,10 @@ def _find_at_hand(settings: EmbedderSettings) -> str:
     is_set = settings.api_key or settings.base_url or settings.model
     if is_set or text_setting(None, KEY_VARIABLE):
         return "openai"
-    for package in ("wordllama", "sentence_transformers", "fastembed"):
-        if is_installed(package):
-            return package.replace("_", "-")
-    return "none"
-
-
-def _create_openai(model: str, settings: EmbedderSettings) -> Embedder:
-    return OpenAIEmbedder(
-        settings.openai_model(model),
-        api_key=settings.api_key,
-        base_url=settings.base_url,
-        dimensions=settings.dimensions,
-        batch_size=settings.batch_size,
-        timeout_seconds=settings.timeout_seconds,
-        max_retries=settings.max_retries,
+    installed = (
+        name for name, kind in EMBEDDERS.items() if kind.package and is_installed(kind.package)
     )
-
-
-def _create_wordllama(dimensions: str) -> Embedder:
-    if dimensions and not dimensions.isdecimal():
-        raise ConfigurationError(
-            "wordllama is followed by its dimensions, as in wordllama:128, not by"
-            f" {dimensions!r:.100}"
-        )
-    return WordLlamaEmbedder(int(dimensions)) if dimensions else WordLlamaEmbedder()
+    return next(installed, "none")
 
 
 def _third_parties() -> dict[str, EntryPoint]:

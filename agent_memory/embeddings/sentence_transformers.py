@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.lazy import Once
-from agent_memory.embeddings.settings import PROBE_TEXT, require_package
+from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings, require_package
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +53,11 @@ class SentenceTransformerEmbedder:
             list(texts), normalize_embeddings=True, show_progress_bar=False
         )
         return rows
+
+
+def create(model: str, _settings: EmbedderSettings) -> SentenceTransformerEmbedder:
+    """Return the embedder of a model, the empty text for the default one."""
+    return SentenceTransformerEmbedder(model or _DEFAULT_MODEL)
 
 
 @cache

@@ -8,6 +8,9 @@ from typing import Final
 
 from agent_memory.errors import ConfigurationError
 
+DEFAULT_MODEL: Final = "text-embedding-3-small"
+"""OpenAI's, where none is named."""
+KEY_VARIABLE: Final = "OPENAI_API_KEY"
 DEFAULT_BATCH_SIZE: Final = 100
 """Texts that an embedder is given at a time, unless it says otherwise."""
 MAX_DIMENSIONS: Final = 20_000

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.lazy import Once
-from agent_memory.embeddings.settings import require_package
+from agent_memory.embeddings.settings import EmbedderSettings, require_package
 from agent_memory.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -73,6 +73,16 @@ class WordLlamaEmbedder:
 
         signs = np.resize(np.array([1, -1], dtype=np.float32), self.dimensions)
         return signs / np.float32(self.dimensions**0.5)
+
+
+def create(dimensions: str, _settings: EmbedderSettings) -> WordLlamaEmbedder:
+    """Return the embedder of as many dimensions, the empty text for all."""
+    if dimensions and not dimensions.isdecimal():
+        raise ConfigurationError(
+            "wordllama is followed by its dimensions, as in wordllama:128, not by"
+            f" {dimensions!r:.100}"
+        )
+    return WordLlamaEmbedder(int(dimensions)) if dimensions else WordLlamaEmbedder()
 
 
 def _load() -> Any:  # noqa: ANN401 - wordllama has no types

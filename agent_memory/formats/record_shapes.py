@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats.categories import given_back
+from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory
 from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.portable import Entry, Section
@@ -201,3 +201,13 @@ def _keep(fields: dict[str, Any], name: str, value: object) -> None:
     if name in metadata:
         raise ValidationError(f"{name!r:.80} stands beside the metadata and in it: remove one")
     fields["metadata"] = {**metadata, name: value}
+
+
+def given_back(memory: Memory) -> tuple[str, dict[str, Any]]:
+    """Return a memory's category and metadata as they were before an import changed them."""
+    original = memory.metadata.get(ORIGINAL_CATEGORY)
+    is_unknown = isinstance(original, str) and original not in MemoryCategory.all_values()
+    if memory.category != MemoryCategory.NOTE.value or not is_unknown:
+        return memory.category, memory.metadata
+    rest = {key: value for key, value in memory.metadata.items() if key != ORIGINAL_CATEGORY}
+    return str(original), rest

@@ -15,8 +15,8 @@ from pydantic import Field
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats.categories import given_back
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
+from agent_memory.formats.record_shapes import given_back
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, MemoryType

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from embedding_server import text_vector
 
-from agent_memory.embeddings import CheckedEmbedder, EmbeddingUsage, OpenAIEmbedder
+from agent_memory.embeddings.checked import CheckedEmbedder
+from agent_memory.embeddings.openai import OpenAIEmbedder
+from agent_memory.embeddings.usage import EmbeddingUsage
 from agent_memory.errors import ConfigurationError, EmbeddingError
 from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT, MODEL_TRAITS
 

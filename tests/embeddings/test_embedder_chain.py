@@ -7,14 +7,11 @@ from array import array
 import pytest
 from embedding_server import Behaviour, EmbeddingServer, fill_first, text_vector
 
-from agent_memory.embeddings import (
-    CheckedEmbedder,
-    EmbedderChain,
-    EmbeddingRefused,
-    OpenAIEmbedder,
-    WordLlamaEmbedder,
-)
-from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.embeddings.chain import EmbedderChain
+from agent_memory.embeddings.checked import CheckedEmbedder
+from agent_memory.embeddings.openai import OpenAIEmbedder
+from agent_memory.embeddings.wordllama import WordLlamaEmbedder
+from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
 from agent_memory.models.embedding_traits import MODEL_TRAITS
 
 DOWN = Behaviour(status=503)

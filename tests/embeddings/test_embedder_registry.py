@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_memory.embeddings import (
-    EmbedderChain,
-    EmbedderSettings,
-    OpenAIEmbedder,
-    WordLlamaEmbedder,
+import agent_memory
+from agent_memory.embeddings import registry
+from agent_memory.embeddings.chain import EmbedderChain
+from agent_memory.embeddings.openai import OpenAIEmbedder
+from agent_memory.embeddings.registry import (
+    EMBEDDERS,
+    EmbedderKind,
     create_embedder,
     embedder_names,
 )
+from agent_memory.embeddings.settings import EmbedderSettings
+from agent_memory.embeddings.wordllama import WordLlamaEmbedder
 from agent_memory.errors import ConfigurationError
 
 PLUGIN = """
@@ -200,3 +206,53 @@ def test_importing_the_embedders_imports_no_providers_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+# The table ----------------------------------------------------------------------------------
+
+FOLDER = Path(registry.__file__).parent
+PROJECT = Path(agent_memory.__file__).parents[1]
+
+
+def provider_classes(module: Path) -> list[str]:
+    """Return the classes of a module that turn texts into vectors themselves."""
+    return [
+        node.name
+        for node in ast.parse(module.read_text()).body
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(part, ast.FunctionDef) and part.name == "embed" for part in node.body)
+        and node.name not in {"CheckedEmbedder", "EmbedderChain"}  # they ask other embedders
+    ]
+
+
+def test_every_provider_of_the_folder_is_in_the_table() -> None:
+    providers = {path.stem for path in FOLDER.glob("*.py") if provider_classes(path)}
+    assert {kind.module.rpartition(".")[2] for kind in EMBEDDERS.values()} == providers
+
+
+@pytest.mark.parametrize("kind", EMBEDDERS.values(), ids=lambda kind: kind.name)
+def test_an_embedder_of_the_table_is_complete(kind: EmbedderKind) -> None:
+    (name,) = provider_classes(FOLDER / f"{kind.module.rpartition('.')[2]}.py")
+    assert name in agent_memory.__all__
+    assert kind.name in embedder_names()
+    assert bool(kind.settings) != bool(kind.extra)
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    if kind.extra:
+        (package,) = extras["optional-dependencies"][kind.extra]
+        assert package.replace("-", "_").startswith(kind.package)
+
+
+@pytest.mark.parametrize("kind", EMBEDDERS.values(), ids=lambda kind: kind.name)
+def test_an_embedder_whose_package_is_missing_tells_the_extra_of_the_table(
+    kind: EmbedderKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_memory.embeddings.settings.is_installed", lambda _package: False)
+    if kind.extra:
+        with pytest.raises(ConfigurationError, match=rf"{kind.package} is not.*\[{kind.extra}\]"):
+            create_embedder(kind.name)
+
+
+@pytest.mark.parametrize("kind", EMBEDDERS.values(), ids=lambda kind: kind.name)
+def test_the_guide_has_the_row_of_an_embedder(kind: EmbedderKind) -> None:
+    pages = [PROJECT / "README.md", *(PROJECT / "agent_memory" / "guides").glob("*.md")]
+    assert sum(kind.row in page.read_text().splitlines() for page in pages) == 1

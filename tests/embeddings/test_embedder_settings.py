@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 from embedding_server import Behaviour, EmbeddingServer
 
-from agent_memory.embeddings import (
-    EmbedderChain,
-    EmbedderSettings,
-    EmbeddingRefused,
-    OpenAIEmbedder,
-    WordLlamaEmbedder,
-    create_embedder,
-)
-from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.embeddings.chain import EmbedderChain
+from agent_memory.embeddings.openai import OpenAIEmbedder
+from agent_memory.embeddings.registry import create_embedder
+from agent_memory.embeddings.settings import EmbedderSettings
+from agent_memory.embeddings.wordllama import WordLlamaEmbedder
+from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
 
 KEY = "sk-test-0123456789abcdef"
 SMALL, LARGE = "text-embedding-3-small", "text-embedding-3-large"

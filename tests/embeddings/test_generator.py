@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from embedding_server import EmbeddingServer, text_vector
 
-from agent_memory.embeddings import EmbeddingGenerator, OpenAIEmbedder, WordLlamaEmbedder
+from agent_memory.embeddings.async_generator import EmbeddingGenerator
+from agent_memory.embeddings.openai import OpenAIEmbedder
+from agent_memory.embeddings.wordllama import WordLlamaEmbedder
 from agent_memory.errors import ConfigurationError, EmbeddingError, ValidationError
 
 

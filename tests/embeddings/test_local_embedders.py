@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent_memory.embeddings import (
-    CheckedEmbedder,
-    FastEmbedEmbedder,
-    SentenceTransformerEmbedder,
-    WordLlamaEmbedder,
-)
+from agent_memory.embeddings.checked import CheckedEmbedder
+from agent_memory.embeddings.fastembed import FastEmbedEmbedder
+from agent_memory.embeddings.sentence_transformers import SentenceTransformerEmbedder
+from agent_memory.embeddings.wordllama import WordLlamaEmbedder
 from agent_memory.errors import ConfigurationError
 
 
@@ -72,7 +70,7 @@ import logging, socket, sys, threading
 def refuse(*args, **kwargs):
     sys.exit("went to the network")
 socket.socket.connect = socket.getaddrinfo = refuse
-from agent_memory.embeddings import WordLlamaEmbedder
+from agent_memory import WordLlamaEmbedder
 assert "wordllama" not in sys.modules and "numpy" not in sys.modules
 embedder = WordLlamaEmbedder()
 import wordllama
@@ -94,7 +92,7 @@ assert loads == [1], loads
 def test_wordllama_leaves_the_programs_logging_alone() -> None:
     code = (
         "import logging\n"
-        "from agent_memory.embeddings import WordLlamaEmbedder\n"
+        "from agent_memory import WordLlamaEmbedder\n"
         "WordLlamaEmbedder().embed(['x'])\n"
         "assert logging.getLogger().level == logging.WARNING, logging.getLogger()\n"
         "assert logging.getLogger().handlers == [], logging.getLogger().handlers\n"

@@ -24,14 +24,10 @@ from embedding_server import (
     text_vector,
 )
 
-from agent_memory.embeddings import (
-    CheckedEmbedder,
-    EmbeddingRefused,
-    EmbeddingUsage,
-    OpenAIEmbedder,
-)
-from agent_memory.embeddings.openai import cut_to_tokens
-from agent_memory.errors import ConfigurationError, EmbeddingError
+from agent_memory.embeddings.checked import CheckedEmbedder
+from agent_memory.embeddings.openai import OpenAIEmbedder, cut_to_tokens
+from agent_memory.embeddings.usage import EmbeddingUsage
+from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -344,7 +340,7 @@ def test_threads_share_one_embedder(server: EmbeddingServer) -> None:
 def test_a_forked_child_opens_a_connection_of_its_own(server: EmbeddingServer) -> None:
     code = (
         "import os, sys\n"
-        "from agent_memory.embeddings import OpenAIEmbedder\n"
+        "from agent_memory import OpenAIEmbedder\n"
         "embedder = OpenAIEmbedder('m', base_url=sys.argv[1])\n"
         "parent = embedder.embed(['parent'])\n"
         "child = os.fork()\n"

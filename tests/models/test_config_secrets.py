@@ -8,7 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from agent_memory import AgentMemory, ConfigurationError, MemoryToolConfig, ValidationError
-from agent_memory.embeddings import EmbedderSettings, OpenAIEmbedder
+from agent_memory.embeddings.openai import OpenAIEmbedder
+from agent_memory.embeddings.settings import EmbedderSettings
 
 SECRET = "hunter2-0123456789"
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from agent_memory.formats.categories import given_back
 from agent_memory.formats.directory.layout import MAX_LINE_BYTES
+from agent_memory.formats.record_shapes import given_back
 from agent_memory.models.enums import MemoryKind, MemoryType, TaskStatus
 from agent_memory.models.memory import Memory
 from agent_memory.models.times import format_time

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import shutil
 import stat
 from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats.directory import limits
 from agent_memory.formats.directory.commit import (
     commit,
     complete,
@@ -26,7 +28,9 @@ from agent_memory.formats.directory.layout import (
     INDEX,
     LOCK,
     MAIN_FILES,
+    SHELVES,
     STAGED,
+    Shelf,
     archives_of,
     is_e_folder,
     place_of,
@@ -36,6 +40,7 @@ from agent_memory.formats.directory.lock import held
 from agent_memory.formats.directory.repair import NESTED
 from agent_memory.formats.directory.shape import Shaped, misfit, shaped
 from agent_memory.formats.protocol import Source, Written
+from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
 from agent_memory.runtime.files import make_private_folder, open_private
 
@@ -124,7 +129,7 @@ class _Export:
         """Write all files, and say what went where."""
         for name in MAIN_FILES:
             self._files.begin(name)
-        kept = limits.kept(self._source.memories())
+        kept = numbers_within_limits(self._source.memories())
         count = 0
         for number, memory in enumerate(self._source.memories()):
             self._take(memory, is_kept=number in kept)
@@ -143,7 +148,7 @@ class _Export:
         line = to_line(both.fields)
         reason = misfit(both.fields, line)
         if reason is None and not (is_kept or memory.archived):
-            reason = limits.of_kind(memory.kind)
+            reason = limit_of(memory.kind)
         if reason is not None:
             self._beyond[reason] += 1
             self._files.append(BEYOND, self._measured(_whole(both)))
@@ -244,3 +249,57 @@ class _Files:
         self._open.clear()
         if failed is not None:
             raise failed
+
+
+def numbers_within_limits(memories: Iterable[Memory]) -> frozenset[int]:
+    """Return the numbers, from 0, of the memories that stay in E's three files.
+
+    They are within E's limits for one memory, and among the most recently used of their kind; of
+    two that were used at the same moment, the one that was stored first.
+    """
+    rankings = {kind: _Ranking(shelf) for kind, shelf in SHELVES.items()}
+    for number, memory in enumerate(memories):
+        if not memory.archived:
+            fields = shaped(memory).fields
+            line = to_line(fields)
+            if misfit(fields, line) is None:
+                rankings[memory.kind].offer(number, _last_used(memory), len(line))
+    return frozenset(number for ranking in rankings.values() for number in ranking.numbers())
+
+
+def _last_used(memory: Memory) -> datetime:
+    return max(memory.last_accessed or memory.timestamp, memory.updated_at)
+
+
+class _Ranking:
+    """The most recently used memories of a kind: as many as one file may hold, and no more."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._heap: list[tuple[datetime, int, int]] = []
+
+    def offer(self, number: int, used: datetime, size: int) -> None:
+        """Take the next memory into account; ``size`` is of its line, in bytes."""
+        entry = (used, -number, size)
+        if len(self._heap) < self._shelf.max_memories:
+            heapq.heappush(self._heap, entry)
+        else:
+            heapq.heappushpop(self._heap, entry)
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of those that fit into the file."""
+        numbers = []
+        total = -1  # the last line has no end
+        for _, number, size in sorted(self._heap, reverse=True):
+            total += size + 1
+            if total > self._shelf.max_bytes:
+                break
+            numbers.append(-number)
+        return numbers
+
+
+def limit_of(kind: MemoryKind) -> str:
+    """Say in words what the limit of a kind's file is."""
+    shelf = SHELVES[kind]
+    megabytes = shelf.max_bytes // 10**6
+    return f"beyond the {shelf.max_memories:,} memories or {megabytes} MB of {shelf.name}"

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Final
 
-from agent_memory.embeddings import EmbedderSpec
+from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.errors import AgentMemoryError, ConfigurationError, StorageReadOnly
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from agent_memory.embeddings import EmbedderSettings, EmbedderSpec
-from agent_memory.embeddings.openai import DEFAULT_MODEL
+from agent_memory.embeddings.registry import EmbedderSpec
+from agent_memory.embeddings.settings import DEFAULT_MODEL, EmbedderSettings
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig

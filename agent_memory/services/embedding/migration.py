@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from agent_memory.embeddings import CheckedEmbedder
+from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.errors import ConfigurationError, EmbeddingError, MigrationError
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding import (

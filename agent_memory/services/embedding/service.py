@@ -14,17 +14,18 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from agent_memory.embeddings import (
-    CheckedEmbedder,
-    EmbedderChain,
-    EmbedderSettings,
-    EmbedderSpec,
+from agent_memory.embeddings.chain import EmbedderChain
+from agent_memory.embeddings.checked import CheckedEmbedder
+from agent_memory.embeddings.registry import EmbedderSpec, create_embedder
+from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE, EmbedderSettings
+from agent_memory.embeddings.usage import EmbeddingUsage
+from agent_memory.errors import (
+    AgentMemoryError,
+    ConfigurationError,
+    EmbeddingError,
     EmbeddingRefused,
-    EmbeddingUsage,
-    create_embedder,
+    StorageError,
 )
-from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE
-from agent_memory.errors import AgentMemoryError, ConfigurationError, EmbeddingError, StorageError
 from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.runtime import fork_safety as forking
 from agent_memory.services.embedding.choice import difference, is_auto, to_move_to, to_serve
