@@ -652,3 +652,26 @@ def test_a_missing_package_is_answered_with_what_to_install() -> None:
     assert done.returncode == 1
     assert "ConfigurationError" in done.stderr
     assert "pip install 'agent-memory[langgraph]'" in done.stderr
+
+
+def test_the_score_is_the_similarity_whatever_age_and_use_say(
+    store: AgentMemoryStore, memory: AgentMemory, clock: Clock
+) -> None:
+    store.put(("n",), "old", {"text": "the red kettle whistles in the kitchen"})
+    clock.forward(days=180)
+    for number in range(30):
+        store.put(("n",), f"new{number}", {"text": f"a red bicycle, number {number}, is outside"})
+    for _ in range(20):  # use counts in the search, and must not count in the score
+        assert memory.search("bicycle number 7")
+    query = "red kettle whistles kitchen"
+    items = store.search(("n",), query=query, limit=40)
+    scores = [item.score for item in items if item.score is not None]
+    assert items[0].key == "old"
+    assert len(scores) == len(items) > 5
+    assert scores == sorted(scores, reverse=True)
+    assert 0.9 < scores[0] <= 1
+    assert all(0 < score <= 1 for score in scores)
+    hits = {hit.memory.metadata["langgraph_item"]["key"]: hit for hit in memory.search(query, 40)}
+    assert all(item.score == hits[item.key].similarity for item in items if item.key in hits)
+    pages = [store.search(("n",), query=query, limit=3, offset=start) for start in range(0, 12, 3)]
+    assert keys([item for page in pages for item in page]) == keys(items[:12])

@@ -1,6 +1,6 @@
 """Filters of LangGraph's ``search``: what they mean, and as much of it as our own filters can say.
 
-The file's own filters narrow the rows down; ``holds`` then decides. So those may let pass more
+The file's own filters narrow the rows down; ``matches`` then decides. So those may let pass more
 than they should, and never less.
 """
 
@@ -15,10 +15,10 @@ from agent_memory import ValidationError
 _MOST: Final = 50
 """Conditions that are put to the file; it takes 100."""
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "$gt": lambda one, other: one > other,
-    "$gte": lambda one, other: one >= other,
-    "$lt": lambda one, other: one < other,
-    "$lte": lambda one, other: one <= other,
+    "$gt": lambda value, operand: value > operand,
+    "$gte": lambda value, operand: value >= operand,
+    "$lt": lambda value, operand: value < operand,
+    "$lte": lambda value, operand: value <= operand,
 }
 _OPERATORS: Final = ("$eq", "$ne", *_COMPARE)
 _MISSING: Final = object()
@@ -38,29 +38,29 @@ def refuse_unknown(wanted: Mapping[str, Any]) -> None:
             raise ValidationError.of(f"filter.{key}", message, None)
 
 
-def holds(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Return whether a value has what a filter asks for; a key that it lacks counts as ``None``."""
     return all(_meets(_at(value, key), condition) for key, condition in wanted.items())
 
 
-def conditions(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any]:
+def custom_filters_of(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any]:
     """Return ``custom_filters`` that all values pass for which a filter holds.
 
     ``under`` is the path of the values in the metadata.
     """
-    found: dict[str, Any] = {}
+    filters: dict[str, Any] = {}
     for key, condition in wanted.items():
         operators = condition if isinstance(condition, Mapping) else {"$eq": condition}
         if "." in key or not _is_plain(key) or not _has_operators(operators):
             continue  # a key with stops may mean two places
-        told = {
+        usable = {
             name.removeprefix("$"): operand
             for name, operand in operators.items()
             if _is_plain(operand) and not (name in _COMPARE and _is_bool(operand))
         }
-        if told and len(found) < _MOST // len(_OPERATORS):
-            found[f"{under}.{key}"] = told
-    return found
+        if usable and len(filters) < _MOST // len(_OPERATORS):
+            filters[f"{under}.{key}"] = usable
+    return filters
 
 
 def _is_plain(operand: object) -> bool:
@@ -84,34 +84,34 @@ def _at(value: Mapping[str, Any], key: str) -> object:
     """Return what stands under a key, or under a path of keys with stops between them."""
     if key in value or "." not in key:
         return value.get(key)
-    found: Any = value
+    actual: Any = value
     for part in key.split("."):
-        found = found.get(part, _MISSING) if isinstance(found, Mapping) else _MISSING
-    return None if found is _MISSING else found
+        actual = actual.get(part, _MISSING) if isinstance(actual, Mapping) else _MISSING
+    return None if actual is _MISSING else actual
 
 
-def _meets(found: object, condition: object) -> bool:
+def _meets(actual: object, condition: object) -> bool:
     if isinstance(condition, Mapping) and _has_operators(condition):
-        return all(_operation(found, name, operand) for name, operand in condition.items())
+        return all(_operation(actual, name, operand) for name, operand in condition.items())
     if isinstance(condition, Mapping):
-        if not isinstance(found, Mapping):
+        if not isinstance(actual, Mapping):
             return False
-        return all(_meets(found.get(key), inner) for key, inner in condition.items())
+        return all(_meets(actual.get(key), inner) for key, inner in condition.items())
     if isinstance(condition, list | tuple):
         return (
-            isinstance(found, list)
-            and len(found) == len(condition)
-            and all(map(_meets, found, condition))
+            isinstance(actual, list)
+            and len(actual) == len(condition)
+            and all(map(_meets, actual, condition))
         )
-    return _is_same(found, condition)
+    return _is_same(actual, condition)
 
 
-def _operation(found: object, name: str, operand: object) -> bool:
+def _operation(actual: object, name: str, operand: object) -> bool:
     if name in ("$eq", "$ne"):
-        return _is_same(found, operand) is (name == "$eq")
-    are_texts = isinstance(found, str) and isinstance(operand, str)
-    return (are_texts or (_is_number(found) and _is_number(operand))) and _COMPARE[name](
-        found, operand
+        return _is_same(actual, operand) is (name == "$eq")
+    are_texts = isinstance(actual, str) and isinstance(operand, str)
+    return (are_texts or (_is_number(actual) and _is_number(operand))) and _COMPARE[name](
+        actual, operand
     )
 
 
@@ -119,12 +119,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_same(found: object, wanted: object) -> bool:
+def _is_same(actual: object, wanted: object) -> bool:
     """Return whether two values are equal: ``True`` is not 1, and a list is the same as a tuple."""
-    if isinstance(found, list) and isinstance(wanted, list | tuple):
-        return len(found) == len(wanted) and all(map(_is_same, found, wanted))
-    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
-        return found.keys() == wanted.keys() and all(
-            _is_same(inner, wanted[key]) for key, inner in found.items()
+    if isinstance(actual, list) and isinstance(wanted, list | tuple):
+        return len(actual) == len(wanted) and all(map(_is_same, actual, wanted))
+    if isinstance(actual, Mapping) and isinstance(wanted, Mapping):
+        return actual.keys() == wanted.keys() and all(
+            _is_same(inner, wanted[key]) for key, inner in actual.items()
         )
-    return isinstance(found, bool) is isinstance(wanted, bool) and found == wanted
+    return isinstance(actual, bool) is isinstance(wanted, bool) and actual == wanted

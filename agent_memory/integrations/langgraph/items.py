@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from langgraph.store.base import PutOp, SearchItem, SearchOp, get_text_at_path
 
 from agent_memory import Memory, ValidationError
-from agent_memory.integrations.langgraph.conditions import holds
+from agent_memory.integrations.langgraph.conditions import matches
 from agent_memory.integrations.texts import searchable
 from agent_memory.models.fields import clean_metadata, to_json
 from agent_memory.models.times import format_time, parse_time
@@ -37,12 +37,12 @@ def item_id(namespace: Sequence[str], key: str) -> str:
 
 
 def row_of(
-    name: Name, fields: Mapping[str, Any], there: Memory | None, now: datetime
+    name: Name, fields: Mapping[str, Any], existing: Memory | None, now: datetime
 ) -> dict[str, Any]:
     """Return the fields of an item's memory; what else its metadata has stays."""
     namespace, key = name
-    others = {} if there is None else there.metadata
-    created_at = None if there is None else there.metadata[ITEM]["created_at"]
+    others = {} if existing is None else existing.metadata
+    created_at = None if existing is None else existing.metadata[ITEM]["created_at"]
     item = {"key": key, "created_at": created_at or format_time(now), "value": fields["value"]}
     return {
         "id": item_id(namespace, key),
@@ -73,13 +73,13 @@ def item_of(memory: Memory, score: float | None = None) -> SearchItem | None:
     )
 
 
-def match(memory: Memory, op: SearchOp, score: float | None = None) -> SearchItem | None:
+def matching_item(memory: Memory, op: SearchOp, score: float | None = None) -> SearchItem | None:
     """Return a memory's item if it is one that a search is for."""
     item, prefix = item_of(memory, score), tuple(op.namespace_prefix)
     # The file's filter has seen to it already; but what is one user's must never reach another.
     if item is None or item.namespace[: len(prefix)] != prefix:
         return None
-    return item if holds(item.value, op.filter or {}) else None
+    return item if matches(item.value, op.filter or {}) else None
 
 
 def _path(labels: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ from agent_memory import (
     MemorySearchResult,
     ValidationError,
 )
-from agent_memory.integrations.langgraph.conditions import conditions, refuse_unknown
+from agent_memory.integrations.langgraph.conditions import custom_filters_of, refuse_unknown
 from agent_memory.integrations.langgraph.items import (
     ITEM,
     Fields,
@@ -39,7 +39,7 @@ from agent_memory.integrations.langgraph.items import (
     fields_of,
     item_id,
     item_of,
-    match,
+    matching_item,
     row_of,
     within,
 )
@@ -66,9 +66,10 @@ class AgentMemoryStore(BaseStore):
     - Values are what JSON can hold: numbers are finite, integers have 64 bits, tuples come back as
       lists, 18 levels deep, and 1,000,000 characters of JSON at most. What cannot be kept is
       refused with ``ValidationError``, and nothing of its batch is stored.
-    - A ``query`` is answered by ``AgentMemory.search``, best first, with 100 items at most, and
-      what does not answer it is left out. ``score`` is the ``relevance_score``. Without a query
-      items come newest first.
+    - A ``query`` is answered by ``AgentMemory.search``, with 100 items at most, and what does not
+      answer it is left out. ``score`` is the ``similarity``, from 0 to 1, and items come most
+      similar first: neither their age nor how often they were read counts. Without a query items
+      come newest first.
     - A filter compares like with like: ``True`` is not 1, and a text is never greater than a
       number. A key with stops reaches into nested values.
     - ``delete`` keeps the item in the history, and ``AgentMemory.undo`` brings it back. An archived
@@ -151,15 +152,15 @@ class AgentMemoryStore(BaseStore):
 
     def _get(self, namespace: tuple[str, ...], key: str) -> Item | None:
         memory = self.memory.get(item_id(namespace, key))
-        found = None if memory is None else item_of(memory)
-        if found is None:
+        item = None if memory is None else item_of(memory)
+        if item is None:
             return None
         return Item(
-            value=found.value,
-            key=found.key,
-            namespace=found.namespace,
-            created_at=found.created_at,
-            updated_at=found.updated_at,
+            value=item.value,
+            key=item.key,
+            namespace=item.namespace,
+            created_at=item.created_at,
+            updated_at=item.updated_at,
         )
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
@@ -168,41 +169,46 @@ class AgentMemoryStore(BaseStore):
                 raise ValidationError.of(name, "must be 0 or more", number)
         refuse_unknown(op.filter or {})
         under = within(tuple(op.namespace_prefix))
-        filters = {"custom_filters": {**under, **conditions(op.filter or {}, under=_VALUE)}}
-        find = self._found if op.query else self._newest
+        filters = {"custom_filters": {**under, **custom_filters_of(op.filter or {}, under=_VALUE)}}
+        find = self._most_similar if op.query else self._newest
         return find(op, filters)[op.offset : op.offset + op.limit]
 
     def _newest(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
         """Return the items that a search without a query finds, as many as are wanted or more."""
         wanted = max(op.offset + op.limit, 1)
         rows = self.memory.list_recent(wanted, filters=filters)
-        items = [item for memory in rows if (item := match(memory, op))]
+        items = [item for memory in rows if (item := matching_item(memory, op))]
         if len(items) < len(rows) == wanted:  # the file's filter passed more than it should
             rows = self.memory.list_recent(_ALL, filters=filters)
-            items = [item for memory in rows if (item := match(memory, op))]
+            items = [item for memory in rows if (item := matching_item(memory, op))]
         return items
 
-    def _found(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
-        """Return the items that answer a query, best first."""
+    def _most_similar(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
+        """Return the items that answer a query, most similar first.
+
+        A search puts what is fresh and often read before what is more similar: where it leaves
+        hits out, the most similar ones are looked for among as many as it gives at most. Only the
+        first search counts as an access.
+        """
         wanted = min(max(op.offset + op.limit, 1), MAX_SEARCH_LIMIT)
         query = op.query or ""
         hits = self.memory.search(query, wanted, filters=filters, explain=True)
-        items = list(self._items_of(hits, op))
-        if len(items) < wanted == len(hits) < MAX_SEARCH_LIMIT:
+        if len(hits) == wanted < MAX_SEARCH_LIMIT:
             hits = self.memory.search(
                 query, MAX_SEARCH_LIMIT, filters=filters, explain=True, count_accesses=False
             )
-            items = list(self._items_of(hits, op))
-        return self._filled(items, op, filters) if self._fill else items
+        by_similarity = sorted(hits, key=lambda hit: -hit.similarity)
+        items = list(self._items_of(by_similarity, op))
+        return self._filled_up(items, op, filters) if self._fill else items
 
-    def _filled(
+    def _filled_up(
         self, items: list[SearchItem], op: SearchOp, filters: Mapping[str, Any]
     ) -> list[SearchItem]:
-        """Return what was found, and after it the newest of the rest, as many as are missing."""
-        known = {(item.namespace, item.key) for item in items}
+        """Return the items, and after them the newest of the rest, as many as are missing."""
+        names = {(item.namespace, item.key) for item in items}
         wanted = op.offset + op.limit
-        asked = op._replace(limit=wanted + len(known), offset=0)
-        others = (it for it in self._newest(asked, filters) if (it.namespace, it.key) not in known)
+        newest = self._newest(op._replace(limit=wanted + len(names), offset=0), filters)
+        others = (item for item in newest if (item.namespace, item.key) not in names)
         return [*items, *islice(others, max(0, wanted - len(items)))]
 
     def _items_of(self, hits: Iterable[MemorySearchResult], op: SearchOp) -> Iterator[SearchItem]:
@@ -215,17 +221,23 @@ class AgentMemoryStore(BaseStore):
                 continue
             repeats = (self.memory.get(memory_id) for memory_id in hit.repeats)
             for memory in (hit.memory, *repeats):
-                if memory is not None and (item := match(memory, op, hit.relevance_score)):
+                if memory is not None and (item := matching_item(memory, op, hit.similarity)):
                     yield item
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        asked = op.match_conditions or ()
-        prefix = next((tuple(it.path) for it in asked if it.match_type == "prefix"), ())
-        known = prefix[: prefix.index("*")] if "*" in prefix else prefix
-        rows = self.memory.list_recent(_ALL, filters={"custom_filters": within(known)})
-        found = {item.namespace for memory in rows if (item := item_of(memory))}
-        fitting = [it for it in found if all(_fits(it, condition) for condition in asked)]
-        cut = sorted({namespace[: op.max_depth] for namespace in fitting})
+        conditions = op.match_conditions or ()
+        prefixes = (condition.path for condition in conditions if condition.match_type == "prefix")
+        prefix = tuple(next(prefixes, ()))
+        fixed = prefix[: prefix.index("*")] if "*" in prefix else prefix
+        rows = self.memory.list_recent(_ALL, filters={"custom_filters": within(fixed)})
+        namespaces = {item.namespace for memory in rows if (item := item_of(memory))}
+        cut = sorted(
+            {
+                namespace[: op.max_depth]
+                for namespace in namespaces
+                if all(_fits(namespace, condition) for condition in conditions)
+            }
+        )
         return cut[op.offset : op.offset + op.limit]
 
     # Writing ----------------------------------------------------------------------------------
@@ -233,16 +245,16 @@ class AgentMemoryStore(BaseStore):
     def _write(self, puts: Mapping[Name, Fields | None]) -> None:
         """Store what the puts say, planning anew when others store the same items meanwhile."""
         for tries_left in reversed(range(_TRIES)):
-            there = {name: self._there(name) for name in puts}
+            existing = {name: self._existing(name) for name in puts}
             try:
-                self._carry_out(puts, there)
+                self._apply(puts, existing)
             except (ValidationError, MemoryNotFound) as error:
                 if not tries_left or not _is_of_a_race(error):
                     raise
             else:
                 return
 
-    def _there(self, name: Name) -> Memory | None:
+    def _existing(self, name: Name) -> Memory | None:
         """Return the memory of an item. Raises ``ValidationError`` for one that is no item."""
         memory = self.memory.get(item_id(*name))
         if memory is not None and item_of(memory) is None:
@@ -250,17 +262,17 @@ class AgentMemoryStore(BaseStore):
             raise ValidationError.of("id", message, memory.id)
         return memory
 
-    def _carry_out(
+    def _apply(
         self,
         puts: Mapping[Name, Fields | None],
-        there: Mapping[Name, Memory | None],
+        existing: Mapping[Name, Memory | None],
     ) -> None:
         now = self._clock()
         new: list[dict[str, Any]] = []
         changed: list[dict[str, Any]] = []
         gone: list[str] = []
         for name, fields in puts.items():
-            memory = there[name]
+            memory = existing[name]
             if fields is not None:
                 row = row_of(name, fields, memory, now)
                 (new if memory is None else changed).append(row)
