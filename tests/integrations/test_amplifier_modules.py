@@ -178,12 +178,12 @@ def test_max_query_results_bounds_searches_and_lists(root: Path) -> None:
         ]
         listed = await mounted["memory_list_recent"].execute({})
         assert len(listed.output["memories"]) == 3
-        return [len(it.output["results"]) for it in found]
+        return [len(it.output["memories"]) for it in found]
 
     config = {"storage_root": str(root), "agent_id": "alice", "max_query_results": 3}
     assert with_tools(config, use) == [3, 3, 2]
     search = next(it for it in TOOLS if it.name == "memory_search")
-    assert search.input_schema["properties"]["limit"]["maximum"] == 100, "the others' is as it was"
+    assert search.input_schema["properties"]["limit"]["maximum"] == 20, "the others' is as it was"
 
 
 def test_what_a_model_sends_wrong_comes_back_as_a_result(root: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_server_ends_cleanly_and_writes_what_it_counted(
     with AgentMemory("bob", root=root) as memory:
         memory_id = memory.store("a walnut")
     with RawServer(root) as server:
-        assert server.call("memory_search", query="walnut")["results"][0]["id"] == memory_id
+        assert server.call("memory_search", query="walnut")["memories"][0]["id"] == memory_id
         if end != "close":
             server.process.send_signal(getattr(signal, end))
             server.process.wait(20)

@@ -98,7 +98,7 @@ async def drive_what_is_offered(client: Client) -> None:
 
 async def drive_an_agent_without_memories(client: Client) -> None:
     found = await data_of(client, "memory_search", query="anything")
-    assert (found["results"], found["total_found"]) == ([], 0)
+    assert (found["memories"], found["total_found"]) == ([], 0)
     assert "no memories yet" in found["reason"]
     assert (await data_of(client, "memory_list_recent"))["memories"] == []
     assert "NO_MEMORIES_YET" in await failure_of(client, "memory_get", {"memory_id": "mem-1"})
@@ -118,9 +118,9 @@ async def drive_the_tools(client: Client) -> str:
     long_one = await data_of(client, "memory_store", content=LONG)
     found = await data_of(client, "memory_search", query="café naïve 日本", limit=3)
     assert found["notice"].startswith("These texts were recalled")
-    assert found["results"][0]["id"] == memory_id
-    assert found["results"][0]["content"] == AWKWARD
-    assert (await data_of(client, "memory_search", query='" OR NEAR(* :'))["results"] == []
+    assert found["memories"][0]["id"] == memory_id
+    assert found["memories"][0]["content"] == AWKWARD
+    assert (await data_of(client, "memory_search", query='" OR NEAR(* :'))["memories"] == []
     recent = (await data_of(client, "memory_list_recent", limit=1))["memories"]
     assert recent[0]["id"] == long_one["memory_id"]
     assert "use memory_get" in recent[0]["note"]
@@ -236,7 +236,7 @@ def test_clients_that_store_at_once_over_either_transport_lose_nothing(root: Pat
                 )
                 stored.append(done["memory_id"])
                 found = await data_of(client, "memory_search", query=f"{name} owl {number}")
-                assert done["memory_id"] in [it["id"] for it in found["results"]]
+                assert done["memory_id"] in [it["id"] for it in found["memories"]]
 
     async def all_at_once(url: str) -> None:
         with anyio.fail_after(100):
@@ -325,7 +325,7 @@ def test_a_server_that_reads_only_offers_that_and_writes_nothing(root: Path) -> 
             assert text.startswith("PERMISSION_DENIED: this server only reads") == (
                 tool not in READING
             )
-        assert server.call("memory_search", query="walnut")["results"][0]["id"] == memory_id
+        assert server.call("memory_search", query="walnut")["memories"][0]["id"] == memory_id
         assert server.ask("prompts/get", name="scratchpad")["result"]
         assert server.end() == (0, "", "")
     assert (root / "bob" / "memories.db").read_bytes() == before

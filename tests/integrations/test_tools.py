@@ -148,7 +148,7 @@ def test_the_setting_of_the_file_decides_about_duplicates(
 def test_search_answers_with_the_documented_fields(memory: AgentMemory, tools: MemoryTools) -> None:
     memory_id = memory.store("Prefer PostgreSQL for new projects", tags=["db"])
     found = data(tools, "memory_search", query="which PostgreSQL?")
-    (hit,) = found["results"]
+    (hit,) = found["memories"]
     assert hit == {
         "id": memory_id,
         "content": "Prefer PostgreSQL for new projects",
@@ -166,7 +166,7 @@ def test_search_answers_with_the_documented_fields(memory: AgentMemory, tools: M
 
 def test_finding_nothing_is_an_answer_with_a_reason(tools: MemoryTools) -> None:
     found = data(tools, "memory_search", query="zebra")
-    assert (found["results"], found["total_found"]) == ([], 0)
+    assert (found["memories"], found["total_found"]) == ([], 0)
     assert found["reason"]
 
 
@@ -177,7 +177,7 @@ def test_search_is_narrowed_by_time_category_tags_and_accesses(
     new = memory.store("violet two", timestamp="2026-01-29", tags=["b", "c"])
 
     def ids(**asked: Any) -> set[str]:
-        found = data(tools, "memory_search", query="violet", **asked)["results"]
+        found = data(tools, "memory_search", query="violet", **asked)["memories"]
         return {it["id"] for it in found}
 
     assert ids() == {old, new}
@@ -192,18 +192,37 @@ def test_search_is_narrowed_by_time_category_tags_and_accesses(
     assert ids(limit=1) < {old, new}
 
 
+def test_a_list_has_twenty_memories_at_most_unless_more_are_wanted(memory: AgentMemory) -> None:
+    memory.store_many([{"content": f"The shelf {number} is blue"} for number in range(30)])
+    for most, tools in ((20, MemoryTools(memory)), (25, MemoryTools(memory, most_results=25))):
+        for name, query in (("memory_search", {"query": "shelf"}), ("memory_list_recent", {})):
+            assert len(data(tools, name, **query, limit=100)["memories"]) == most
+            assert len(data(tools, name, **query, limit=2)["memories"]) == 2
+    for style in ("openai", "anthropic"):
+        texts = json.dumps(MemoryTools.definitions(style))
+        assert texts.count('"maximum": 20') == 2
+
+
+def test_as_many_are_found_as_are_listed(memory: AgentMemory, tools: MemoryTools) -> None:
+    for content in ("The violet lantern", "It was lit at nine", "Then the boat came home"):
+        memory.store(content, session_id="night")
+    answer = data(tools, "memory_search", query="violet lantern")
+    assert len(answer["memories"]) > 1, "what is near in its session is listed too"
+    assert answer["total_found"] >= len(answer["memories"])
+
+
 def test_how_long_ago_is_a_time_too(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory.store("violet old", timestamp="2020-01-01")
         new = memory.store("violet new")
         found = data(MemoryTools(memory), "memory_search", query="violet", since="7d")
-        assert [it["id"] for it in found["results"]] == [new]
+        assert [it["id"] for it in found["memories"]] == [new]
 
 
 def test_weak_hits_are_marked(memory: AgentMemory, tools: MemoryTools) -> None:
     memory.store("The violet lantern stands by the harbour and shines at night")
     memory.store("A violet is a flower")
-    hits = data(tools, "memory_search", query="violet lantern harbour night")["results"]
+    hits = data(tools, "memory_search", query="violet lantern harbour night")["memories"]
     assert "is_weak" not in hits[0]
     assert [it.get("is_weak") for it in hits[1:]] == [True] * (len(hits) - 1)
 
@@ -214,7 +233,7 @@ def test_long_contents_are_shortened_in_lists_and_whole_in_get(
     content = "violet " + "word " * 1900
     memory_id = memory.store(content)
     for listed in (
-        data(tools, "memory_search", query="violet")["results"],
+        data(tools, "memory_search", query="violet")["memories"],
         data(tools, "memory_list_recent")["memories"],
     ):
         assert len(listed[0]["content"]) == 2001
@@ -291,6 +310,8 @@ def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) ->
         ("memory_store", {"content": "x", "category": "mood"}, "'mood' is not a category"),
         ("memory_store", {"content": "x", "tags": ["t"] * 3, "colour": 1}, "colour"),
         ("memory_store", {"content": 5}, "content"),
+        ("memory_search", {"query": ""}, "query"),
+        ("memory_search", {"query": " \n"}, "query"),
         ("memory_search", {"query": "x", "limit": 0}, "limit"),
         ("memory_search", {"query": "x", "limit": "many"}, "limit"),
         ("memory_search", {"query": "x", "since": "soon"}, "since"),
@@ -299,7 +320,7 @@ def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) ->
         ("memory_update", {"memory_id": ""}, "memory_id"),
         ("memory_sing", {}, "there are memory_store"),
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_wrong_arguments_are_told(
     memory: AgentMemory, tools: MemoryTools, name: str, arguments: dict[str, Any], said: str

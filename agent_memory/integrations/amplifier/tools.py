@@ -6,14 +6,12 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agent_memory import AgentMemory, AgentMemoryError
+from agent_memory import MAX_SEARCH_LIMIT, AgentMemory, AgentMemoryError
 from agent_memory.integrations.amplifier.protocol import Cleanup, Coordinator, ToolResult
 from agent_memory.integrations.amplifier.shared_memory import Membership, join, logger
-from agent_memory.integrations.tools.memory_tools import TOOLS, MemoryTools, Tool
+from agent_memory.integrations.tools import MOST_RESULTS, TOOLS, MemoryTools, Tool
 
 __amplifier_module_type__ = "tool"
-
-_MOST_RESULTS: Final = 100
 
 
 class MemoryTool:
@@ -28,15 +26,15 @@ class MemoryTool:
         self.input_schema: Final = copy.deepcopy(tool.input_schema)
         self._membership = membership
         self._most_results = most_results
-        self._default_limit: int | None = None
         limit = self.input_schema["properties"].get("limit")
         if limit is not None:
             limit["maximum"] = most_results
-            limit["default"] = self._default_limit = min(limit["default"], most_results)
+            limit["default"] = min(limit["default"], most_results)
 
     async def execute(self, input: Mapping[str, Any]) -> ToolResult:  # noqa: A002 - the protocol's
         """Run the tool, off the loop. What goes wrong is in the result: it never raises."""
-        result = await MemoryTools(self._memory()).acall(self.name, self._arguments(input))
+        tools = MemoryTools(self._memory(), most_results=self._most_results)
+        result = await tools.acall(self.name, _without_orchestration(input))
         if result.success:
             return ToolResult(success=True, output=result.data)
         return ToolResult(success=False, error=result.error)
@@ -52,17 +50,12 @@ class MemoryTool:
 
         return refuse
 
-    def _arguments(self, given: object) -> dict[str, Any]:
-        """Return what the model sent, without what orchestrators add (``_tool_call_id``)."""
-        if not isinstance(given, Mapping):
-            return {}
-        arguments = {name: value for name, value in given.items() if not str(name).startswith("_")}
-        if self._default_limit is not None:
-            limit = arguments.get("limit")
-            limit = self._default_limit if limit is None else limit
-            too_many = isinstance(limit, int) and limit > self._most_results
-            arguments["limit"] = self._most_results if too_many else limit
-        return arguments
+
+def _without_orchestration(arguments: object) -> dict[str, Any]:
+    """Return what the model sent, without what orchestrators add (``_tool_call_id``)."""
+    if not isinstance(arguments, Mapping):
+        return {}
+    return {name: value for name, value in arguments.items() if not str(name).startswith("_")}
 
 
 async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = None) -> Cleanup:
@@ -70,15 +63,15 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
 
     ``config`` may have the options of the memory (``sharing.OPTIONS``), ``tools``, a list of the
     names to mount instead of all seven, and ``max_query_results``, the most that a search or a
-    list returns (100).
+    list returns (20, and 100 at most).
     """
     membership, rest = join(coordinator, config)
     chosen = rest.pop("tools", None)
     names = set(chosen) if isinstance(chosen, list) else {tool.name for tool in TOOLS}
-    most = rest.pop("max_query_results", _MOST_RESULTS)
-    if not isinstance(most, int) or not 1 <= most <= _MOST_RESULTS:
+    most = rest.pop("max_query_results", MOST_RESULTS)
+    if not isinstance(most, int) or not 1 <= most <= MAX_SEARCH_LIMIT:
         logger.warning("max_query_results must be a whole number from 1 to 100: it is not heeded")
-        most = _MOST_RESULTS
+        most = MOST_RESULTS
     for name in (*rest, *(names - {tool.name for tool in TOOLS})):
         logger.warning("tool-memory-semantic knows no setting or tool %.80r", name)
     for tool in TOOLS:

@@ -47,7 +47,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     ),
     "memory_search": _object(
         {
-            "results": _list(
+            "memories": _list(
                 _object(
                     {
                         **_BRIEF,

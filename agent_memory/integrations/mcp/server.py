@@ -40,7 +40,7 @@ _ENVELOPE: Final = "agent-memory/envelope"
 """Where a result has its time, its duration in milliseconds and its request id (C)."""
 _NOTHING: Final[dict[str, dict[str, Any]]] = {
     "memory_search": {
-        "results": [],
+        "memories": [],
         "total_found": 0,
         "search_latency_ms": 0.0,
         "query_time_ms": 0.0,

@@ -5,12 +5,22 @@ The descriptions are read by language models: they say when to use a field, not 
 
 import re
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
+from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.times import now_utc, parse_time, shifted
 
+MOST_RESULTS: Final = 20
+"""The most that a tool returns of memories, unless it is set otherwise (D)."""
 _SPAN = re.compile(r"(\d{1,6})\s*([hdw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -34,6 +44,16 @@ Moment = Annotated[
     BeforeValidator(_read_moment, json_schema_input_type=str),
 ]
 Words = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=list[str])]
+Limit = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=MAX_SEARCH_LIMIT,
+        description="How many at most.",
+        json_schema_extra={"maximum": MOST_RESULTS},
+    ),
+]
+"""What is over ``MemoryTools.most_results`` gets that many; over 100 it is refused."""
 MemoryId = Annotated[
     str, Field(description="The id of a memory, as a search gives it (mem-…).", min_length=1)
 ]
@@ -46,11 +66,11 @@ class Arguments(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def leave_out_null(cls, given: object) -> object:
+    def leave_out_null(cls, arguments: object) -> object:
         """Take ``null`` for a field that was left out: many models send it."""
-        if not isinstance(given, dict):
-            return given
-        return {name: value for name, value in given.items() if value is not None}
+        if not isinstance(arguments, dict):
+            return arguments
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 class DateRange(Arguments):
@@ -88,8 +108,10 @@ class StoreArguments(Arguments):
 class SearchArguments(Arguments):
     """``memory_search``."""
 
-    query: str = Field(description="A question or some words, as you would ask a person.")
-    limit: int = Field(5, ge=1, le=100, description="How many at most.")
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(
+        description="A question or some words, as you would ask a person."
+    )
+    limit: Limit = 5
     since: Moment | None = Field(
         None, description="Only what was learned since: ISO 8601, or how long ago: 12h, 7d, 2w."
     )
@@ -99,7 +121,7 @@ class SearchArguments(Arguments):
 class ListRecentArguments(Arguments):
     """``memory_list_recent``."""
 
-    limit: int = Field(10, ge=1, le=100, description="How many at most.")
+    limit: Limit = 10
 
 
 class PromoteArguments(Arguments):

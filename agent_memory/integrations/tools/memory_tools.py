@@ -27,6 +27,7 @@ from agent_memory import (
     ValidationError,
 )
 from agent_memory.integrations.tools.arguments import (
+    MOST_RESULTS,
     Arguments,
     ForgetArguments,
     GetArguments,
@@ -60,9 +61,9 @@ class ToolResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON data, without what is not there."""
-        told = {"data": self.data} if self.success else {"error": self.error}
-        more = {} if self.metadata is None else {"metadata": self.metadata}
-        return {"success": self.success, **told, **more}
+        outcome = {"data": self.data} if self.success else {"error": self.error}
+        metadata = {} if self.metadata is None else {"metadata": self.metadata}
+        return {"success": self.success, **outcome, **metadata}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class MemoryTools:
 
     ``memory`` is an open memory, or a function that opens it when it is first needed, such as a
     ``LazyMemory``: what that raises becomes a result too. Contents in lists are cut at
-    ``most_characters``.
+    ``most_characters``, and the lists at ``most_results`` (1 to 100).
     """
 
     def __init__(
@@ -158,11 +159,13 @@ class MemoryTools:
         memory: AgentMemory | Callable[[], AgentMemory],
         *,
         most_characters: int = MOST_CHARACTERS,
+        most_results: int = MOST_RESULTS,
     ) -> None:
         self._open: Callable[[], AgentMemory] = (
             (lambda: memory) if isinstance(memory, AgentMemory) else memory
         )
         self._most = most_characters
+        self._most_results = most_results
         self._verbs: dict[str, Callable[[AgentMemory, Any], dict[str, Any]]] = {
             "memory_store": self._store,
             "memory_search": self._search,
@@ -193,8 +196,8 @@ class MemoryTools:
                 for tool in TOOLS
             ]
         return [
-            {"name": it.name, "description": it.description, "input_schema": it.input_schema}
-            for it in TOOLS
+            {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            for tool in TOOLS
         ]
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
@@ -262,8 +265,8 @@ class MemoryTools:
         pad = memory.scratchpad().memories
         data: dict[str, Any] = {
             "memory_id": memory_id,
-            "stored_at": format_time(_there(memory, memory_id).timestamp),
-            "in_scratchpad": any(it.id == memory_id for it in pad),
+            "stored_at": format_time(_existing(memory, memory_id).timestamp),
+            "in_scratchpad": any(entry.id == memory_id for entry in pad),
             "backend": memory.backend.value,
             "embedding_cost": memory.embedding_usage.cost_usd - spent,
         }
@@ -271,33 +274,41 @@ class MemoryTools:
             data["note"] = "it was known already: nothing new was stored"
         elif similar:
             data["note"] = "there are similar memories: update one of them if this replaces it"
-            data["similar"] = [self._brief(_there(memory, it.memory_id)) for it in similar[:3]]
+            data["similar"] = [
+                self._brief(_existing(memory, duplicate.memory_id)) for duplicate in similar[:3]
+            ]
         return data
 
     def _search(self, memory: AgentMemory, given: SearchArguments) -> dict[str, Any]:
-        asked = given.filters.model_dump(exclude_none=True) if given.filters else {}
+        filters = given.filters.model_dump(exclude_none=True) if given.filters else {}
         if given.since is not None:
-            dates = asked.setdefault("date_range", {})
+            dates = filters.setdefault("date_range", {})
             dates["start"] = max(given.since, dates.get("start", given.since))
-        found = memory.search(given.query, given.limit, filters=SearchFilters(**asked))
-        took = round(found.search_metadata.processing_time_ms, 3)
+        limit = min(given.limit, self._most_results)
+        results = memory.search(given.query, limit, filters=SearchFilters(**filters))
+        took = round(results.search_metadata.processing_time_ms, 3)
         data = {
-            "results": [self._hit(hit) for hit in found],
-            "total_found": found.total_count,
+            "memories": [self._hit(hit) for hit in results],
+            # Hits that are near others in their session alone match nothing, and count nowhere.
+            "total_found": max(results.total_count, len(results)),
             "search_latency_ms": took,
             "query_time_ms": took,
         }
-        if found.search_metadata.degraded:
-            data["degraded"] = found.search_metadata.degraded
-        if len(found):
+        if results.search_metadata.degraded:
+            data["degraded"] = results.search_metadata.degraded
+        if len(results):
             return {"notice": DATA_NOTICE, **data}
-        return {**data, "reason": found.search_metadata.explanation or "nothing was found"}
+        return {**data, "reason": results.search_metadata.explanation or "nothing was found"}
 
     def _list_recent(self, memory: AgentMemory, given: ListRecentArguments) -> dict[str, Any]:
-        recent = memory.list_recent(given.limit)
+        recent = memory.list_recent(min(given.limit, self._most_results))
         listed = [
-            {**self._brief(it), "access_count": it.access_count, "last_accessed": _moment(it)}
-            for it in recent
+            {
+                **self._brief(each),
+                "access_count": each.access_count,
+                "last_accessed": _format_last_access(each),
+            }
+            for each in recent
         ]
         return {
             **({"notice": DATA_NOTICE} if listed else {}),
@@ -307,7 +318,7 @@ class MemoryTools:
         }
 
     def _get(self, memory: AgentMemory, given: GetArguments) -> dict[str, Any]:
-        return {"notice": DATA_NOTICE, "memory": _whole(_there(memory, given.memory_id))}
+        return {"notice": DATA_NOTICE, "memory": _whole(_existing(memory, given.memory_id))}
 
     def _update(self, memory: AgentMemory, given: UpdateArguments) -> dict[str, Any]:
         changes = given.model_dump(exclude_none=True, exclude={"memory_id"})
@@ -315,7 +326,7 @@ class MemoryTools:
             raise ValidationError.of(
                 "memory_update", "name a field to change: content, category, tags or metadata", {}
             )
-        before = _there(memory, given.memory_id)
+        before = _existing(memory, given.memory_id)
         now = memory.update(given.memory_id, **changes)
         return {"memory": _whole(now), "changed": now.version != before.version}
 
@@ -329,16 +340,16 @@ class MemoryTools:
     # What is told of a memory -----------------------------------------------------------------
 
     def _hit(self, hit: MemorySearchResult) -> dict[str, Any]:
-        told = {
+        shown = {
             **self._brief(hit.memory),
             "relevance_score": round(hit.relevance_score, 4),
             "match_type": hit.match_type.value,
             "access_count": hit.memory.access_count,
         }
-        return told if hit.passed_gate else {**told, "is_weak": True}
+        return shown if hit.passed_gate else {**shown, "is_weak": True}
 
     def _brief(self, memory: Memory) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        shown: dict[str, Any] = {
             "id": memory.id,
             "content": memory.content,
             "category": memory.category,
@@ -346,9 +357,9 @@ class MemoryTools:
             "timestamp": format_time(memory.timestamp),
         }
         if len(memory.content) > self._most:
-            told["content"] = f"{memory.content[: self._most]}…"
-            told["note"] = f"shortened from {len(memory.content):,} characters: use memory_get"
-        return told
+            shown["content"] = f"{memory.content[: self._most]}…"
+            shown["note"] = f"shortened from {len(memory.content):,} characters: use memory_get"
+        return shown
 
 
 def _read(arguments: Mapping[str, Any] | str | None) -> object:
@@ -365,15 +376,15 @@ def _whole(memory: Memory) -> dict[str, Any]:
     return memory.model_dump(mode="json", exclude=left_out, exclude_none=True)
 
 
-def _moment(memory: Memory) -> str | None:
+def _format_last_access(memory: Memory) -> str | None:
     return None if memory.last_accessed is None else format_time(memory.last_accessed)
 
 
-def _there(memory: AgentMemory, memory_id: str) -> Memory:
-    found = memory.get(memory_id)
-    if found is None:
+def _existing(memory: AgentMemory, memory_id: str) -> Memory:
+    existing = memory.get(memory_id)
+    if existing is None:
         raise MemoryNotFound(memory_id)
-    return found
+    return existing
 
 
 def _failure(error: AgentMemoryError) -> ToolResult:

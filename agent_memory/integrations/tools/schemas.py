@@ -23,12 +23,12 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     if (name := schema.get("$ref", "").rpartition("/")[2]) and name in definitions:
-        said = {key: value for key, value in schema.items() if key != "$ref"}
-        return _plain({**definitions[name], **said}, definitions)
-    options = [it for it in schema.get("anyOf", ()) if it.get("type") != "null"]
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return _plain({**definitions[name], **rest}, definitions)
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
-        said = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
-        return _plain({**options[0], **said}, definitions)
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+        return _plain({**options[0], **rest}, definitions)
     plain = {key: value for key, value in schema.items() if key not in _LEFT_OUT}
     if "properties" in plain:
         plain["properties"] = {
