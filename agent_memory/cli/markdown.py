@@ -12,8 +12,9 @@ _GAP: Final = "  "
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _ITEM: Final = re.compile(r"(\s*(?:[-*]|\d+\.)\s+)")
 _CELL_END: Final = re.compile(r"(?<!\\)\|")
-# What starts a paragraph of its own: a heading, a table, a list item, a code block.
-_STARTS: Final = re.compile(r"#|\||\s*(?:[-*]|\d+\.)\s|```| {4}")
+_CODE: Final = re.compile(r"`[^`]{1,60}`")
+# What ends a paragraph without a blank line: a heading, a table, a list item, a code block.
+_STARTS: Final = re.compile(r"#|\||\s*(?:[-*]|\d+\.)\s|```")
 
 
 def terminal_text(markdown: str, width: int) -> str:
@@ -55,19 +56,23 @@ def _filled(block: Sequence[str], width: int) -> list[str]:
     """Fill a paragraph or a list item, whose further lines hang under its text."""
     mark = match[1] if (match := _ITEM.match(block[0])) else ""
     text = " ".join(line.strip() for line in block).removeprefix(mark.strip())
-    return textwrap.wrap(
-        _without_links(text.strip()),
+    lines = textwrap.wrap(
+        # What is typed in, such as a command, stays on one line.
+        _CODE.sub(lambda code: code[0].replace(" ", "\0"), _without_links(text.strip())),
         width,
         initial_indent=mark,
         subsequent_indent=" " * len(mark),
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace("\0", " ") for line in lines]
 
 
 def _without_links(text: str) -> str:
-    """Leave a link's text; after it, in brackets, the address of another site."""
-    return _LINK.sub(lambda link: f"{link[1]} ({link[2]})" if "://" in link[2] else link[1], text)
+    """Leave a guide's topic as code, of another link the text and, in brackets, the address."""
+    return _LINK.sub(
+        lambda link: f"{link[1]} ({link[2]})" if "://" in link[2] else f"`{link[1]}`", text
+    )
 
 
 def _table(block: Sequence[str], width: int) -> Iterator[str]:

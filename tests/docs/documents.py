@@ -7,7 +7,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 README = CHECKOUT / "README.md"
-GUIDES = sorted((CHECKOUT / "agent_memory" / "guides").glob("*.md"))
+PACKAGE = CHECKOUT / "agent_memory"
+GUIDES = sorted((PACKAGE / "guides").glob("*.md"))
 DOCUMENTS = [README, *GUIDES]
 
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")

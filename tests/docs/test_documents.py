@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from documents import CHECKOUT, DOCUMENTS, GUIDES, README, anchors, blocks, links
+from documents import CHECKOUT, DOCUMENTS, GUIDES, PACKAGE, README, anchors, blocks, links
 
 from agent_memory import AgentMemory
 from agent_memory.cli.guide import TOPICS, Guide, guides
@@ -140,6 +140,15 @@ def test_every_file_and_benchmark_that_is_named_is_there(document: Path) -> None
     for name in [*files, *(module.replace(".", "/") for module in modules)]:
         place = CHECKOUT / name
         assert place.exists() or place.with_suffix(".py").exists(), name
+    for name in re.findall(r"`([\w/]+/[\w]+\.(?:py|sql))`", text):
+        assert (CHECKOUT / name).is_file() or (PACKAGE / name).is_file(), name
+
+
+@pytest.mark.parametrize("document", [README, PACKAGE / "guides" / "working-on-it.md"], ids=name_of)
+def test_the_map_has_every_folder_of_the_package(document: Path) -> None:
+    rows = re.findall(r"^\| `(\w+)/` \|", document.read_text("utf-8"), flags=re.MULTILINE)
+    folders = [place.name for place in PACKAGE.iterdir() if any(place.glob("[!.]*"))]
+    assert sorted(rows) == sorted(set(folders) - {"__pycache__", "migrations"})
 
 
 # What they hold ---------------------------------------------------------------------------------
@@ -172,7 +181,7 @@ def test_a_guide_begins_with_a_title_and_a_sentence_that_fits_a_line(guide: Guid
 
 
 def test_the_guide_python_names_every_verb() -> None:
-    text = (CHECKOUT / "agent_memory" / "guides" / "python.md").read_text("utf-8")
+    text = (PACKAGE / "guides" / "python.md").read_text("utf-8")
     verbs = [name for name in dir(AgentMemory) if not name.startswith("_")]
     assert len(verbs) > 40
     assert [name for name in verbs if not re.search(rf"[`.]{name}[`(]", text)] == []

@@ -155,7 +155,8 @@ x = [1,
 # A title that is longer than the width of the terminal
 
 A paragraph that is filled
-again, with a link and another
+again, with a `link` and
+another
 (https://example.org/x).
 
 - An item whose text is long
