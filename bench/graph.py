@@ -20,6 +20,7 @@ from pathlib import Path
 from agent_memory import AgentMemory
 from agent_memory.api.graph import MemoryGraph
 from agent_memory.storage.sqlite.connection import Database
+from bench.engine import engine_of
 from bench.machine import describe_machine
 
 SEED = 11
@@ -79,7 +80,7 @@ def _path(graph: MemoryGraph, names: list[str], depth: int) -> Callable[[int], o
 def measure(edges: int) -> None:
     """Measure everything at one size."""
     with tempfile.TemporaryDirectory() as folder, AgentMemory.open(Path(folder) / "g.db") as memory:
-        graph, database = memory.graph, memory._store._database
+        graph, database = memory.graph, engine_of(memory).database
         with database.write():
             names = fill(database, edges)
         print(f"{edges:,} relationships, {_size(database) / 1e6:.1f} MB")

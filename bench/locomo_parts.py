@@ -27,8 +27,8 @@ from agent_memory.api.memory import AgentMemory
 from agent_memory.services.search.candidates import Gathered, Sought, gather
 from agent_memory.services.search.ranking import Rates, rank
 from agent_memory.services.search.scoring import WEIGHTS, Query, Weights
-from agent_memory.storage.sqlite import keyword_index as keyword
-from agent_memory.storage.sqlite.filters import NOT_ARCHIVED
+from agent_memory.storage.filters import NOT_ARCHIVED
+from bench.engine import engine_of
 from bench.locomo import CUTOFFS, Conversation, Document, Question, Recall, read, stored
 from bench.machine import describe_machine
 
@@ -78,24 +78,23 @@ def _gather(
     memory: AgentMemory, question: Question, conversation: Conversation
 ) -> tuple[Gathered, dict[int, str]]:
     """Gather as a search does, and return the candidates' ids by row too."""
-    store = memory._store
-    database = store._database
+    engine = engine_of(memory)
     vector = memory._meaning.of_query(question.text).vector
-    with database.read():
+    with engine.read():
         gathered = gather(
-            database,
+            engine,
             Sought(
                 text=question.text,
-                terms=keyword.terms_of(database, question.text),
-                condition=NOT_ARCHIVED,
+                terms=engine.keywords.terms_of(question.text),
+                filters=NOT_ARCHIVED,
                 limit=max(CUTOFFS),
                 now=conversation.now,
                 uncounted={},
-                meaning=None if vector is None else store.finder._middles.see(database, vector),
+                meaning=None if vector is None else engine.vectors.center(vector),
             ),
         )
         seqs = {candidate.seq for candidate in gathered.candidates}
-        rows = database.rows("SELECT seq, id FROM memories")
+        rows = engine.database.rows("SELECT seq, id FROM memories")
     return gathered, {seq: memory_id for seq, memory_id in rows if seq in seqs}
 
 

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory import AgentMemory
-from agent_memory.services.search.nearest import QueryVector, nearest
-from agent_memory.storage.sqlite.filters import NOT_ARCHIVED
+from agent_memory.storage.filters import NOT_ARCHIVED
+from agent_memory.storage.records import QueryVector
+from bench.engine import engine_of
 from bench.locomo import Conversation, read
 from bench.machine import describe_machine
 
@@ -95,18 +96,17 @@ def fill(memory: AgentMemory, conversations: Sequence[Conversation]) -> list[str
 
 def places_of_vectors(memory: AgentMemory, ids: Sequence[str], *, centred: bool) -> list[int]:
     """Return the place of each answer among the nearest vectors of its question."""
-    store = memory._store
-    database = store._database
+    engine = engine_of(memory)
     found = []
     for memory_id, question in zip(ids, ANSWERS.values(), strict=True):
         vector = memory._meaning.of_query(question).vector
         assert vector is not None
-        with database.read():
-            asked: QueryVector = store.finder._middles.see(database, vector)
+        with engine.read():
+            asked: QueryVector = engine.vectors.center(vector)
             if not centred:
                 asked = replace(asked, seen=None)
-            cosines = nearest(database, asked, NOT_ARCHIVED).cosines
-            seq = database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
+            cosines = engine.vectors.nearest(asked, NOT_ARCHIVED).cosines
+            seq = engine.database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
         in_order: list[int] = sorted(cosines, key=cosines.__getitem__, reverse=True)
         found.append(place(in_order, seq))
     return found

@@ -22,12 +22,12 @@ import numpy as np
 
 from agent_memory import AgentMemory
 from agent_memory.models.embedding import EmbeddingModel, PendingText
-from agent_memory.services.search.nearest import QueryVector, nearest
 from agent_memory.services.store import Store
+from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.quantization import quantize
+from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import APPLICATION_ID, Database
-from agent_memory.storage.sqlite.filters import NOT_ARCHIVED
-from agent_memory.storage.sqlite.maintenance.check_vectors import build_index
+from bench.engine import engine_of
 from bench.machine import describe_machine
 from bench.vectors_data import Vectors, embedding_like, queries_near
 
@@ -103,7 +103,8 @@ def measure_ours(folder: Path, vectors: Vectors, queries: Vectors) -> tuple[Meas
         items = [{"content": f"memory {number}"} for number in range(len(vectors))]
         for start in range(0, len(items), BATCH):
             memory.store_many(items[start : start + BATCH])
-        store, database = memory._store, memory._store._database
+        store, engine = memory._store, engine_of(memory)
+        database = engine.database
         checkpoint(database)
         before = database.size()
         model, seconds = fill(store, vectors)
@@ -114,14 +115,14 @@ def measure_ours(folder: Path, vectors: Vectors, queries: Vectors) -> tuple[Meas
 
         def search(number: int) -> list[int]:
             query = QueryVector(model, quantized[number])
-            with database.read():
-                found = nearest(database, query, NOT_ARCHIVED).cosines
+            with engine.read():
+                found = engine.vectors.nearest(query, NOT_ARCHIVED).cosines
             return sorted(found, key=lambda seq: -found[seq])[:CUTOFF]
 
         times, recall = timed_recall(search, exact_answers(vectors, queries))
         started = time.perf_counter()
-        with database.write():
-            build_index(database, model)
+        with engine.write():
+            engine.vectors.build(model)
         return Measured("agent-memory", times, recall, megabytes, seconds), (
             time.perf_counter() - started
         )

@@ -18,6 +18,9 @@ import pytest
 from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory
+from agent_memory.services.store import Store
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 TESTS = Path(__file__).parent
 CHECKOUT = TESTS.parent
@@ -70,6 +73,18 @@ def memory(root: Path, clock: Clock) -> Iterator[AgentMemory]:
         yield opened
         opened.info()  # writes what searches counted
         assert opened.check().problems == []
+
+
+def engine_of(memory: AgentMemory | Store) -> SQLiteEngine:
+    """Return the engine of an open memory."""
+    store = memory if isinstance(memory, Store) else memory._store
+    assert isinstance(store._engine, SQLiteEngine)
+    return store._engine
+
+
+def database_of(memory: AgentMemory | Store) -> Database:
+    """Return the open file of a memory, for SQL that the library has no verb for."""
+    return engine_of(memory).database
 
 
 @dataclass(frozen=True)

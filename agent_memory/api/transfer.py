@@ -14,6 +14,7 @@ from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.transfer import ExportReport, ImportNote, ImportReport, OnConflict, Plan
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import SIDE_FILES, system_told
+from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
     from agent_memory.formats.protocol import Source
@@ -34,9 +35,10 @@ class TransferVerbs(OpenMemory):
 
         The file itself is only read: an older one is brought up to date in the copy alone.
         """
-        from agent_memory.services.lifecycle.snapshot import private_copy  # noqa: PLC0415 - seldom used
-
-        with private_copy(paths.resolve_file(path)) as copy, cls.open(copy, create=False) as memory:
+        with (
+            file_storage().private_copy(paths.resolve_file(path)) as copy,
+            cls.open(copy, create=False) as memory,
+        ):
             yield memory
 
     @contextlib.contextmanager

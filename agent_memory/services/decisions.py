@@ -14,11 +14,8 @@ from agent_memory.models.memory import Memory
 from agent_memory.services.unit_of_work import Noting, enter_scratchpad
 from agent_memory.services.writing.changing import change
 from agent_memory.services.writing.insert import Added, Adding
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import history, operations, reviews
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
-from agent_memory.storage.sqlite.tables.fingerprints import fingerprint_of
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import fingerprint_of
 
 _GIVEN: Final = frozenset({"content"})
 """What counts as given of a fact: one that is there already is the same, whatever its time."""
@@ -44,9 +41,9 @@ class DecisionStore:
     """
 
     def __init__(
-        self, database: Database, noting: Noting, complete: Callable[[], None], *, agent_id: str
+        self, engine: Engine, noting: Noting, complete: Callable[[], None], *, agent_id: str
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._noting = noting
         self._complete = complete
         self._agent_id = agent_id
@@ -62,45 +59,45 @@ class DecisionStore:
         """
         self._complete()
         with self._noting.writing() as now:
-            before = operations.last_number(self._database)
-            run = _Run(self._database, self._agent_id, steps, session_id=session_id, now=now)
+            before = self._engine.operations.last_number()
+            run = _Run(self._engine, self._agent_id, steps, session_id=session_id, now=now)
             carried = run.all(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
-            history.sign_all(self._database, since=before, session_id=session_id, now=now)
-            operations.record(self._database, "add", since=before, session_id=session_id, now=now)
+            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
+            self._engine.operations.record("add", since=before, session_id=session_id, now=now)
             has_reviews = any(it.review_id is not None for it in carried.done)
-            if has_reviews and operations.last_number(self._database) == before:
+            if has_reviews and self._engine.operations.last_number() == before:
                 # `undo` must not take for this what was done before it.
-                operations.mark(self._database, "add", session_id=session_id, now=now)
+                self._engine.operations.mark("add", session_id=session_id, now=now)
         return carried
 
     def reviews(self) -> list[Review]:
         """Return the memories in question, oldest first."""
-        return reviews.every(self._database)
+        return self._engine.reviews.every()
 
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory in question, and return it as it was."""
         with self._noting.writing() as now:
             review = self._review(review_id)
-            there = records.get(self._database, review.memory_id, agent_id=self._agent_id)
+            there = self._engine.memories.get(review.memory_id, agent_id=self._agent_id)
             if there is None:
                 raise MemoryNotFound(review.memory_id)
-            if reviews.is_stale(self._database, review_id):
+            if self._engine.reviews.is_stale(review_id):
                 message = f"memory {there.id} was changed since: dismiss it, or delete the memory"
                 raise ValidationError.of("review_id", message, review_id)
-            before = operations.last_number(self._database)
-            memory_rows.delete(self._database, review.memory_id)
-            history.sign_all(self._database, since=before, session_id=session_id, now=now)
+            before = self._engine.operations.last_number()
+            self._engine.memory_rows.delete(review.memory_id)
+            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             return there
 
     def dismiss(self, review_id: int) -> Review:
         """Keep the memory in question, and return what the question was."""
         with self._noting.writing():
             review = self._review(review_id)
-            reviews.drop(self._database, review_id)
+            self._engine.reviews.drop(review_id)
             return review
 
     def _review(self, review_id: int) -> Review:
-        review = reviews.get(self._database, review_id)
+        review = self._engine.reviews.get(review_id)
         if review is None:
             message = "there is no such review: `reviews` lists them"
             raise ValidationError.of("review_id", message, review_id)
@@ -112,14 +109,14 @@ class _Run:
 
     def __init__(
         self,
-        database: Database,
+        engine: Engine,
         agent_id: str,
         steps: Sequence[Step],
         *,
         session_id: str,
         now: datetime,
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._agent_id = agent_id
         self._steps = steps
         self._session_id = session_id
@@ -156,18 +153,18 @@ class _Run:
         """Let the graph follow a step; return what of it was refused."""
         from agent_memory.services.graph.graph_following import follow  # noqa: PLC0415 - seldom asked for
 
-        return follow(self._database, step, done, agent_id=self._agent_id, now=self._now)
+        return follow(self._engine, step, done, agent_id=self._agent_id, now=self._now)
 
     def _changed(self, step: Step) -> Done | None:
         """Change or delete a memory; ``None`` where it is not what was looked at, or in review."""
         there = self._there(step)
         if there is None or (step.in_review and step.event == "UPDATE"):
             return None
-        seq = records.seq_of(self._database, there.id)
+        seq = self._engine.memories.seq_of(there.id)
         if step.in_review:
             return self._questioned(step, there, replaced_by=None)
         if step.event == "DELETE":
-            memory_rows.delete(self._database, there.id)
+            self._engine.memory_rows.delete(there.id)
             return Done("DELETE", there.id, there.content, was=there.content)
         new = step.memory
         if new is None or seq is None:
@@ -178,7 +175,7 @@ class _Run:
             "metadata": {**there.metadata, **new.metadata},
         }
         try:
-            change(self._database, seq, there, changes, now=self._now)
+            change(self._engine, seq, there, changes, now=self._now)
         except (RejectedContent, LimitReached) as error:
             problem = f"memory {there.id} was not changed: {error}"
             return Done("NONE", there.id, there.content, problem=problem)
@@ -188,15 +185,14 @@ class _Run:
         """Return the memory of a step, if it is still what was looked at."""
         if step.memory_id is None:
             return None
-        there = records.get(self._database, step.memory_id, agent_id=self._agent_id)
+        there = self._engine.memories.get(step.memory_id, agent_id=self._agent_id)
         return there if there is not None and there.content == step.seen else None
 
     def _questioned(self, step: Step, there: Memory, *, replaced_by: str | None) -> Done:
-        seq = records.seq_of(self._database, there.id)
+        seq = self._engine.memories.seq_of(there.id)
         if seq is None:
             return Done("NONE", there.id, there.content, problem=_gone(step))
-        review_id = reviews.add(
-            self._database,
+        review_id = self._engine.reviews.add(
             seq,
             replaced_by=replaced_by,
             confidence=step.confidence,
@@ -215,7 +211,7 @@ class _Run:
         """
         memories = [memory for it in places if (memory := self._steps[it].memory) is not None]
         adding = Adding(
-            self._database,
+            self._engine,
             agent_id=self._agent_id,
             now=self._now,
             marks=[fingerprint_of(it.content, it.user_id, it.run_id) for it in memories],
@@ -234,7 +230,7 @@ class _Run:
                 refused[place] = str(error)
                 adding.pass_over()
         adding.finish()
-        entered = enter_scratchpad(self._database, adding.seqs, "stored", self._now)
+        entered = enter_scratchpad(self._engine, adding.seqs, "stored", self._now)
         added = adding.added(in_scratchpad=len(entered.seqs))
         self._carried.memories, self._carried.added = memories, added
         new = {place for place, _ in added.new}

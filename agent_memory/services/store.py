@@ -24,7 +24,6 @@ from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters
-from agent_memory.models.times import format_time
 from agent_memory.services.search.service import Question as Question  # noqa: PLC0414 - the facade asks it
 from agent_memory.services.search.service import SearchStore
 from agent_memory.services.unit_of_work import Noting, Promoted, enter_scratchpad
@@ -33,15 +32,9 @@ from agent_memory.services.writing import duplicates
 from agent_memory.services.writing.changing import change
 from agent_memory.services.writing.insert import Added as Added  # noqa: PLC0414 - the facade is given it
 from agent_memory.services.writing.insert import Adding, holds, unwrapped_failure
-from agent_memory.storage.sqlite import schema
-from agent_memory.storage.sqlite.connection import is_open_here, library_version
-from agent_memory.storage.sqlite.filters import EVERYTHING, condition_of
-from agent_memory.storage.sqlite.maintenance import backup as backups
-from agent_memory.storage.sqlite.maintenance import check as checking
-from agent_memory.storage.sqlite.tables import agent, fingerprints, history, operations, scratchpad
-from agent_memory.storage.sqlite.tables import embeddings as vectors
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables.fingerprints import fingerprint_of
+from agent_memory.storage.filters import EVERYTHING, filter_of
+from agent_memory.storage.opening import file_storage, open_engine
+from agent_memory.storage.records import fingerprint_of
 
 if TYPE_CHECKING:
     from agent_memory.services.decisions import DecisionStore
@@ -75,17 +68,17 @@ class Store:
     ) -> None:
         self.path = path
         self._clock = clock
-        self._database = schema.opened(
+        self._engine = open_engine(
             path, create=create, read_only=read_only, synchronous=synchronous
         )
         try:
-            self._prepare(agent_id or default_agent_id)
+            self._engine.prepare(agent_id or default_agent_id, clock=clock)
             self.agent_id = self._identified(agent_id)
-            self.vectors = VectorStore(self._database, clock)
-            self._noting = Noting(self._database, clock, promotion_threshold=promotion_threshold)
-            self.finder = SearchStore(self._database, self._noting, agent_id=self.agent_id)
+            self.vectors = VectorStore(self._engine, clock)
+            self._noting = Noting(self._engine, clock, promotion_threshold=promotion_threshold)
+            self.finder = SearchStore(self._engine, self._noting, agent_id=self.agent_id)
         except BaseException:
-            self._database.close()
+            self._engine.close()
             raise
 
     # These are made when they are first used: their modules take 40 ms of a start of 200.
@@ -95,14 +88,14 @@ class Store:
         """What goes into the file from elsewhere, and out of it."""
         from agent_memory.services.transfer.service import ExchangeStore  # noqa: PLC0415
 
-        return ExchangeStore(self._database, self._noting, self._clock, agent_id=self.agent_id)
+        return ExchangeStore(self._engine, self._noting, self._clock, agent_id=self.agent_id)
 
     @cached_property
     def life(self) -> LifeStore:
         """What becomes of memories once they are stored."""
         from agent_memory.services.lifecycle.service import LifeStore  # noqa: PLC0415
 
-        parts = (self._database, self._noting, self._clock)
+        parts = (self._engine, self._noting, self._clock)
         return LifeStore(*parts, path=self.path, agent_id=self.agent_id)
 
     @cached_property
@@ -110,7 +103,7 @@ class Store:
         """What is decided about memories, all of a conversation at once."""
         from agent_memory.services.decisions import DecisionStore  # noqa: PLC0415
 
-        parts = (self._database, self._noting, self._complete_fingerprints)
+        parts = (self._engine, self._noting, self._complete_fingerprints)
         return DecisionStore(*parts, agent_id=self.agent_id)
 
     @cached_property
@@ -118,32 +111,17 @@ class Store:
         """Whom and what the memories speak of, and what holds between them."""
         from agent_memory.services.graph.service import GraphStore  # noqa: PLC0415
 
-        return GraphStore(self._database, self._noting, self._clock, agent_id=self.agent_id)
+        return GraphStore(self._engine, self._noting, self._clock, agent_id=self.agent_id)
 
     @cached_property
     def eraser(self) -> Eraser:
         """What erases memories for good."""
         from agent_memory.services.erasure.service import Eraser  # noqa: PLC0415
 
-        return Eraser(self._database, self._clock, agent_id=self.agent_id)
-
-    def _prepare(self, agent_id: str) -> None:
-        """Bring the schema up to date and write down whose file it is."""
-        if schema.is_current(self._database) and agent.identity(self._database) is not None:
-            return
-        if self._database.read_only:
-            schema.refuse_incomplete(self._database)
-        now = self._clock()
-        schema.upgrade(
-            self._database,
-            now=format_time(now),
-            before_upgrade=lambda: backups.back_up_before(self.path, "upgrade", now=now, keep=5),
-        )
-        with self._database.write():
-            agent.introduce(self._database, agent_id, now=now)
+        return Eraser(self._engine, self._clock, agent_id=self.agent_id)
 
     def _identified(self, expected: str | None) -> str:
-        found = agent.identity(self._database)
+        found = self._engine.agent.identity()
         if found is None:
             raise ConfigurationError(f"{self.path} does not say whose it is: open it for writing")
         if expected is not None and found != expected:
@@ -181,9 +159,9 @@ class Store:
             contextlib.ExitStack() as afterwards,
             self._noting.writing() as now,
         ):
-            before = operations.last_number(self._database)
+            before = self._engine.operations.last_number()
             adding = Adding(
-                self._database,
+                self._engine,
                 agent_id=self.agent_id,
                 now=now,
                 marks=marks,
@@ -198,25 +176,23 @@ class Store:
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             adding.finish()
-            entered = enter_scratchpad(self._database, adding.seqs, "stored", now)
-            if operations.last_number(self._database) > before + 1:
+            entered = enter_scratchpad(self._engine, adding.seqs, "stored", now)
+            if self._engine.operations.last_number() > before + 1:
                 who = memories[0].created_by_session
-                operations.record(
-                    self._database, "store_many", since=before, session_id=who, now=now
-                )
+                self._engine.operations.record("store_many", since=before, session_id=who, now=now)
         return adding.added(in_scratchpad=len(entered.seqs))
 
     def holds(self, memory: Memory) -> bool:
         """Return whether a memory is there already; with another content is ``ValidationError``."""
-        return holds(self._database, memory, agent_id=self.agent_id)
+        return holds(self._engine, memory, agent_id=self.agent_id)
 
     def _complete_fingerprints(self) -> None:
         """Make the fingerprints of what another program wrote, a page in each transaction."""
-        while self._database.can_write and not fingerprints.is_complete(self._database):
-            with self._database.write(durable=False):
-                done = fingerprints.complete_page(self._database)
+        while self._engine.can_write and not self._engine.fingerprints.is_complete():
+            with self._engine.write(durable=False):
+                done = self._engine.fingerprints.complete_page()
                 # Here, where nobody else can have changed the same memories again.
-                if fingerprints.is_left(self._database, done):
+                if self._engine.fingerprints.is_left(done):
                     raise StorageCorrupt(
                         f"{self.path} is damaged: what is written into the table fingerprints is"
                         " not there afterwards. Restore a backup; `agent-memory check` says what"
@@ -237,7 +213,7 @@ class Store:
                     version,
                 )
             with self._signed(memory_id, session_id, now):
-                change(self._database, seq, there, changes, now=now)
+                change(self._engine, seq, there, changes, now=now)
             return self._get(memory_id)
 
     def delete(self, memory_id: str, *, session_id: str) -> Memory:
@@ -245,31 +221,31 @@ class Store:
         with self._noting.writing() as now:
             there = self._get(memory_id)
             with self._signed(memory_id, session_id, now):
-                records.delete(self._database, self._seq(memory_id))
+                self._engine.memories.delete(self._seq(memory_id))
             return there
 
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
         with self._noting.writing() as now:
             seq = self._seq(memory_id)
-            is_new = not scratchpad.contains(self._database, seq)
-            evicted = enter_scratchpad(self._database, [seq], "promoted", now).evicted
-            agent.count_promotions(self._database, int(is_new))
+            is_new = not self._engine.scratchpad.contains(seq)
+            evicted = enter_scratchpad(self._engine, [seq], "promoted", now).evicted
+            self._engine.agent.count_promotions(int(is_new))
             return Promotion(
                 memory_id=memory_id,
                 promoted=is_new,
                 evicted=evicted[0] if evicted else None,
-                scratchpad_size=scratchpad.size(self._database),
+                scratchpad_size=self._engine.scratchpad.size(),
             )
 
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and return whether it was in."""
         with self._noting.writing():
-            return scratchpad.leave(self._database, self._seq(memory_id))
+            return self._engine.scratchpad.leave(self._seq(memory_id))
 
     def refuse_read_only(self) -> None:
         """Raise ``StorageReadOnly`` where nothing can be written."""
-        if self._database.read_only:
+        if self._engine.read_only:
             raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
 
     def backend(self) -> StorageBackend:
@@ -283,38 +259,38 @@ class Store:
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
         """Write the agent's settings, changed, into the file and return them."""
         with self._noting.writing():
-            config = change(agent.config(self._database))
-            agent.set_config(self._database, config)
-            scratchpad.evict(self._database, max_size=config.scratchpad_max_size)
+            config = change(self._engine.agent.config())
+            self._engine.agent.set_config(config)
+            self._engine.scratchpad.evict(max_size=config.scratchpad_max_size)
             return config
 
     @contextlib.contextmanager
     def _signed(self, memory_id: str, session_id: str, now: datetime) -> Iterator[None]:
         """Say in the history that the change made in the body was this session's."""
-        before = history.last_change(self._database)
+        before = self._engine.history.last_change()
         yield
-        history.sign(self._database, memory_id, since=before, session_id=session_id, now=now)
+        self._engine.history.sign(memory_id, since=before, session_id=session_id, now=now)
 
     # Reading ----------------------------------------------------------------------------------
 
     def get(self, memory_id: str) -> Memory | None:
         """Return a memory, or ``None``."""
-        return records.get(self._database, memory_id, agent_id=self.agent_id)
+        return self._engine.memories.get(memory_id, agent_id=self.agent_id)
 
     def recent(self, filters: SearchFilters, *, limit: int, offset: int) -> list[Memory]:
         """Return the newest memories, newest first."""
-        condition = condition_of(filters, agent_id=self.agent_id)
-        return records.recent(
-            self._database, condition, limit=limit, offset=offset, agent_id=self.agent_id
+        passing = filter_of(filters, agent_id=self.agent_id)
+        return self._engine.memories.recent(
+            passing, limit=limit, offset=offset, agent_id=self.agent_id
         )
 
     def ids(self, filters: SearchFilters) -> list[str]:
         """Return the ids of the memories that the filters describe, oldest first."""
-        return records.ids(self._database, condition_of(filters, agent_id=self.agent_id))
+        return self._engine.memories.ids(filter_of(filters, agent_id=self.agent_id))
 
     def count(self, filters: SearchFilters) -> int:
         """Count memories."""
-        return records.count(self._database, condition_of(filters, agent_id=self.agent_id))
+        return self._engine.memories.count(filter_of(filters, agent_id=self.agent_id))
 
     def duplicates(
         self, content: str, *, user_id: str | None, run_id: str | None
@@ -322,42 +298,42 @@ class Store:
         """Return the memories that say what a text says, or much of it, best first."""
         self._complete_fingerprints()
         self._noting.flush()
-        with self._database.read():
+        with self._engine.read():
             return duplicates.all_of(
-                self._database, content, user_id=user_id, run_id=run_id, now=self._clock()
+                self._engine, content, user_id=user_id, run_id=run_id, now=self._clock()
             )
 
     def duplicate_groups(self) -> Iterator[DuplicateGroup]:
         """Yield the groups of memories that say the same, oldest first."""
         self._complete_fingerprints()
-        yield from duplicates.groups(self._database, agent_id=self.agent_id)
+        yield from duplicates.groups(self._engine, agent_id=self.agent_id)
 
     def scratchpad(self) -> list[Memory]:
         """Return the memories in the scratchpad, most recently used first."""
         self._noting.flush()
-        with self._database.read():
-            seqs = scratchpad.members(self._database)
-            memories = records.get_many(self._database, seqs, agent_id=self.agent_id)
+        with self._engine.read():
+            seqs = self._engine.scratchpad.members()
+            memories = self._engine.memories.get_many(seqs, agent_id=self.agent_id)
         return [memories[seq] for seq in seqs]
 
     def history(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
         """Return the changes of one memory, or of all, newest first."""
         if memory_id is not None and not is_memory_id(memory_id):
             raise MemoryNotFound(memory_id)
-        entries = history.entries(self._database, memory_id, limit=limit)
+        entries = self._engine.history.entries(memory_id, limit=limit)
         if memory_id is not None and not entries and self.get(memory_id) is None:
             raise MemoryNotFound(memory_id)
         return entries
 
     def count_all(self) -> int:
         """Count all memories, archived ones too."""
-        return records.count(self._database, EVERYTHING)
+        return self._engine.memories.count(EVERYTHING)
 
     def should_migrate(self, threshold: int) -> bool:
         """Return whether search is by keyword, and there are that many memories or more."""
         if self.vectors.state().active is not None:
             return False
-        if records.last_seq(self._database) < threshold:  # counting 100,000 takes a millisecond
+        if self._engine.memories.last_seq() < threshold:  # counting 100,000 takes a millisecond
             return False
         return self.count(SearchFilters()) >= threshold
 
@@ -379,46 +355,46 @@ class Store:
 
     def readable_memories(self) -> Iterator[Memory]:
         """Yield every memory that can be read, passing over damaged rows."""
-        highest = records.last_seq_of_damaged(self._database)
+        highest = self._engine.memories.last_seq_of_damaged()
         for start in range(0, highest, _PAGE):
-            yield from records.readable(
-                self._database, after=start, until=start + _PAGE, agent_id=self.agent_id
+            yield from self._engine.memories.readable(
+                after=start, until=start + _PAGE, agent_id=self.agent_id
             )
 
     def config(self) -> AgentConfig:
         """Return the agent's settings."""
-        return agent.config(self._database)
+        return self._engine.agent.config()
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata with live figures."""
         self._noting.flush()
-        with self._database.read():
+        with self._engine.read():
             count = self.count(SearchFilters())
-            metadata = agent.metadata(self._database, memory_count=count)
-            models = vectors.models(self._database)
+            metadata = self._engine.agent.metadata(memory_count=count)
+            models = self._engine.embeddings.models()
             active = next((model for model in models if model.state == "active"), None)
             return AgentInfo(
                 **metadata.model_dump(),
                 path=str(self.path),
-                schema_version=schema.current_version(self._database),
-                sqlite_version=library_version(),
-                scratchpad_size=scratchpad.size(self._database),
+                schema_version=self._engine.schema_version,
+                sqlite_version=self._engine.library_version,
+                scratchpad_size=self._engine.scratchpad.size(),
                 archived_count=self.count(SearchFilters(archived=True)),
                 vector_model=None if active is None else active.model,
                 vector_dimensions=None if active is None else active.dimensions,
-                pending_embeddings=vectors.count_queued(self._database),
-                journal=self._database.journal,
-                warning=self._database.warning,
+                pending_embeddings=self._engine.embeddings.count_queued(),
+                journal=self._engine.files.journal,
+                warning=self._engine.files.warning,
             )
 
     def _get(self, memory_id: str) -> Memory:
-        found = records.get(self._database, memory_id, agent_id=self.agent_id)
+        found = self._engine.memories.get(memory_id, agent_id=self.agent_id)
         if found is None:
             raise MemoryNotFound(memory_id)
         return found
 
     def _seq(self, memory_id: str) -> int:
-        seq = records.seq_of(self._database, memory_id)
+        seq = self._engine.memories.seq_of(memory_id)
         if seq is None:
             raise MemoryNotFound(memory_id)
         return seq
@@ -427,26 +403,21 @@ class Store:
 
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
-        return checking.check(
-            self._database,
-            self.path,
-            mend=mend,
-            back_up=lambda: self.life.back_up_before("repair"),
-        )
+        return self._engine.check(mend=mend, back_up=lambda: self.life.back_up_before("repair"))
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""
-        agent.identity(self._database)  # not of a store that was closed
-        if destination is None and self._database.read_only:
+        self._engine.agent.identity()  # not of a store that was closed
+        if destination is None and self._engine.read_only:
             raise StorageReadOnly(f"{self.path} was opened read-only: name a destination elsewhere")
-        return backups.back_up(self.path, destination, now=self._clock(), overwrite=overwrite)
+        return self._engine.files.back_up(destination, now=self._clock(), overwrite=overwrite)
 
     @staticmethod
     def is_open_here(path: Path) -> bool:
         """Return whether this process has a file open as a store, or as the log of one."""
-        return is_open_here(path)
+        return file_storage().is_open_here(path)
 
     def close(self) -> None:
         """Write what searches counted, and close the file."""
         self._noting.close()
-        self._database.close()
+        self._engine.close()

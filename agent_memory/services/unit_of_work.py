@@ -10,9 +10,8 @@ from typing import NamedTuple
 from agent_memory.errors import StorageError
 from agent_memory.models.times import format_time
 from agent_memory.services.pending_accesses import NotesKeeper, SearchNotes, notes_of
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import agent, recalls, scratchpad
-from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import Reason
 
 
 class Entered(NamedTuple):
@@ -37,9 +36,9 @@ class Noting:
     """
 
     def __init__(
-        self, database: Database, clock: Callable[[], datetime], *, promotion_threshold: int
+        self, engine: Engine, clock: Callable[[], datetime], *, promotion_threshold: int
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._clock = clock
         self._promotion_threshold = promotion_threshold
         self._notes = NotesKeeper()
@@ -65,9 +64,9 @@ class Noting:
         moment = format_time(now)
         # When they were given out is not ``now``, which the caller of a search may set.
         given_out = format_time(self._clock())
-        if self._database.read_only:
+        if self._engine.read_only:
             return
-        seqs = recalls.rows_of(self._database, recalled) if recalled else {}
+        seqs = self._engine.recalls.rows_of(recalled) if recalled else {}
         self._note(
             notes_of(
                 [seqs[memory_id] for memory_id in accessed if memory_id in seqs],
@@ -81,12 +80,12 @@ class Noting:
     def note_recalls(self, memory_ids: Sequence[str]) -> None:
         """Remember that memories were given to the agent; the file hears of it soon."""
         if memory_ids:
-            seqs = recalls.rows_of(self._database, memory_ids)
+            seqs = self._engine.recalls.rows_of(memory_ids)
             moment = format_time(self._clock())
             self._note(SearchNotes(recalls=dict.fromkeys(seqs.values(), moment)))
 
     def _note(self, notes: SearchNotes) -> None:
-        if not self._database.read_only:
+        if not self._engine.read_only:
             self._notes.add(notes)
             self._notes.flush_soon(self.flush)
 
@@ -94,7 +93,7 @@ class Noting:
     def writing(self) -> Iterator[datetime]:
         """Run a verb in a write transaction, into which the notes go too; give it the time."""
         now = self._clock()
-        with self._notes.taken() as notes, self._database.write():
+        with self._notes.taken() as notes, self._engine.write():
             promoted = self._write(notes, now)
             yield now
         if promoted is not None:
@@ -107,7 +106,7 @@ class Noting:
         """
         if self._notes.is_empty():
             return
-        patience = contextlib.nullcontext() if patiently else self._database.impatient()
+        patience = contextlib.nullcontext() if patiently else self._engine.impatient()
         try:
             with patience, self.writing():
                 pass
@@ -123,32 +122,30 @@ class Noting:
 
     def _write(self, notes: SearchNotes, now: datetime) -> Promoted | None:
         if not notes.is_empty():
-            notes.settle(agent.queries(self._database))
-        agent.count_queries(
-            self._database, queries=notes.queries, total_ms=notes.milliseconds, now=now
+            notes.settle(self._engine.agent.queries())
+        self._engine.agent.count_queries(
+            queries=notes.queries, total_ms=notes.milliseconds, now=now
         )
-        recalls.record(self._database, notes.recalls, now)
+        self._engine.recalls.record(notes.recalls, now)
         if not notes.accesses:
             return None
-        records.count_accesses(self._database, notes.accesses)
-        worthy = scratchpad.worthy(
-            self._database, list(notes.accesses), threshold=self._promotion_threshold
+        self._engine.memories.count_accesses(notes.accesses)
+        worthy = self._engine.scratchpad.worthy(
+            list(notes.accesses), threshold=self._promotion_threshold
         )
         if not worthy:
             return None
-        entered = enter_scratchpad(self._database, worthy, "accessed", now)
-        agent.count_promotions(self._database, len(worthy))
-        ids = records.ids_of(self._database, entered.seqs)
-        return Promoted(ids, entered.evicted, scratchpad.size(self._database))
+        entered = enter_scratchpad(self._engine, worthy, "accessed", now)
+        self._engine.agent.count_promotions(len(worthy))
+        ids = self._engine.memories.ids_of(entered.seqs)
+        return Promoted(ids, entered.evicted, self._engine.scratchpad.size())
 
 
-def enter_scratchpad(
-    database: Database, seqs: Sequence[int], reason: scratchpad.Reason, now: datetime
-) -> Entered:
+def enter_scratchpad(engine: Engine, seqs: Sequence[int], reason: Reason, now: datetime) -> Entered:
     """Put memories into the scratchpad, the last ones if they are too many for it."""
-    max_size = agent.config(database).scratchpad_max_size
+    max_size = engine.agent.config().scratchpad_max_size
     # What was promoted by hand makes no room for what was just stored.
-    room = max_size if reason == "promoted" else max_size - scratchpad.count_promoted(database)
+    room = max_size if reason == "promoted" else max_size - engine.scratchpad.count_promoted()
     entering = seqs[-room:] if room > 0 else []
-    scratchpad.enter(database, entering, reason, now=now)
-    return Entered(entering, scratchpad.evict(database, max_size=max_size, keep=entering))
+    engine.scratchpad.enter(entering, reason, now=now)
+    return Entered(entering, engine.scratchpad.evict(max_size=max_size, keep=entering))

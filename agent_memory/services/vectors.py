@@ -14,15 +14,10 @@ from typing import Final
 
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
-from agent_memory.services.search.nearest import QueryVector, nearest
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.quantization import Quantized
-from agent_memory.storage.sqlite import vector_index
-from agent_memory.storage.sqlite.connection import Database, further
-from agent_memory.storage.sqlite.filters import NOT_ARCHIVED
-from agent_memory.storage.sqlite.maintenance import check_vectors as vector_checks
-from agent_memory.storage.sqlite.tables import agent
-from agent_memory.storage.sqlite.tables import embeddings as vectors
-from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.records import QueryVector, further
 
 _CHUNK: Final = 1_000
 """Queued memories that are looked at in one transaction, and vectors that are read at a time."""
@@ -52,54 +47,48 @@ class VectorState:
 class VectorStore:
     """The embeddings in a file. Threads may share it. ``clock`` returns the time, in UTC."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
-        self._database = database
+    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
+        self._engine = engine
         self._clock = clock
 
     @property
     def read_only(self) -> bool:
         """Return whether nothing can be written."""
-        return self._database.read_only
+        return self._engine.read_only
 
     # Looking ----------------------------------------------------------------------------------
 
     def state(self) -> VectorState:
         """Return the models, and whether anything is behind."""
-        with self._database.read():
+        with self._engine.read():
             return self._state()
 
     def _state(self) -> VectorState:
-        found = {model.state: model for model in vectors.models(self._database)}
+        found = {model.state: model for model in self._engine.embeddings.models()}
         active, building = found.get("active"), found.get("building")
-        lacks_index = any(self._lacks_index(model) for model in found.values())
-        is_behind = lacks_index or (bool(found) and not vectors.is_queue_empty(self._database))
+        lacks_index = any(self._engine.vectors.is_missing(model) for model in found.values())
+        is_behind = lacks_index or (bool(found) and not self._engine.embeddings.is_queue_empty())
         return VectorState(active, building, is_behind, lacks_index)
-
-    def _lacks_index(self, model: EmbeddingModel) -> bool:
-        """Return whether there is no index where there could be one."""
-        if model.is_indexed and vector_index.exists(self._database, model.model_id):
-            return False
-        return not self._database.read_only and self._database.load_vectors()
 
     def missing(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return memories without a vector of a model, from a row on."""
-        return vectors.without(self._database, model_id, after=after, limit=limit)
+        return self._engine.embeddings.without(model_id, after=after, limit=limit)
 
     def count_missing(self, model_id: int) -> tuple[int, int]:
         """Return how many memories have no vector of a model, and the bytes of their texts."""
-        return vectors.count_without(self._database, model_id)
+        return self._engine.embeddings.count_without(model_id)
 
     def last_seq(self) -> int:
         """Return the highest row number of a memory."""
-        return records.last_seq(self._database)
+        return self._engine.memories.last_seq()
 
     def count(self, model_id: int) -> int:
         """Count the vectors of a model."""
-        return vectors.count(self._database, model_id)
+        return self._engine.embeddings.count(model_id)
 
     def count_pending(self) -> int:
         """Count the memories that wait to be looked at."""
-        return vectors.count_queued(self._database)
+        return self._engine.embeddings.count_queued()
 
     # Keeping up -------------------------------------------------------------------------------
 
@@ -117,7 +106,7 @@ class VectorStore:
             with self._writing(patient=patient):
                 state = self._state()
                 self._restore_indexes(state)
-                rows = vectors.queued(self._database, after=after, limit=_CHUNK)
+                rows = self._engine.embeddings.queued(after=after, limit=_CHUNK)
                 pending += self._settle(rows, state)
             if len(rows) < _CHUNK:
                 break
@@ -131,50 +120,35 @@ class VectorStore:
         for row in rows:
             if row.text is None:
                 for model in models:
-                    self._leave_index(model, [row.seq])
+                    self._engine.vectors.leave(model, [row.seq])
                 done.append(row.seq)
                 continue
-            for model_id in vectors.drop_other_texts(self._database, row.seq, row.text):
-                self._leave_index(next(m for m in models if m.model_id == model_id), [row.seq])
+            for model_id in self._engine.embeddings.drop_other_texts(row.seq, row.text):
+                self._engine.vectors.leave(
+                    next(m for m in models if m.model_id == model_id), [row.seq]
+                )
             text = PendingText(row.seq, row.text)
             found = [self._follow(model, text, archived=row.is_archived) for model in models]
             if not found or found[0]:
                 done.append(row.seq)
             elif not row.is_refused:
                 pending.append(text)
-        vectors.dequeue(self._database, done)
+        self._engine.embeddings.dequeue(done)
         return pending
 
     def _follow(self, model: EmbeddingModel, pending: PendingText, *, archived: bool) -> bool:
         """Bring the index up to date with a memory, and return whether it has a vector."""
-        vector = vectors.get(self._database, model, pending.seq)
+        vector = self._engine.embeddings.get(model, pending.seq)
         if vector is None:
-            vector = vectors.of_same_text(self._database, model.model_id, pending.text)
+            vector = self._engine.embeddings.of_same_text(model.model_id, pending.text)
             if vector is None:
                 return False
-            vectors.put(self._database, model.model_id, pending, vector)
+            self._engine.embeddings.put(model.model_id, pending, vector)
         if archived:
-            self._leave_index(model, [pending.seq])
+            self._engine.vectors.leave(model, [pending.seq])
         else:
-            self._enter_index(model, [(pending.seq, vector.data)])
+            self._engine.vectors.enter(model, [(pending.seq, vector.data)])
         return True
-
-    def _enter_index(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
-        if self._can_index(model):
-            vector_index.put(self._database, model.model_id, entries)
-
-    def _leave_index(self, model: EmbeddingModel, seqs: Sequence[int]) -> None:
-        if self._can_index(model):
-            vector_index.remove(self._database, model.model_id, seqs)
-
-    def _can_index(self, model: EmbeddingModel) -> bool:
-        """Return whether the index can follow; where not, note that it must be built again."""
-        if not model.is_indexed:
-            return False
-        if self._database.load_vectors() and vector_index.exists(self._database, model.model_id):
-            return True
-        vectors.mark_indexed(self._database, model.model_id, is_indexed=False)
-        return False
 
     def restore_indexes(self, *, patient: bool = True) -> None:
         """Build the indexes that are missing."""
@@ -183,8 +157,8 @@ class VectorStore:
 
     def _restore_indexes(self, state: VectorState) -> None:
         for model in (state.active, state.building):
-            if model is not None and self._lacks_index(model):
-                vector_checks.build_index(self._database, model)
+            if model is not None and self._engine.vectors.is_missing(model):
+                self._engine.vectors.build(model)
 
     def put(
         self,
@@ -208,44 +182,44 @@ class VectorStore:
             kept = [
                 (pending.seq, vector.data)
                 for pending, vector in embedded
-                if vectors.put(self._database, model_id, pending, vector)
+                if self._engine.embeddings.put(model_id, pending, vector)
             ]
-            archived = vectors.archived(self._database, [seq for seq, _ in kept])
-            self._enter_index(model, [entry for entry in kept if entry[0] not in archived])
+            archived = self._engine.embeddings.archived([seq for seq, _ in kept])
+            self._engine.vectors.enter(model, [entry for entry in kept if entry[0] not in archived])
             # One that was deleted, brought back and archived before anybody looked is still in it.
-            self._leave_index(model, sorted(archived))
+            self._engine.vectors.leave(model, sorted(archived))
             if model is state.serving:
-                vectors.dequeue(self._database, [seq for seq, _ in kept])
-            agent.count_embeddings(self._database, len(kept))
+                self._engine.embeddings.dequeue([seq for seq, _ in kept])
+            self._engine.agent.count_embeddings(len(kept))
             return len(kept)
 
     def of_same_text(self, model_id: int, texts: Collection[str]) -> dict[str, Quantized]:
         """Return the vectors of a model that there are of these texts."""
-        with self._database.read():
-            found = {text: vectors.of_same_text(self._database, model_id, text) for text in texts}
+        with self._engine.read():
+            found = {text: self._engine.embeddings.of_same_text(model_id, text) for text in texts}
         return {text: vector for text, vector in found.items() if vector is not None}
 
     @contextlib.contextmanager
     def _writing(self, *, durable: bool = True, patient: bool = True) -> Iterator[None]:
-        waiting = contextlib.nullcontext() if patient else self._database.impatient()
-        with waiting, self._database.write(durable=durable):
+        waiting = contextlib.nullcontext() if patient else self._engine.impatient()
+        with waiting, self._engine.write(durable=durable):
             yield
 
     def refuse(self, refused: Sequence[PendingText]) -> None:
         """Note that the embedder refused these texts: they wait, and are not asked for again."""
         if refused:
-            with self._database.write():
-                vectors.refuse(self._database, refused)
+            with self._engine.write():
+                self._engine.embeddings.refuse(refused)
 
     def queue_missing(self) -> int:
         """Queue what has no vector of the serving model, refused texts too.
 
         Returns how many were not queued before.
         """
-        with self._database.write():
-            vectors.forget_refusals(self._database)
+        with self._engine.write():
+            self._engine.embeddings.forget_refusals()
             serving = self._state().serving
-            return 0 if serving is None else vectors.queue_missing(self._database, serving.model_id)
+            return 0 if serving is None else self._engine.embeddings.queue_missing(serving.model_id)
 
     # Moving -----------------------------------------------------------------------------------
 
@@ -254,13 +228,13 @@ class VectorStore:
 
         A half-built model of another kind is dropped. ``model.model_id`` is not looked at.
         """
-        with self._database.write():
+        with self._engine.write():
             building = self._state().building
             if building and building.is_same(model):
                 return building
             if building:
                 self._drop(building)
-            vectors.add_model(self._database, model, now=self._clock())
+            self._engine.embeddings.add_model(model, now=self._clock())
             state = self._state()
             self._restore_indexes(state)
             found = self._state().building
@@ -269,7 +243,7 @@ class VectorStore:
 
     def abandon(self) -> None:
         """Drop a half-built model."""
-        with self._database.write():
+        with self._engine.write():
             building = self._state().building
             if building is not None:
                 self._drop(building)
@@ -282,43 +256,40 @@ class VectorStore:
         Returns false, and changes nothing, while one of the rows up to ``until`` has no vector, but
         for those ``skipped``, whose texts the embedder refused. What has none then waits.
         """
-        with self._database.write():
+        with self._engine.write():
             state = self._state()
-            self._settle(vectors.queued(self._database, after=0, limit=-1), state)
-            left = vectors.without(self._database, model_id, after=0, limit=len(skipped) + 1)
+            self._settle(self._engine.embeddings.queued(after=0, limit=-1), state)
+            left = self._engine.embeddings.without(model_id, after=0, limit=len(skipped) + 1)
             if any(pending.seq not in skipped and pending.seq <= until for pending in left):
                 return False
             if state.active is not None:
                 self._drop(state.active)
-            vectors.activate(self._database, model_id)
-            vectors.forget_refusals(self._database)
-            vectors.queue_missing(self._database, model_id)
-            vectors.refuse(self._database, [text for text in left if text.seq in skipped])
-            agent.set_backend(self._database, "vector", migration=info, now=self._clock())
+            self._engine.embeddings.activate(model_id)
+            self._engine.embeddings.forget_refusals()
+            self._engine.embeddings.queue_missing(model_id)
+            self._engine.embeddings.refuse([text for text in left if text.seq in skipped])
+            self._engine.agent.set_backend("vector", migration=info, now=self._clock())
             return True
 
     def was_rolled_back(self) -> bool:
         """Return whether the last that happened was that somebody went back to keywords."""
-        return agent.was_rolled_back(self._database)
+        return self._engine.agent.was_rolled_back()
 
     def roll_back(self) -> list[EmbeddingModel]:
         """Go back to search by keyword: drop all vectors. Returns the models that there were."""
-        with self._database.write():
-            models = vectors.models(self._database)
+        with self._engine.write():
+            models = self._engine.embeddings.models()
             for model in models:
                 self._drop(model)
-            vectors.clear_queue(self._database)
+            self._engine.embeddings.clear_queue()
             now = self._clock()
-            info = agent.migration(self._database).model_copy(update={"can_rollback": False})
-            agent.set_backend(self._database, "file", migration=info, now=now)
+            info = self._engine.agent.migration().model_copy(update={"can_rollback": False})
+            self._engine.agent.set_backend("file", migration=info, now=now)
             return models
 
     def _drop(self, model: EmbeddingModel) -> None:
-        vectors.drop_model(self._database, model.model_id)
-        # A table of sqlite-vec cannot be dropped without it: it stays, empty of use, until `check`
-        # is run where sqlite-vec is installed.
-        if vector_index.exists(self._database, model.model_id) and self._database.load_vectors():
-            vector_index.drop(self._database, vector_index.table(model.model_id))
+        self._engine.embeddings.drop_model(model.model_id)
+        self._engine.vectors.drop(model)
 
     def validate(self, model_id: int) -> list[str]:
         """Return what is wrong with the vectors of a model.
@@ -326,31 +297,29 @@ class VectorStore:
         That is damaged ones, an index that does not match them, and memories that a search with
         their own vector does not find.
         """
-        with self._database.read():
-            model = next(m for m in vectors.models(self._database) if m.model_id == model_id)
-            problems = [
-                problem.detail for problem in vector_checks.problems_of(self._database, model)
-            ]
-            for seq, memory_id in vectors.sample(self._database, model_id, _SPOT_CHECKS):
-                vector = vectors.get(self._database, model, seq)
+        with self._engine.read():
+            model = next(m for m in self._engine.embeddings.models() if m.model_id == model_id)
+            problems = [problem.detail for problem in self._engine.vectors.problems_of(model)]
+            for seq, memory_id in self._engine.embeddings.sample(model_id, _SPOT_CHECKS):
+                vector = self._engine.embeddings.get(model, seq)
                 if vector is not None and not self._finds(model, seq, vector):
                     problems.append(f"a search with the vector of {memory_id} does not find it")
             return problems
 
     def mend(self, model_id: int) -> None:
         """Drop the wrong vectors of a model, and build its index anew."""
-        with self._database.write():
-            for model in vectors.models(self._database):
+        with self._engine.write():
+            for model in self._engine.embeddings.models():
                 if model.model_id == model_id:
-                    vector_checks.mend(self._database, model)
+                    self._engine.vectors.mend(model)
 
     def sample(self, model_id: int, size: int) -> list[tuple[PendingText, Quantized]]:
         """Return some memories with their vectors."""
-        with self._database.read():
-            return vectors.sample_with_texts(self._database, model_id, size)
+        with self._engine.read():
+            return self._engine.embeddings.sample_with_texts(model_id, size)
 
     def _finds(self, model: EmbeddingModel, seq: int, vector: Quantized) -> bool:
         query = QueryVector(model, vector.data)
-        found = nearest(self._database, query, NOT_ARCHIVED).cosines
+        found = self._engine.vectors.nearest(query, NOT_ARCHIVED).cosines
         # Many memories may say the same.
         return seq in found or max(found.values(), default=0.0) > _SAME_MEANING

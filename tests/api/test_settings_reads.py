@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory import AgentConfig, AgentMemory
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import agent
+from agent_memory.storage.sqlite.tables.agent import AgentTable
 
 CALLS: dict[str, Callable[[AgentMemory, int], Any]] = {
     "store_many": lambda memory, count: memory.store_many(
@@ -29,14 +28,14 @@ def test_many_items_read_the_settings_as_often_as_one(
     root: Path, call: Callable[[AgentMemory, int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    read = agent.config
+    read = AgentTable.config
 
-    def counted(database: Database) -> AgentConfig:
+    def counted(table: AgentTable) -> AgentConfig:
         nonlocal reads
         reads += 1
-        return read(database)
+        return read(table)
 
-    monkeypatch.setattr(agent, "config", counted)
+    monkeypatch.setattr(AgentTable, "config", counted)
     counts = []
     for items in (1, 20):
         with AgentMemory(f"bob{items}", root=root, embedder=None) as memory:

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from conftest import Ran
+from conftest import Ran, database_of
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
@@ -143,7 +143,7 @@ def test_a_memory_that_says_so_is_shown(program: Program, root: Path) -> None:
 
 def test_a_name_steers_no_terminal(program: Program, root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
-        memory._store._database.run("INSERT INTO entities (name) VALUES ('a' || char(27) || '[2J')")
+        database_of(memory).run("INSERT INTO entities (name) VALUES ('a' || char(27) || '[2J')")
         memory.graph.add("b", "knows", "c")
     assert "\x1b" not in program("show").out
     place = root / "g.graphml"

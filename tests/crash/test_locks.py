@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from conftest import database_of
+
 from agent_memory import AgentMemory
 
 _HOLDS_THE_LOCK = """
@@ -43,7 +45,7 @@ def test_a_new_file_is_opened_while_another_program_has_its_lock(tmp_path: Path)
 
 def test_a_write_holds_the_lock_from_its_start(root: Path) -> None:
     """One that only reads at first would fail when another program wrote in between."""
-    with AgentMemory("bob", root=root) as memory, memory._store._database.write():
+    with AgentMemory("bob", root=root) as memory, database_of(memory).write():
         words = [sys.executable, "-c", _TRIES_TO_WRITE, str(memory.path)]
         tried = subprocess.run(words, capture_output=True, text=True, timeout=30)
         assert tried.stdout == "database is locked\n"

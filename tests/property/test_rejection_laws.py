@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from conftest import NOW
+from conftest import NOW, engine_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,9 +21,7 @@ from agent_memory.services.policies.rejection_match import (
     words_to_reject,
 )
 from agent_memory.services.store import Store
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables import rejections
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 UNTIMED = settings(deadline=None, max_examples=300)
 SLOW = settings(deadline=None, max_examples=60)
@@ -141,10 +139,10 @@ def test_every_text_is_a_value_or_refused(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SQLiteEngine]:
     path = tmp_path_factory.mktemp("rejections") / "memories.db"
     store = Store(path, agent_id="bob", clock=lambda: NOW)
-    opened: Database = store._database
+    opened: SQLiteEngine = engine_of(store)
     yield opened
     store.close()
 
@@ -171,29 +169,29 @@ MEMORIES = st.lists(
 @SLOW
 @given(memories=MEMORIES, value=VALUE)
 def test_those_that_hold_a_value_are_those_that_would_be_refused(
-    database: Database, memories: list[tuple[list[Pieces], str]], value: list[str]
+    engine: SQLiteEngine, memories: list[tuple[list[Pieces], str]], value: list[str]
 ) -> None:
     words = words_in(value)
     expected = []
-    with database.write():
-        database.run("DELETE FROM memories")
-        rejection = reject(database, " ".join(value), now=NOW)
+    with engine.write():
+        engine.database.run("DELETE FROM memories")
+        rejection = reject(engine, " ".join(value), now=NOW)
         for parts, field in memories:
             stored = a_memory(parts, field)
-            records.insert(database, stored)
+            engine.memories.insert(stored)
             looked_at = parts[:1] if field == "content" else parts
             holds = any(stands_in(words, words_in([it for it, _ in part])) for part in looked_at)
             if holds:
                 expected.append(stored.id)
-            assert is_refused(database, stored) is holds
-        assert holders(database, words) == expected
-        assert lift(database, rejection.rejection_id)
-        assert rejections.known(database) == {}
+            assert is_refused(engine, stored) is holds
+        assert holders(engine, words) == expected
+        assert lift(engine, rejection.rejection_id)
+        assert engine.rejections.known() == {}
 
 
-def is_refused(database: Database, memory: Memory) -> bool:
+def is_refused(engine: SQLiteEngine, memory: Memory) -> bool:
     try:
-        refuse_rejected(database, memory)
+        refuse_rejected(engine, memory)
     except RejectedContent:
         return True
     return False

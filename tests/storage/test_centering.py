@@ -18,7 +18,7 @@ from agent_memory import AgentMemory
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.quantization import cosine, quantize
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables.embeddings import cosines, models
+from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 
 UNTIMED = settings(deadline=None)
 Numbers = NDArray[np.float64]
@@ -239,9 +239,9 @@ def test_cosines_of_a_file_are_those_of_exact_numbers(
     database = Database(stored)
     try:
         assert database.load_vectors() is is_installed
-        (model,) = models(database)
-        of_file = cosines(database, model.model_id, range(1, 61), seen)
-        plain = cosines(database, model.model_id, range(1, 61), vectors[60])
+        (model,) = EmbeddingTable(database).models()
+        of_file = EmbeddingTable(database).cosines(model.model_id, range(1, 61), seen)
+        plain = EmbeddingTable(database).cosines(model.model_id, range(1, 61), vectors[60])
     finally:
         database.close()
     assert list(of_file) == list(range(1, 61))

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 from unittest.mock import patch
 
 import apsw
+from conftest import database_of
 
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.models.limits import EVENTS_FILENAME
@@ -172,7 +173,7 @@ def _perform(scenario: Scenario, folder: Path, record: Record, synchronous: Sync
             else opened(folder / scenario.place, dimensions=scenario.dimensions, **options)
         ) as memory:
             if memory is not None and scenario.checkpoint is not None:
-                memory._store._database.run(f"PRAGMA wal_autocheckpoint = {scenario.checkpoint}")
+                database_of(memory).run(f"PRAGMA wal_autocheckpoint = {scenario.checkpoint}")
             for step in session:
                 record.begin(number)
                 step.act(memory, folder)

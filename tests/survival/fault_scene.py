@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import apsw
+from conftest import database_of
 
 from agent_memory import AgentMemory
 from agent_memory.models.limits import EVENTS_FILENAME
@@ -86,7 +87,7 @@ class Scene:
         """Open the memory that the verb is tried on, unless opening it is the verb."""
         memory = self.verb.memory(folder).__enter__()
         if memory is not None and checkpoints:
-            memory._store._database.run("PRAGMA wal_autocheckpoint = 1")
+            database_of(memory).run("PRAGMA wal_autocheckpoint = 1")
         return memory
 
     def is_done(self, folder: Path) -> bool | None:

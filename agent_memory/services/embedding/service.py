@@ -29,9 +29,10 @@ from agent_memory.errors import (
 from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.runtime import fork_safety as forking
 from agent_memory.services.embedding.choice import difference, is_auto, to_move_to, to_serve
-from agent_memory.services.search.nearest import QueryMeaning, QueryVector
+from agent_memory.services.search.request import QueryMeaning
 from agent_memory.services.vectors import VectorState, VectorStore
 from agent_memory.storage.quantization import quantize
+from agent_memory.storage.records import QueryVector
 
 Result = TypeVar("Result")
 

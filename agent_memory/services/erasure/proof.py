@@ -15,9 +15,9 @@ from typing import Final
 
 from agent_memory.runtime.files import system_told
 from agent_memory.services.erasure.byte_search import READ_LENGTH, Chunks, Pieces, finder
-from agent_memory.storage.sqlite.connection import Database, raw_of_file
-from agent_memory.storage.sqlite.tables import erased as erasure
-from agent_memory.storage.sqlite.tables.erased import Said
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.opening import file_storage
+from agent_memory.storage.records import ErasedText
 
 _SHORTEST: Final = 8
 """Bytes of a text that chance does not make of numbers and vectors."""
@@ -57,24 +57,24 @@ class Proof:
     ``files`` and ``bytes`` count what was looked through.
     """
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: ErasedText) -> None:
         self.files = 0
         self.bytes = 0
         self._said = said
         self._seen: dict[Path, dict[bytes, int]] = {}
         self._of_contents: set[bytes] = set()
 
-    def look_through_store(self, database: Database) -> None:
+    def look_through_store(self, engine: Engine) -> None:
         """Look through an open store and its log, from which the rows were removed."""
-        others = Pieces(_other_texts(database, self._said))
-        for part in database.raw_parts():
-            chunks = partial(database.raw, part, READ_LENGTH)
+        others = Pieces(_other_texts(engine, self._said))
+        for part in engine.files.raw_parts():
+            chunks = partial(engine.files.raw, part, READ_LENGTH)
             self._look_through(part, chunks)
             self._seen[part].update(others.find(chunks))
 
     def look_through_copy(self, path: Path) -> None:
         """Look for contents in a file that is not opened. Raises ``StorageError``."""
-        self._look_through(path, partial(raw_of_file, path, READ_LENGTH))
+        self._look_through(path, partial(file_storage().raw_of_file, path, READ_LENGTH))
 
     def _look_through(self, path: Path, chunks: Chunks) -> None:
         found = self._contents.find(chunks)
@@ -89,7 +89,7 @@ class Proof:
         texts = (form for text in self._said.contents for form in _forms(text))
         return Pieces(text for text in texts if len(text) >= _SHORTEST)
 
-    def judge(self, database: Database) -> Verdict:
+    def judge(self, engine: Engine) -> Verdict:
         """Tell which of the pieces that were found nothing in the tables accounts for."""
         pieces = {piece for found in self._seen.values() for piece in found}
         places: list[str] = []
@@ -98,7 +98,7 @@ class Proof:
         if not pieces:
             return Verdict({})
         look = finder(pieces)
-        for kind, name, text in erasure.remaining(database):
+        for kind, name, text in engine.erasure.remaining():
             here = look(text.lower()).keys()
             of_contents = len(here & self._of_contents)
             if kind == "memory" and of_contents:
@@ -107,7 +107,7 @@ class Proof:
                 places.append(name)
             accounted |= here
         if pieces - accounted:
-            for vector in erasure.remaining_vectors(database):
+            for vector in engine.erasure.remaining_vectors():
                 accounted |= look(vector.lower()).keys()
         left = {
             path: sorted(at for piece, at in found.items() if piece not in accounted)
@@ -116,7 +116,7 @@ class Proof:
         return Verdict({path: at for path, at in left.items() if at}, places, also_in)
 
 
-def _other_texts(database: Database, said: Said) -> Iterator[bytes]:
+def _other_texts(engine: Engine, said: ErasedText) -> Iterator[bytes]:
     """Yield what may tell of a memory but for its contents: tags, metadata, words, vectors."""
     for text in said.strings:
         once = _escaped(text)
@@ -124,17 +124,17 @@ def _other_texts(database: Database, said: Said) -> Iterator[bytes]:
         forms = (text, once, _escaped(once), json.dumps(text)[1:-1])
         yield from (form for form in map(_bytes, forms) if len(form) >= _SHORTEST)
     yield from said.vectors
-    yield from map(_bytes, _words(database, said))
+    yield from map(_bytes, _words(engine, said))
 
 
-def _words(database: Database, said: Said) -> set[str]:
+def _words(engine: Engine, said: ErasedText) -> set[str]:
     """Return the words that no memory has any more: as the index holds them, and as written."""
     written: dict[str, set[str]] = {}
     for text in said.contents | said.strings:
         readable = text.encode(errors="replace").decode()
-        for word, form in database.words(readable):
+        for word, form in engine.words(readable):
             written.setdefault(word, set()).add(form)
-    unused = erasure.unused(database, written)
+    unused = engine.erasure.unused(written)
     forms: Iterable[str] = (form for word in unused for form in (word, *written[word]))
     return {form for form in forms if len(form) >= _SHORTEST_WORD}
 

@@ -16,19 +16,13 @@ from typing import Final
 
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
 from agent_memory.models.erasure import ErasedCopy, ErasureReceipt
-from agent_memory.models.times import format_time
 from agent_memory.runtime.event_log import EventLog
 from agent_memory.runtime.files import beside
 from agent_memory.services.erasure import side_files as leftovers
 from agent_memory.services.erasure.proof import Proof
-from agent_memory.services.lifecycle.snapshot import sweep_copies
-from agent_memory.storage.sqlite import schema, vector_index
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import agent, operations, reviews
-from agent_memory.storage.sqlite.tables import embeddings as vectors
-from agent_memory.storage.sqlite.tables import erased as erasure
-from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
-from agent_memory.storage.sqlite.tables.erased import Removed, Said
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.opening import file_storage, open_engine
+from agent_memory.storage.records import ErasedText, RemovedRows
 
 _MOST_NAMED: Final = 100
 
@@ -77,8 +71,8 @@ class Eraser:
     ``clock`` returns the time, in UTC; ``agent_id`` is whose the file is.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], datetime], *, agent_id: str) -> None:
-        self._database = database
+    def __init__(self, engine: Engine, clock: Callable[[], datetime], *, agent_id: str) -> None:
+        self._engine = engine
         self._clock = clock
         self._agent_id = agent_id
 
@@ -102,18 +96,18 @@ class Eraser:
             advice = "name one memory at least; `finish` completes an erasure that was interrupted"
             raise ValidationError.of("memory_ids", advice, ids)
         copies = self._refuse(ids, backups=backups)
-        sweep_copies()  # what a process left that was killed while it looked back
+        file_storage().sweep_copies()  # what a process left that was killed while it looked back
         now = self._clock()
-        said = Said()
+        said = ErasedText()
         # The backups first: until they are done, the file still knows the ids.
         for path in copies.holding():
             copies.done[path] = self._erase_in_copy(path, ids, said, session_id, now)
-        removed = _remove(self._database, ids, said, session_id, now)
+        removed = _remove(self._engine, ids, said, session_id, now)
         problems = self._problems_of_finishing(ids)
         proof = Proof(said)
-        proof.look_through_store(self._database)
+        proof.look_through_store(self._engine)
         self._look_through_copies(proof, copies)
-        verdict = proof.judge(self._database)
+        verdict = proof.judge(self._engine)
         # An erasure that was interrupted left a backup without the rows, but not written anew.
         for path in copies.interrupted(verdict.left.keys()):
             copies.done[path] = self._erase_in_copy(path, ids, said, session_id, now)
@@ -138,7 +132,7 @@ class Eraser:
     def _refuse(self, ids: Sequence[str], *, backups: bool) -> _Copies:
         copies = self._copies(ids) if backups else _Copies()
         self._refuse_unknown(ids, copies.own.values())
-        self._database.refuse_readers()
+        self._engine.files.refuse_readers()
         return copies
 
     def finish(self) -> None:
@@ -146,11 +140,11 @@ class Eraser:
 
         Raises ``StorageLocked`` while somebody reads an older state of the file.
         """
-        self._database.compact()
+        self._engine.files.compact()
 
     def _problems_of_finishing(self, ids: Sequence[str]) -> list[str]:
         problems = []
-        for step in (self.finish, lambda: EventLog(self._database.path).forget(ids)):
+        for step in (self.finish, lambda: EventLog(self._engine.files.path).forget(ids)):
             try:
                 step()
             except StorageError as error:
@@ -158,7 +152,7 @@ class Eraser:
         return problems
 
     def _refuse_unknown(self, ids: Sequence[str], in_copies: Collection[Collection[str]]) -> None:
-        known = erasure.known(self._database, ids).union(*in_copies)
+        known = self._engine.erasure.known(ids).union(*in_copies)
         for memory_id in ids:
             if memory_id not in known:
                 raise MemoryNotFound(memory_id)
@@ -168,7 +162,7 @@ class Eraser:
     def _copies(self, ids: Sequence[str]) -> _Copies:
         """Look which copies can be opened and hold some of these ids. That changes nothing."""
         copies = _Copies()
-        for path in leftovers.copies_of(self._database.path):
+        for path in leftovers.copies_of(self._engine.files.path):
             try:
                 known = self._known_in(path, ids)
             except (StorageError, ValidationError) as error:
@@ -183,14 +177,14 @@ class Eraser:
         if leftovers.is_yaml_backup(path):
             entries = leftovers.entries_of(path)
             return {str(leftovers.names_of(entry)[0]) for entry in entries}.intersection(ids)
-        if not leftovers.is_store(path, self._database.path):
+        if not leftovers.is_store(path, self._engine.files.path):
             return None
-        with closing(Database(path, create=False, read_only=True)) as copy:
-            is_of_agent = agent.identity(copy) == self._agent_id
-            return erasure.known(copy, ids) if is_of_agent else None
+        with closing(open_engine(path, create=False, read_only=True, vetted=False)) as copy:
+            is_of_agent = copy.agent.identity() == self._agent_id
+            return copy.erasure.known(ids) if is_of_agent else None
 
     def _erase_in_copy(
-        self, path: Path, ids: Sequence[str], said: Said, session_id: str, now: datetime
+        self, path: Path, ids: Sequence[str], said: ErasedText, session_id: str, now: datetime
     ) -> ErasedCopy:
         """Erase in a backup, and take over what it tells of the memories."""
         wanted = frozenset(ids)
@@ -205,7 +199,7 @@ class Eraser:
 
     def _look_through_copies(self, proof: Proof, copies: _Copies) -> None:
         """Look through the copies but for the stores that were looked through from within."""
-        place = self._database.path
+        place = self._engine.files.path
         for path in leftovers.copies_of(place):
             done = copies.done.setdefault(path, ErasedCopy(path=str(path)))
             if done.erased and leftovers.is_store(path, place):
@@ -225,54 +219,33 @@ def _is_gone(path: Path) -> bool:
 
 
 def _erase_in_store(
-    path: Path, ids: Sequence[str], said: Said, session_id: str, now: datetime
+    path: Path, ids: Sequence[str], said: ErasedText, session_id: str, now: datetime
 ) -> bool:
     """Erase in a backup that is a whole store, and return whether something is left there.
 
     Its schema is brought up to date, without a backup of the backup.
     """
-    with closing(schema.opened(path, create=False)) as copy:
-        schema.upgrade(copy, now=format_time(now), before_upgrade=lambda: None)
+    with closing(open_engine(path, create=False)) as copy:
+        copy.upgrade(now=now)
         _remove(copy, ids, said, session_id, now)
-        copy.compact()
+        copy.files.compact()
         proof = Proof(said)
         proof.look_through_store(copy)
         return bool(proof.judge(copy).left)
 
 
 def _remove(
-    database: Database, ids: Sequence[str], said: Said, session_id: str, now: datetime
-) -> Removed:
+    engine: Engine, ids: Sequence[str], said: ErasedText, session_id: str, now: datetime
+) -> RemovedRows:
     """Remove the rows in one transaction, and note in ``said`` what they said."""
-    with database.write():
-        said.add(erasure.said(database, ids))
-        of_graph = graph_upkeep.texts_of(database, ids)
-        removed = erasure.remove(database, ids)
-        graph_upkeep.erase(database, ids)
-        reviews.forget_reasoning(database)  # of other memories: it may quote what is erased
+    with engine.write():
+        said.add(engine.erasure.said(ids))
+        of_graph = engine.graph_maintenance.texts_of(ids)
+        removed = engine.erasure.remove(ids)
+        engine.graph_maintenance.erase(ids)
+        engine.reviews.forget_reasoning()  # of other memories: it may quote what is erased
         if of_graph:
-            said.strings.update(of_graph - graph_upkeep.texts(database))
-        _leave_indexes(database)
-        operations.mark(database, "erase", session_id=session_id, now=now)
+            said.strings.update(of_graph - engine.graph_maintenance.texts())
+        engine.vectors.forget_deleted()
+        engine.operations.mark("erase", session_id=session_id, now=now)
     return removed
-
-
-def _leave_indexes(database: Database) -> None:
-    """Take deleted memories out of the vector indexes.
-
-    Without sqlite-vec no single row can be: the index is emptied, and built again where there is
-    sqlite-vec. Until then searches do without.
-    """
-    seqs = erasure.gone(database)
-    models = {vector_index.table(it.model_id): it.model_id for it in vectors.models(database)}
-    for name in vector_index.tables(database):
-        model_id = models.get(name)
-        if not database.load_vectors():
-            erasure.empty_index(database, name)
-            if model_id is not None:
-                vectors.mark_indexed(database, model_id, is_indexed=False)
-        elif model_id is None:
-            vector_index.drop(database, name)
-        else:
-            vector_index.remove(database, model_id, seqs)
-    vectors.dequeue(database, seqs)

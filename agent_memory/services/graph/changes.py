@@ -20,9 +20,7 @@ from agent_memory.models.graph import (
 )
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import graph as graph_rows
-from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
+from agent_memory.storage.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +57,23 @@ class GraphChanging:
 
     def __init__(
         self,
-        database: Database,
+        engine: Engine,
         *,
         user_id: str | None,
         run_id: str | None,
         memory_ids: Sequence[str],
         now: datetime,
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._run_id = run_id
         self._now = format_time(now)
-        self._admission = Admission(database)
+        self._admission = Admission(engine)
         self._sources: dict[str, int | None] = {}
         self.user_id = self._owner(user_id, memory_ids)
-        complete(database)
+        complete(engine)
 
     def _owner(self, user_id: str | None, memory_ids: Sequence[str]) -> str | None:
-        there = graph_rows.memories(self._database, memory_ids)
+        there = self._engine.graph.memories(memory_ids)
         for memory_id in memory_ids:
             if memory_id not in there or (user_id is not None and there[memory_id][0] != user_id):
                 raise MemoryNotFound(memory_id)
@@ -109,7 +107,7 @@ class GraphChanging:
         if found is None:
             found = self._new_entity(line, key, values)
         elif values:
-            graph_rows.touch_entity(self._database, found, values, self._now)
+            self._engine.graph.touch_entity(found, values, self._now)
         self._link("entity", found)
         for alias in aliases:
             self._add_alias(found, clean_name(alias))
@@ -128,33 +126,33 @@ class GraphChanging:
             "updated_at": self._now,
             **values,
         }
-        entity_id = graph_rows.insert_entity(self._database, told)
+        entity_id = self._engine.graph.insert_entity(told)
         for alias in USER_ALIASES if is_user else ():
-            graph_rows.add_alias(self._database, entity_id, alias, key, None)
+            self._engine.graph.add_alias(entity_id, alias, key, None)
         return entity_id
 
     def _add_alias(self, entity_id: str, alias: str) -> None:
         there = self._found(alias)
         if there is not None and there != entity_id:
-            taken = graph_rows.entity_row(self._database, there)["name"]
+            taken = self._engine.graph.entity_row(there)["name"]
             message = f"is a name of {taken!r}: merge the two if they mean the same"
             raise ValidationError.of("aliases", message, alias)
         if there is None:
             memory_id = next(iter(self._sources), None)
-            graph_rows.add_alias(self._database, entity_id, alias, self._key(alias), memory_id)
+            self._engine.graph.add_alias(entity_id, alias, self._key(alias), memory_id)
 
     def _key(self, name: str) -> str:
         return name_key(name, self.user_id)
 
     def _found(self, name: str) -> str | None:
-        return graph_rows.find(self._database, self._key(clean_name(name)), self.user_id)
+        return self._engine.graph.find(self._key(clean_name(name)), self.user_id)
 
     def _link(self, kind: str, of: str) -> None:
         """Note which memories this was read from, or that it needs none."""
         for memory_id, change_id in self._sources.items():
-            graph_rows.add_source(self._database, kind, of, memory_id, change_id)
+            self._engine.graph.add_source(kind, of, memory_id, change_id)
         if not self._sources:
-            graph_rows.stand_by_itself(self._database, kind, of)
+            self._engine.graph.stand_by_itself(kind, of)
 
     def _refuse_rejected(self, *texts: str | None) -> None:
         for text in texts:
@@ -169,12 +167,11 @@ class GraphChanging:
         self._refuse_rejected(fact.source, fact.target, fact.relationship, fact.temporal_context)
         source, target = self.entity(fact.source), self.entity(fact.target)
         start = self._start(fact.valid_from)
-        same = graph_rows.open_edges(self._database, source, relationship, target)
+        same = self._engine.graph.open_edges(source, relationship, target)
         ends, closed = self._make_room(fact, source, relationship, target, start)
         if same:
             edge_id = same[0][0]
-            graph_rows.confirm_edge(
-                self._database,
+            self._engine.graph.confirm_edge(
                 edge_id,
                 confidence=fact.confidence,
                 context=fact.temporal_context,
@@ -196,7 +193,7 @@ class GraphChanging:
         is_exclusive = relationship in EXCLUSIVE if fact.exclusive is None else fact.exclusive
         if not is_exclusive:
             return None, []
-        held = graph_rows.open_edges(self._database, source, relationship)
+        held = self._engine.graph.open_edges(source, relationship)
         others = [edge for edge in held if edge[1] != target]
         earlier = [edge_id for edge_id, _, began in others if began <= start]
         for edge_id in earlier:
@@ -206,8 +203,7 @@ class GraphChanging:
     def _open(
         self, fact: Fact, source: str, relationship: str, target: str, start: str, ends: str | None
     ) -> str:
-        return graph_rows.insert_edge(
-            self._database,
+        return self._engine.graph.insert_edge(
             {
                 "source_id": source,
                 "relationship": relationship,
@@ -226,9 +222,7 @@ class GraphChanging:
 
     def _close(self, edge_id: str, at: str) -> None:
         by, change_id = next(reversed(self._sources.items()), (None, None))
-        graph_rows.close_edge(
-            self._database, edge_id, at=at, by=by, change_id=change_id, now=self._now
-        )
+        self._engine.graph.close_edge(edge_id, at=at, by=by, change_id=change_id, now=self._now)
 
     def _start(self, valid_from: datetime | None) -> str:
         return self._now if valid_from is None else format_time(valid_from)
@@ -276,7 +270,7 @@ class GraphChanging:
             held = self._held(source, old, target)
             note = f"there was no {old} of these two to replace: it was added"
             return [edge_id for edge_id, _, _ in held], None if held else note
-        others = [] if source is None else graph_rows.open_edges(self._database, source, old)
+        others = [] if source is None else self._engine.graph.open_edges(source, old)
         held = [edge for edge in others if edge[1] != target]
         if len(held) == 1:
             return [held[0][0]], None
@@ -304,9 +298,7 @@ class GraphChanging:
             return []
         return [
             (edge_id, to, began)
-            for edge_id, to, began in graph_rows.open_edges(
-                self._database, source, relationship, target
-            )
+            for edge_id, to, began in self._engine.graph.open_edges(source, relationship, target)
         ]
 
     def merge(self, keep: str, other: str) -> str:
@@ -320,11 +312,11 @@ class GraphChanging:
         kept, gone = ids
         if kept == gone:
             return kept
-        row = graph_rows.entity_row(self._database, gone)
-        graph_upkeep.merge(self._database, kept, gone)
+        row = self._engine.graph.entity_row(gone)
+        self._engine.graph_maintenance.merge(kept, gone)
         if row["name_key"] is not None:
-            graph_rows.add_alias(self._database, kept, row["name"], row["name_key"], None)
-        graph_rows.touch_entity(self._database, kept, {}, self._now)
+            self._engine.graph.add_alias(kept, row["name"], row["name_key"], None)
+        self._engine.graph.touch_entity(kept, {}, self._now)
         return kept
 
 
@@ -338,15 +330,15 @@ def no_entity(name: str, value: str) -> ValidationError:
     return ValidationError.of(name, f"there is no entity of the name {value!r:.200}", value)
 
 
-def complete(database: Database) -> None:
+def complete(engine: Engine) -> None:
     """Give what another program wrote its keys; entities whose names mean the same become one.
 
     Must run inside ``write()``.
     """
-    for kind, row, name, user_id in graph_rows.unnamed(database):
+    for kind, row, name, user_id in engine.graph.unnamed():
         key = name_key(name, user_id)
-        there = graph_rows.find(database, key, user_id) if kind == "entity" else None
+        there = engine.graph.find(key, user_id) if kind == "entity" else None
         if there is None:
-            graph_rows.set_key(database, kind, row, key)
+            engine.graph.set_key(kind, row, key)
         else:
-            graph_upkeep.merge(database, there, graph_rows.id_of_seq(database, row))
+            engine.graph_maintenance.merge(there, engine.graph.id_of_seq(row))

@@ -8,14 +8,11 @@ from agent_memory.models.decision import Done, Step
 from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate
 from agent_memory.models.times import format_time
 from agent_memory.services.graph.changes import GraphChanging
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import graph as graph_rows
-from agent_memory.storage.sqlite.tables.graph import Moment
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import GraphMoment
 
 
-def follow(
-    database: Database, step: Step, done: Done, *, agent_id: str, now: datetime
-) -> list[str]:
+def follow(engine: Engine, step: Step, done: Done, *, agent_id: str, now: datetime) -> list[str]:
     """Let the graph say what a memory says now; return what could not be done, in words.
 
     What the memory alone said before it was changed, and says no more, is closed.
@@ -24,7 +21,7 @@ def follow(
         return []
     memory = step.memory
     graph = GraphChanging(
-        database,
+        engine,
         user_id=memory.user_id,
         run_id=memory.run_id,
         memory_ids=[done.memory_id],
@@ -32,8 +29,8 @@ def follow(
     )
     changes = [graph.apply(update, at=memory.timestamp) for update in step.graph]
     if done.event == "UPDATE":
-        when = Moment(format_time(now), memory.user_id, is_past=False)
-        edges = graph_rows.edges(database, when, agent_id=agent_id)
+        when = GraphMoment(format_time(now), memory.user_id, is_past=False)
+        edges = engine.graph.edges(when, agent_id=agent_id)
         said = {change.opened for change in changes}
         unsaid = _unsaid(edges, said, done.memory_id)
         changes += [graph.apply(update, at=memory.timestamp) for update in unsaid]

@@ -9,8 +9,7 @@ from typing import Any
 from agent_memory.models.portable import Parcel, Section
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
+from agent_memory.storage.engine import Engine
 
 
 class GraphImporting:
@@ -20,9 +19,9 @@ class GraphImporting:
     """
 
     def __init__(
-        self, database: Database, admission: Admission, *, dry_run: bool, now: datetime
+        self, engine: Engine, admission: Admission, *, dry_run: bool, now: datetime
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._admission = admission
         self._dry_run = dry_run
         self._now = format_time(now)
@@ -44,13 +43,13 @@ class GraphImporting:
         if self._dry_run:
             return
         if parcel.section is Section.ENTITY:
-            entity_id = graph_upkeep.take_entity(self._database, values, self._now)
+            entity_id = self._engine.graph_maintenance.take_entity(values, self._now)
             self._entity_ids[values["id"]] = entity_id
             return
         for end in ("source_id", "target_id"):
             values[end] = self._entity_ids.get(values[end], values[end])
-        if graph_upkeep.has_both(self._database, values):
-            graph_upkeep.take_edge(self._database, values, self._now)
+        if self._engine.graph_maintenance.has_both(values):
+            self._engine.graph_maintenance.take_edge(values, self._now)
         else:
             note = f"relationship {values['id']} is of an entity that is not there: left out"
             self._notes.append(note)
@@ -60,7 +59,7 @@ class GraphImporting:
         if not self._count:
             return []
         if not self._dry_run:
-            graph_upkeep.sweep(self._database)
+            self._engine.graph_maintenance.sweep()
         told = f"of {self._count:,} entities and relationships, the new ones are taken over"
         return [told, *self._notes]
 

@@ -21,9 +21,8 @@ from agent_memory.models.graph import (
 from agent_memory.models.times import format_time
 from agent_memory.services.graph.changes import Fact, GraphChanging, complete, no_entity
 from agent_memory.services.unit_of_work import Noting
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import graph as graph_rows
-from agent_memory.storage.sqlite.tables.graph import Moment
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
 """Entities, and relationships, that a neighbourhood tells: the nearest."""
@@ -33,9 +32,9 @@ class GraphStore:
     """The entities and relationships of one file. Threads may share it."""
 
     def __init__(
-        self, database: Database, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
+        self, engine: Engine, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._noting = noting
         self._clock = clock
         self._agent_id = agent_id
@@ -48,7 +47,7 @@ class GraphStore:
     ) -> Iterator[GraphChanging]:
         with self._noting.writing() as now:
             yield GraphChanging(
-                self._database, user_id=user_id, run_id=run_id, memory_ids=memory_ids, now=now
+                self._engine, user_id=user_id, run_id=run_id, memory_ids=memory_ids, now=now
             )
 
     def add_entity(
@@ -78,9 +77,8 @@ class GraphStore:
         """Add a relationship and return it."""
         with self._changing(user_id, run_id, memory_ids) as graph:
             outcome = graph.add(fact)
-            when = Moment(format_time(self._clock()), None, is_past=False)
-            edges = graph_rows.edges(
-                self._database,
+            when = GraphMoment(format_time(self._clock()), None, is_past=False)
+            edges = self._engine.graph.edges(
                 when,
                 agent_id=self._agent_id,
                 ids=[outcome.edge_id],
@@ -135,8 +133,7 @@ class GraphStore:
         """Return what holds, of one entity or of all, oldest first."""
         with self._reading():
             among = None if entity is None else self._seen("entity", entity, user_id, as_of)
-            return graph_rows.edges(
-                self._database,
+            return self._engine.graph.edges(
                 self._moment(user_id, as_of),
                 agent_id=self._agent_id,
                 among=among,
@@ -151,10 +148,10 @@ class GraphStore:
         with self._reading():
             when = self._moment(user_id, as_of)
             start = self._seen("name", name, user_id, as_of)
-            distances, truncated = graph_rows.reached(self._database, when, start, depth)
+            distances, truncated = self._engine.graph.reached(when, start, depth)
             edges = self._edges_near(when, distances, depth)
             others = [entity_id for entity_id in distances if entity_id not in start]
-            found = graph_rows.names(self._database, [*start, *others[:MOST_SHOWN]])
+            found = self._engine.graph.names([*start, *others[:MOST_SHOWN]])
         return Neighbourhood(
             name=found[start[0]][0],
             neighbours=[
@@ -166,15 +163,16 @@ class GraphStore:
             truncated=truncated or max(len(edges), len(others)) > MOST_SHOWN,
         )
 
-    def _edges_near(self, when: Moment, distances: dict[str, int], depth: int) -> list[EdgeView]:
+    def _edges_near(
+        self, when: GraphMoment, distances: dict[str, int], depth: int
+    ) -> list[EdgeView]:
         """Return the relationships of a walk, those at the nearest entities first."""
         edges: dict[str, EdgeView] = {}
         for distance in range(depth):
             if len(edges) > MOST_SHOWN:
                 break
             among = [entity_id for entity_id, steps in distances.items() if steps == distance]
-            found = graph_rows.edges(
-                self._database,
+            found = self._engine.graph.edges(
                 when,
                 agent_id=self._agent_id,
                 among=among,
@@ -191,8 +189,8 @@ class GraphStore:
             when = self._moment(user_id, as_of)
             start = self._seen("source", one, user_id, as_of)
             end = self._seen("target", other, user_id, as_of)
-            near, cut = graph_rows.reached(self._database, when, start, (depth + 1) // 2)
-            far, also_cut = graph_rows.reached(self._database, when, end, depth // 2)
+            near, cut = self._engine.graph.reached(when, start, (depth + 1) // 2)
+            far, also_cut = self._engine.graph.reached(when, end, depth // 2)
             met = min(
                 near.keys() & far.keys(), key=lambda it: (near[it] + far[it], it), default=None
             )
@@ -204,24 +202,24 @@ class GraphStore:
             return self._way(when, there, ids)
 
     def _way_back(
-        self, when: Moment, entity_id: str, distances: dict[str, int]
+        self, when: GraphMoment, entity_id: str, distances: dict[str, int]
     ) -> tuple[list[str], str]:
         """Return the relationships from an entity to where the distances begin, and that."""
         way = []
         while distance := distances[entity_id]:
             nearer = [it for it, steps in distances.items() if steps == distance - 1]
-            found = graph_rows.edge_between(self._database, when, entity_id, nearer)
+            found = self._engine.graph.edge_between(when, entity_id, nearer)
             if found is None:
                 break
             edge_id, entity_id = found
             way.append(edge_id)
         return way, entity_id
 
-    def _way(self, when: Moment, start: str, ids: Sequence[str]) -> GraphPath:
-        found = graph_rows.edges(self._database, when, agent_id=self._agent_id, ids=ids)
+    def _way(self, when: GraphMoment, start: str, ids: Sequence[str]) -> GraphPath:
+        found = self._engine.graph.edges(when, agent_id=self._agent_id, ids=ids)
         by_id = {edge.id: edge for edge in found}
         edges = [by_id[edge_id] for edge_id in ids]
-        names = [graph_rows.names(self._database, [start])[start][0]]
+        names = [self._engine.graph.names([start])[start][0]]
         for edge in edges:
             start = edge.target_id if edge.source_id == start else edge.source_id
             names.append(edge.target if edge.target_id == start else edge.source)
@@ -232,8 +230,7 @@ class GraphStore:
     ) -> tuple[list[EntityView], list[EdgeView]]:
         """Return the whole graph as it stands at one moment; without ``as_of`` all times of it."""
         with self._reading():
-            edges = graph_rows.edges(
-                self._database,
+            edges = self._engine.graph.edges(
                 self._moment(user_id, as_of),
                 agent_id=self._agent_id,
                 at_any_time=as_of is None,
@@ -242,8 +239,7 @@ class GraphStore:
             # At a time in the past, what only memories that are gone now spoke of.
             seen = {entity.id for entity in entities}
             ends = {end for edge in edges for end in (edge.source_id, edge.target_id)}
-            entities += graph_rows.entities(
-                self._database,
+            entities += self._engine.graph.entities(
                 agent_id=self._agent_id,
                 user_id=user_id,
                 ids=sorted(ends - seen),
@@ -254,7 +250,7 @@ class GraphStore:
     def named_in(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
         """Return the entities whose names or aliases are among these keys: id and key of each."""
         with self._reading():
-            return graph_rows.find_all(self._database, keys, user_id)
+            return self._engine.graph.find_all(keys, user_id)
 
     def around(
         self, ids: Sequence[str], user_id: str | None, *, limit: int
@@ -262,9 +258,7 @@ class GraphStore:
         """Return what holds at some entities, and what holds at their direct neighbours."""
         with self._reading():
             when = self._moment(user_id, None)
-            look = partial(
-                graph_rows.edges, self._database, when, agent_id=self._agent_id, limit=limit
-            )
+            look = partial(self._engine.graph.edges, when, agent_id=self._agent_id, limit=limit)
             near = look(among=ids)
             ends = {end for edge in near for end in (edge.source_id, edge.target_id)}
             known = {edge.id for edge in near}
@@ -273,32 +267,32 @@ class GraphStore:
 
     def found_by_search(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of some memories that are there and not archived."""
-        return graph_rows.unarchived(self._database, memory_ids)
+        return self._engine.graph.unarchived(memory_ids)
 
     # Inside -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """Give the body one state of the file, in which every name can be found."""
-        if self._database.can_write and graph_rows.unnamed(self._database):
+        if self._engine.can_write and self._engine.graph.unnamed():
             with self._noting.writing():
-                complete(self._database)
-        with self._database.read():
+                complete(self._engine)
+        with self._engine.read():
             yield
 
-    def _moment(self, user_id: str | None, as_of: datetime | None) -> Moment:
+    def _moment(self, user_id: str | None, as_of: datetime | None) -> GraphMoment:
         now = self._clock() if as_of is None else as_of
-        return Moment(format_time(now), user_id, is_past=as_of is not None)
+        return GraphMoment(format_time(now), user_id, is_past=as_of is not None)
 
     def _entities(
         self, user_id: str | None, ids: Sequence[str] | None, *, limit: int = -1
     ) -> list[EntityView]:
-        return graph_rows.entities(
-            self._database, agent_id=self._agent_id, user_id=user_id, ids=ids, limit=limit
+        return self._engine.graph.entities(
+            agent_id=self._agent_id, user_id=user_id, ids=ids, limit=limit
         )
 
     def _ids(self, name: str, user_id: str | None) -> list[str]:
-        return list(graph_rows.find_all(self._database, [name_key(name, user_id)], user_id))
+        return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
 
     def _seen(
         self, field: str, name: str, user_id: str | None, as_of: datetime | None

@@ -19,12 +19,8 @@ from agent_memory.services.policies import retention
 from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import Screened, screened
 from agent_memory.services.unit_of_work import Noting
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.maintenance import backup as backups
-from agent_memory.storage.sqlite.tables import agent, history, operations, rejections
-from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import memory_of_row
 
 
 class LifeStore:
@@ -32,14 +28,14 @@ class LifeStore:
 
     def __init__(
         self,
-        database: Database,
+        engine: Engine,
         noting: Noting,
         clock: Callable[[], datetime],
         *,
         path: Path,
         agent_id: str,
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._noting = noting
         self._clock = clock
         self._path = path
@@ -54,38 +50,36 @@ class LifeStore:
         ids = list(dict.fromkeys(memory_ids))
         with self._noting.writing() as now:
             for memory_id in ids:
-                if not records.exists(self._database, memory_id):
+                if not self._engine.memories.exists(memory_id):
                     raise MemoryNotFound(memory_id)
             if not archived:
-                retention.refuse_return(self._database, self._policy(), ids)
+                retention.refuse_return(self._engine, self._policy(), ids)
             verb = "archive" if archived else "unarchive"
             self._archive(ids, archived=archived, verb=verb, session_id=session_id, now=now)
-            found = [records.get(self._database, it, agent_id=self._agent_id) for it in ids]
+            found = [self._engine.memories.get(it, agent_id=self._agent_id) for it in ids]
         return [memory for memory in found if memory is not None]
 
     def _archive(
         self, ids: Sequence[str], *, archived: bool, verb: str, session_id: str, now: datetime
     ) -> None:
-        before = operations.last_number(self._database)
-        if memory_rows.archive(self._database, ids, archived=archived, now=now):
-            history.sign_all(self._database, since=before, session_id=session_id, now=now)
-            operations.record(self._database, verb, since=before, session_id=session_id, now=now)
+        before = self._engine.operations.last_number()
+        if self._engine.memory_rows.archive(ids, archived=archived, now=now):
+            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
+            self._engine.operations.record(verb, since=before, session_id=session_id, now=now)
 
     def delete(self, memory_ids: Sequence[str], *, session_id: str) -> list[Memory]:
         """Delete memories, all or none, and return them as they were. Their history stays."""
         with self._noting.writing() as now:
-            before = operations.last_number(self._database)
+            before = self._engine.operations.last_number()
             gone = []
             for memory_id in memory_ids:
-                memory = records.get(self._database, memory_id, agent_id=self._agent_id)
+                memory = self._engine.memories.get(memory_id, agent_id=self._agent_id)
                 if memory is None:
                     raise MemoryNotFound(memory_id)
                 gone.append(memory)
-                memory_rows.delete(self._database, memory_id)
-            history.sign_all(self._database, since=before, session_id=session_id, now=now)
-            operations.record(
-                self._database, "delete", since=before, session_id=session_id, now=now
-            )
+                self._engine.memory_rows.delete(memory_id)
+            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
+            self._engine.operations.record("delete", since=before, session_id=session_id, now=now)
             return gone
 
     def limits_passed(self) -> list[str]:
@@ -93,13 +87,13 @@ class LifeStore:
         policy = self._policy()
         if policy is None:
             return []
-        with self._database.read():
-            return retention.over_soft(self._database, policy)
+        with self._engine.read():
+            return retention.over_soft(self._engine, policy)
 
     def tidy(self, *, dry_run: bool, session_id: str) -> TidyReport:
         """Archive what the agent's policy says, or only tell what that would be."""
         self._noting.flush()  # what a search used a moment ago is used
-        with self._database.read():
+        with self._engine.read():
             report = self._planned(self._clock(), dry_run=dry_run)
         if dry_run or not report.archived:
             return report
@@ -115,58 +109,58 @@ class LifeStore:
         if policy is None:
             note = "there is no retention policy: `configure retention standard` switches one on"
             return TidyReport(dry_run=dry_run, kept=[note])
-        archived, kept = retention.plan(self._database, policy, now=now)
+        archived, kept = retention.plan(self._engine, policy, now=now)
         return TidyReport(dry_run=dry_run, archived=archived, kept=kept)
 
     def _policy(self) -> RetentionPolicy | None:
-        return agent.config(self._database).retention
+        return self._engine.agent.config().retention
 
     # Undoing ----------------------------------------------------------------------------------
 
     def undo(self, change_id: int | None, *, session_id: str) -> Undone:
         """Undo a change, or all of what was done last."""
         with self._noting.writing() as now:
-            undone = undoing.undo(self._database, change_id, session_id=session_id, now=now)
-            graph_upkeep.follow_undo(self._database, undone.memory_ids, undone.change_ids)
+            undone = undoing.undo(self._engine, change_id, session_id=session_id, now=now)
+            self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
             return undone
 
     def get_as_of(self, memory_id: str, moment: datetime) -> Memory | None:
         """Return a memory as it was at a moment, or ``None`` if there was none."""
         if not is_memory_id(memory_id):
             return None
-        with self._database.read():
-            row = undoing.row_at(self._database, memory_id, moment)
-        return None if row is None else records.memory_of(row, agent_id=self._agent_id)
+        with self._engine.read():
+            row = undoing.row_at(self._engine, memory_id, moment)
+        return None if row is None else memory_of_row(row, agent_id=self._agent_id)
 
     # Rejecting --------------------------------------------------------------------------------
 
     def reject(self, text: str, reason: str | None) -> Rejection:
         """Let no memory that holds a text be stored from now on."""
         with self._noting.writing() as now:
-            return gatekeeping.reject(self._database, text, reason, now=now)
+            return gatekeeping.reject(self._engine, text, reason, now=now)
 
     def holders(self, text: str) -> list[str]:
         """Return the ids of the memories that hold a text."""
         words = words_to_reject(text)
-        with self._database.read():
-            return gatekeeping.holders(self._database, words)
+        with self._engine.read():
+            return gatekeeping.holders(self._engine, words)
 
     def rejections(self) -> list[Rejection]:
         """Return what is rejected, oldest first."""
-        return rejections.all_of(self._database)
+        return self._engine.rejections.all_of()
 
     def count_rejected(self) -> int:
         """Count the memories that hold a rejected value."""
-        with self._database.read():
-            return gatekeeping.count_holders(self._database)
+        with self._engine.read():
+            return gatekeeping.count_holders(self._engine)
 
     def secrets(self, scanner: SecretScanner | None) -> list[FoundSecrets]:
         """Return the memories that look like they hold secrets, now or in their history."""
         held: dict[str, Screened] = {}
-        with self._database.read():
-            for texts in gatekeeping.every_text(self._database):
+        with self._engine.read():
+            for texts in gatekeeping.every_text(self._engine):
                 _hold(held, texts["id"], screened(texts, scanner))
-            for memory_id, values in gatekeeping.every_old_text(self._database):
+            for memory_id, values in gatekeeping.every_old_text(self._engine):
                 if memory_id not in held:
                     seen = screened(values, scanner)
                     seen.places = ["history"]
@@ -176,20 +170,20 @@ class LifeStore:
     def lift(self, rejection: int | str) -> bool:
         """Let a rejected value be stored again; return whether it was rejected."""
         with self._noting.writing():
-            return gatekeeping.lift(self._database, rejection)
+            return gatekeeping.lift(self._engine, rejection)
 
     # Backups ----------------------------------------------------------------------------------
 
     def back_up_before(self, reason: str) -> Path | None:
         """Back the file up before something destructive, as the agent's settings say."""
-        if self._database.read_only:
+        if self._engine.read_only:
             raise StorageReadOnly(f"{self._path} was opened read-only: open it without read_only")
-        keep = agent.config(self._database).backups_kept
-        return backups.back_up_before(self._path, reason, now=self._clock(), keep=keep)
+        keep = self._engine.agent.config().backups_kept
+        return self._engine.files.back_up_before(reason, now=self._clock(), keep=keep)
 
     def backups(self) -> list[BackupFile]:
         """List the backups of the file, newest first."""
-        return backups.list_backups(self._path)
+        return self._engine.files.list_backups()
 
 
 def _hold(held: dict[str, Screened], memory_id: str, seen: Screened) -> None:

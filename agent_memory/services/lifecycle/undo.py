@@ -10,35 +10,32 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import history, operations, scratchpad
-from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
-from agent_memory.storage.sqlite.tables.history import Change
-from agent_memory.storage.sqlite.tables.memory_columns import HISTORIC, RowValues
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import HISTORIC, Change, RowValues
 
 _CREATED = ("id", *HISTORIC, "updated_at", "last_accessed", "access_count", "version")
 
 
-def undo(database: Database, change_id: int | None, *, session_id: str, now: datetime) -> Undone:
+def undo(engine: Engine, change_id: int | None, *, session_id: str, now: datetime) -> Undone:
     """Undo one change, or all of what was done last. Must run inside ``write()``.
 
     It makes changes of its own, which can be undone in turn. Raises ``ValidationError`` when there
     is nothing to undo, or a later change has to be undone first; then nothing is changed.
     """
-    verb, changes = _meant(database, change_id)
+    verb, changes = _meant(engine, change_id)
     by_memory: dict[str, list[Change]] = {}
     for change in changes:
         by_memory.setdefault(change.memory_id, []).append(change)
-    before = operations.last_number(database)
+    before = engine.operations.last_number()
     changed = []
-    admission = Admission(database)
+    admission = Admission(engine)
     for memory_id, own in by_memory.items():
-        _refuse_if_changed_since(database, memory_id, own)
-        target = _reverted(memory_rows.get(database, memory_id), own)
-        if _become(database, admission, memory_id, target, now=now):
+        _refuse_if_changed_since(engine, memory_id, own)
+        target = _reverted(engine.memory_rows.get(memory_id), own)
+        if _become(engine, admission, memory_id, target, now=now):
             changed.append(memory_id)
-    history.sign_all(database, since=before, session_id=session_id, now=now)
-    operations.record(database, "undo", since=before, session_id=session_id, now=now)
+    engine.history.sign_all(since=before, session_id=session_id, now=now)
+    engine.operations.record("undo", since=before, session_id=session_id, now=now)
     return Undone(
         verb=verb,
         change_ids=[change.change_id for change in changes],
@@ -46,19 +43,19 @@ def undo(database: Database, change_id: int | None, *, session_id: str, now: dat
     )
 
 
-def row_at(database: Database, memory_id: str, moment: datetime) -> RowValues | None:
+def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None:
     """Return the row that a memory had at a moment, or ``None`` if there was none.
 
     Accesses are not in the history: they are those of now. Must run inside a transaction.
     """
     stamp = format_time(moment)
-    every = history.of_memory(database, memory_id)
+    every = engine.history.of_memory(memory_id)
     later = []
     for change in reversed(every):
         if change.changed_at <= stamp:
             break
         later.append(change)
-    row = _reverted(memory_rows.get(database, memory_id), list(reversed(later)))
+    row = _reverted(engine.memory_rows.get(memory_id), list(reversed(later)))
     if row is not None and later:
         last = every[-len(later) - 1] if len(every) > len(later) else None
         row["updated_at"] = last.changed_at if last is not None else row["timestamp"]
@@ -68,22 +65,22 @@ def row_at(database: Database, memory_id: str, moment: datetime) -> RowValues | 
     return row
 
 
-def _meant(database: Database, change_id: int | None) -> tuple[str, list[Change]]:
+def _meant(engine: Engine, change_id: int | None) -> tuple[str, list[Change]]:
     """Return what is to be undone: what it is called, and its changes, oldest first."""
     if change_id is not None:
-        found = history.between(database, change_id, change_id)
+        found = engine.history.between(change_id, change_id)
         if not found:
             message = "there is no such change: `history` lists them"
             raise ValidationError.of("change_id", message, change_id)
         return found[0].event, found
-    operation = operations.last(database)
-    newest = history.last_change(database)
+    operation = engine.operations.last()
+    newest = engine.history.last_change()
     if operation is None or operation.last_change < newest:
         if not newest:
             raise ValidationError.of("undo", "nothing was changed yet", None)
-        found = history.between(database, newest, newest)
+        found = engine.history.between(newest, newest)
         return found[0].event, found
-    found = history.between(database, operation.first_change, operation.last_change)
+    found = engine.history.between(operation.first_change, operation.last_change)
     if not found:
         raise ValidationError.of(
             "undo",
@@ -94,12 +91,12 @@ def _meant(database: Database, change_id: int | None) -> tuple[str, list[Change]
     return operation.verb, found
 
 
-def _refuse_if_changed_since(database: Database, memory_id: str, own: Sequence[Change]) -> None:
+def _refuse_if_changed_since(engine: Engine, memory_id: str, own: Sequence[Change]) -> None:
     """Refuse to undo what a later change builds upon."""
     undone = {change.change_id for change in own}
     columns = frozenset().union(*(change.columns for change in own))
     is_whole = any(change.event != "UPDATE" for change in own)
-    for change in history.of_memory(database, memory_id):
+    for change in engine.history.of_memory(memory_id):
         is_later = change.change_id > own[0].change_id and change.change_id not in undone
         if is_later and (is_whole or change.event != "UPDATE" or change.columns & columns):
             raise ValidationError.of(
@@ -124,7 +121,7 @@ def _reverted(row: RowValues | None, changes: Iterable[Change]) -> RowValues | N
 
 
 def _become(
-    database: Database,
+    engine: Engine,
     admission: Admission,
     memory_id: str,
     target: Mapping[str, Any] | None,
@@ -132,26 +129,26 @@ def _become(
     now: datetime,
 ) -> bool:
     """Make a memory what it is to be: gone, there again, or changed. Return whether it was not."""
-    there = memory_rows.get(database, memory_id)
+    there = engine.memory_rows.get(memory_id)
     if target is None:
         if there is not None:
-            memory_rows.delete(database, memory_id)
+            engine.memory_rows.delete(memory_id)
         return there is not None
     if there is None:
         admission.refuse_row(target)
         admission.refuse_beyond(target)
-        _bring_back(database, target, now=now)
+        _bring_back(engine, target, now=now)
         return True
     changes = {name: target[name] for name in HISTORIC if target[name] != there[name]}
     if changes:
         # What it holds already it may keep: to archive it, or to bring it back, adds nothing.
         admission.refuse_row({"content": "", **changes})
         admission.refuse_move(there, {**there, **changes})
-        memory_rows.update(database, memory_id, changes, updated_at=format_time(now))
+        engine.memory_rows.update(memory_id, changes, updated_at=format_time(now))
     return bool(changes)
 
 
-def _bring_back(database: Database, target: Mapping[str, Any], *, now: datetime) -> None:
+def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> None:
     """Insert a deleted memory again: with its row number, and into the scratchpad if it was in."""
     values = {name: target[name] for name in _CREATED if target.get(name) is not None}
     version = values.get("version")
@@ -159,9 +156,9 @@ def _bring_back(database: Database, target: Mapping[str, Any], *, now: datetime)
     values["updated_at"] = format_time(now)
     # A row that was deleted before the history kept its number gets another one.
     seq = target.get("seq")
-    if isinstance(seq, int) and memory_rows.is_free(database, seq):
+    if isinstance(seq, int) and engine.memory_rows.is_free(seq):
         values["seq"] = seq
-    seq = memory_rows.insert(database, values)
+    seq = engine.memory_rows.insert(values)
     if entry := target.get("scratchpad"):
         reason, _, entered_at = str(entry).partition(" ")
-        scratchpad.put(database, seq, reason=reason, entered_at=entered_at)
+        engine.scratchpad.put(seq, reason=reason, entered_at=entered_at)

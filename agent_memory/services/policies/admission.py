@@ -9,8 +9,7 @@ from typing import Any
 
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import agent, rejections
+from agent_memory.storage.engine import Engine
 
 Incoming = Memory | Mapping[str, Any]
 """A memory that is to come in: a model, or what it tells by column."""
@@ -23,10 +22,10 @@ class Admission:
     more is asked. ``counts`` remembers what was let in, where it is not stored: in a dry run.
     """
 
-    def __init__(self, database: Database, *, counts: bool = False) -> None:
-        self._database = database
-        self._known = rejections.known(database)
-        self._policy = agent.config(database).retention
+    def __init__(self, engine: Engine, *, counts: bool = False) -> None:
+        self._engine = engine
+        self._known = engine.rejections.known()
+        self._policy = engine.agent.config().retention
         self._room: dict[MemoryKind, tuple[float, float]] | None = None
         self._counts = counts
         self._counted: dict[MemoryKind, tuple[int, int]] = {}
@@ -44,9 +43,7 @@ class Admission:
             from agent_memory.services.policies import rejection_match as rejecting  # noqa: PLC0415
 
             looked_at = rejecting.TEXT_FIELDS if fields is None else fields
-            gatekeeping.refuse_rejected(
-                self._database, memory, self._known, at=at, fields=looked_at
-            )
+            gatekeeping.refuse_rejected(self._engine, memory, self._known, at=at, fields=looked_at)
 
     def refuse_move(self, there: Incoming, wanted: Incoming) -> None:
         """Raise ``LimitReached`` for a memory that comes under another limit than it was."""
@@ -62,7 +59,7 @@ class Admission:
         if self._known:
             from agent_memory.services.policies import rejected_values as gatekeeping  # noqa: PLC0415 - as above
 
-            gatekeeping.refuse_rejected_row(self._database, row, self._known)
+            gatekeeping.refuse_rejected_row(self._engine, row, self._known)
 
     def refuse_beyond(self, memory: Incoming) -> None:
         """Raise ``LimitReached`` for one memory more than there may be."""
@@ -80,14 +77,14 @@ class Admission:
         from agent_memory.services.policies import retention  # noqa: PLC0415 - most agents have no policy
 
         if self._room is None:
-            self._room = retention.room(self._database, self._policy)
+            self._room = retention.room(self._engine, self._policy)
         if kind not in self._room:
             return
         count_left, size_left = self._room[kind]
         if (count > 0 and count > count_left) or (size > 0 and size > size_left):
             told = self._counted.get(kind, (0, 0)) if self._counts else (0, 0)
             amount = (told[0] + count, told[1] + size)
-            retention.refuse_beyond(self._database, self._policy, {kind: amount})
+            retention.refuse_beyond(self._engine, self._policy, {kind: amount})
         self._room[kind] = (count_left - count, size_left - size)
         counted = self._counted.get(kind, (0, 0))
         self._counted[kind] = (counted[0] + count, counted[1] + size)

@@ -12,9 +12,8 @@ from agent_memory.models.enums import MemoryKind, TaskStatus
 from agent_memory.models.memory import TaskMetadata
 from agent_memory.models.retention import KindLimit, RetentionPolicy, TidyItem
 from agent_memory.models.times import age_in_days, format_time, read_stored_time, shifted
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import usage as ageing
-from agent_memory.storage.sqlite.tables.usage import Amount, Use
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import Amount, Usage
 
 _SUGGESTED: Final = 3
 """Memories that are suggested for the archive when a hard limit is reached."""
@@ -24,7 +23,7 @@ _ONE_AND_MANY: Final = {
     MemoryKind.TASK: ("task", "tasks"),
 }
 
-_Chosen = dict[int, tuple[Use, str]]
+_Chosen = dict[int, tuple[Usage, str]]
 """What is to be archived, by row number, and why; in the order in which it was chosen."""
 
 
@@ -32,7 +31,7 @@ _Chosen = dict[int, tuple[Use, str]]
 
 
 def plan(
-    database: Database, policy: RetentionPolicy, *, now: datetime
+    engine: Engine, policy: RetentionPolicy, *, now: datetime
 ) -> tuple[list[TidyItem], list[str]]:
     """Return what ``policy`` archives now, and which limits are passed all the same, and why.
 
@@ -44,7 +43,7 @@ def plan(
     if not kinds:
         return [], []
     recent_since = _days_before(now, policy.recent_days)
-    uses = ageing.uses(database, kinds, recent_since=recent_since)
+    uses = engine.usage.uses(kinds, recent_since=recent_since)
     completed = dict(_completions(uses))
     chosen: _Chosen = {}
     for use, reason in _outlived(uses, completed, policy, now):
@@ -56,7 +55,7 @@ def plan(
         chosen.update((use.seq, going[use.seq]) for use in there if use.seq in going)
         amount = _amount(use for use in there if use.seq not in going)
         notes += [f"{it}, {_why_kept(policy, limit)}" for it in _excesses(kind, limit, amount)]
-    return _items(database, chosen), notes
+    return _items(engine, chosen), notes
 
 
 def _kinds_of(policy: RetentionPolicy) -> set[MemoryKind]:
@@ -83,7 +82,7 @@ def _days_before(now: datetime, days: int) -> datetime:
     return shifted(now, -timedelta(days=min(days, timedelta.max.days)))
 
 
-def _completions(uses: Iterable[Use]) -> Iterator[tuple[int, datetime]]:
+def _completions(uses: Iterable[Usage]) -> Iterator[tuple[int, datetime]]:
     """Yield the rows of the completed tasks that may go, and when each was completed."""
     for use in uses:
         if use.task is None or use.is_kept:
@@ -97,8 +96,8 @@ def _completions(uses: Iterable[Use]) -> Iterator[tuple[int, datetime]]:
 
 
 def _outlived(
-    uses: Sequence[Use], completed: Mapping[int, datetime], policy: RetentionPolicy, now: datetime
-) -> Iterator[tuple[Use, str]]:
+    uses: Sequence[Usage], completed: Mapping[int, datetime], policy: RetentionPolicy, now: datetime
+) -> Iterator[tuple[Usage, str]]:
     """Yield what the rules about age archive, and why: learnings, then tasks."""
     if policy.archive_learnings_after_days is not None:
         last = format_time(_days_before(now, policy.archive_learnings_after_days))
@@ -114,7 +113,7 @@ def _outlived(
 
 
 def _surplus(
-    there: Sequence[Use], completed: Mapping[int, datetime], kind: MemoryKind, limit: KindLimit
+    there: Sequence[Usage], completed: Mapping[int, datetime], kind: MemoryKind, limit: KindLimit
 ) -> _Chosen:
     """Choose the least used beyond a limit, as far as they may go."""
     left = _amount(there)
@@ -129,13 +128,13 @@ def _surplus(
     return going
 
 
-def _amount(uses: Iterable[Use]) -> Amount:
+def _amount(uses: Iterable[Usage]) -> Amount:
     sizes = [use.size for use in uses]
     return Amount(len(sizes), sum(sizes))
 
 
-def _items(database: Database, chosen: _Chosen) -> list[TidyItem]:
-    texts = ageing.texts(database, list(chosen)) if chosen else {}
+def _items(engine: Engine, chosen: _Chosen) -> list[TidyItem]:
+    texts = engine.usage.texts(list(chosen)) if chosen else {}
     return [
         TidyItem(
             memory_id=texts[seq][0],
@@ -161,7 +160,7 @@ def _why_kept(policy: RetentionPolicy, limit: KindLimit) -> str:
 
 
 def refuse_beyond(
-    database: Database, policy: RetentionPolicy, adding: Mapping[MemoryKind, tuple[int, int]]
+    engine: Engine, policy: RetentionPolicy, adding: Mapping[MemoryKind, tuple[int, int]]
 ) -> None:
     """Raise ``LimitReached`` when what is to come in would pass a hard limit.
 
@@ -176,7 +175,7 @@ def refuse_beyond(
     ]
     if not concerned:
         return
-    amounts = ageing.amounts(database, [kind for kind, _ in concerned])
+    amounts = engine.usage.amounts([kind for kind, _ in concerned])
     for kind, limit in concerned:
         more, there = Amount(*adding[kind]), amounts[kind]
         words = _ONE_AND_MANY[kind][1]
@@ -192,11 +191,11 @@ def refuse_beyond(
             )
         else:
             continue
-        raise LimitReached.of("kind", f"{fault}: {_advice(database, kind)}", kind.value)
+        raise LimitReached.of("kind", f"{fault}: {_advice(engine, kind)}", kind.value)
 
 
 def refuse_return(
-    database: Database, policy: RetentionPolicy | None, memory_ids: Sequence[str]
+    engine: Engine, policy: RetentionPolicy | None, memory_ids: Sequence[str]
 ) -> None:
     """Raise ``LimitReached`` when bringing memories back would pass a hard limit.
 
@@ -205,10 +204,10 @@ def refuse_return(
     """
     if policy is None or all(limit.enforcement == "soft" for _, limit in _limits(policy)):
         return
-    refuse_beyond(database, policy, ageing.archived_amounts(database, memory_ids))
+    refuse_beyond(engine, policy, engine.usage.archived_amounts(memory_ids))
 
 
-def room(database: Database, policy: RetentionPolicy) -> dict[MemoryKind, tuple[float, float]]:
+def room(engine: Engine, policy: RetentionPolicy) -> dict[MemoryKind, tuple[float, float]]:
     """Return how many memories, and bytes of content, still go below each hard limit, by kind.
 
     It may be less than nothing. Kinds without a hard limit are left out.
@@ -216,7 +215,7 @@ def room(database: Database, policy: RetentionPolicy) -> dict[MemoryKind, tuple[
     hard = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "hard"]
     if not hard:
         return {}
-    there = ageing.amounts(database, [kind for kind, _ in hard])
+    there = engine.usage.amounts([kind for kind, _ in hard])
     return {
         kind: (
             math.inf if limit.max_memories is None else limit.max_memories - there[kind].count,
@@ -226,12 +225,12 @@ def room(database: Database, policy: RetentionPolicy) -> dict[MemoryKind, tuple[
     }
 
 
-def over_soft(database: Database, policy: RetentionPolicy) -> list[str]:
+def over_soft(engine: Engine, policy: RetentionPolicy) -> list[str]:
     """Return which kinds are over their soft limit, a line for each limit that is passed."""
     limits = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "soft"]
     if not limits:
         return []
-    amounts = ageing.amounts(database, [kind for kind, _ in limits])
+    amounts = engine.usage.amounts([kind for kind, _ in limits])
     return [
         f"{excess}: `agent-memory tidy` archives the least used"
         for kind, limit in limits
@@ -264,9 +263,9 @@ def _excesses(kind: MemoryKind, limit: KindLimit, amount: Amount) -> Iterator[st
         yield f"the {_ONE_AND_MANY[kind][1]} are {size} over the limit of {limit.max_bytes:,}"
 
 
-def _advice(database: Database, kind: MemoryKind) -> str:
+def _advice(engine: Engine, kind: MemoryKind) -> str:
     """Say how to make room, and with which memories."""
-    suggested = ageing.least_used(database, kind, limit=_SUGGESTED)
+    suggested = engine.usage.least_used(kind, limit=_SUGGESTED)
     making_room = "archive or forget some"
     if suggested:
         making_room += f", the least used first: `agent-memory archive {' '.join(suggested)}`"

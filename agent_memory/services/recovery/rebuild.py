@@ -23,7 +23,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.services.store import Store
-from agent_memory.storage.sqlite.maintenance.replace import put_in_place
+from agent_memory.storage.opening import file_storage
 
 _PAGE = 500
 
@@ -60,7 +60,7 @@ def rebuild(
             total = with_new.count_all()
         finally:
             with_new.close()
-        aside = put_in_place(place, new, "damaged", now=now_utc())
+        aside = file_storage().put_in_place(place, new, "damaged", now=now_utc())
     finally:
         new.unlink(missing_ok=True)
     return RebuildReport(

@@ -18,9 +18,8 @@ from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, locked, system_told
 from agent_memory.services.store import Store
-from agent_memory.storage.sqlite import schema
-from agent_memory.storage.sqlite.maintenance import replace as replacing
-from agent_memory.storage.sqlite.maintenance.replace import Found, Replaced
+from agent_memory.storage.opening import file_storage
+from agent_memory.storage.records import FileSummary, Replaced
 
 _MOST_NAMED: Final = 5
 """Problems that an error names."""
@@ -51,7 +50,8 @@ def restore(
     """
     place = paths.resolve_file(path)
     chosen = _chosen(place, backup)
-    said, current = replacing.look_at_backup(chosen), replacing.look(place)
+    files = file_storage()
+    said, current = files.look_at_backup(chosen), files.look(place)
     _refuse_other_agent(place, chosen, said, current, agent_id)
     with system_told(place, "restored"):
         report, replaced = _restored(place, chosen, current, keep=keep_replaced)
@@ -61,7 +61,7 @@ def restore(
         backup=str(chosen),
         memory_count=report.memory_count or 0,
         replaced=None if replaced.aside is None else str(replaced.aside),
-        upgraded_from=said.version if said.version < schema.latest_version() else None,
+        upgraded_from=said.version if said.version < files.latest_version() else None,
         rejections_kept=replaced.rejections_kept,
     )
 
@@ -78,7 +78,7 @@ def _count_rejected(place: Path) -> int:
 
 
 def _restored(
-    place: Path, chosen: Path, current: Found | None, *, keep: bool
+    place: Path, chosen: Path, current: FileSummary | None, *, keep: bool
 ) -> tuple[CheckReport, Replaced]:
     """Prepare the backup's copy beside the store, and let it take the store's place."""
     unfinished = place.with_name(f".{place.name}.restoring")
@@ -87,21 +87,21 @@ def _restored(
     with locked(lock, busy=f"{place} is being restored already: wait for that"):
         _delete(unfinished)  # what was killed left it
         try:
-            report = replacing.prepare(
+            report = file_storage().prepare(
                 chosen,
                 unfinished,
                 now=now_utc(),
                 page_size=None if current is None else current.page_size,
             )
             _refuse_problems(chosen, report)
-            return report, replacing.replace(place, unfinished, now=now_utc(), keep=keep)
+            return report, file_storage().replace(place, unfinished, now=now_utc(), keep=keep)
         finally:
             _delete(unfinished)
 
 
 def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
     """Return the file of a backup; a name in the list goes before a path."""
-    listed = replacing.choose(place, backup) if isinstance(backup, str) else None
+    listed = file_storage().choose(place, backup) if isinstance(backup, str) else None
     chosen = listed or paths.resolve_file(backup)
     with system_told(chosen):
         is_same = chosen.exists() and place.exists() and chosen.samefile(place)
@@ -111,7 +111,7 @@ def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
 
 
 def _refuse_other_agent(
-    place: Path, chosen: Path, said: Found, current: Found | None, agent_id: str | None
+    place: Path, chosen: Path, said: FileSummary, current: FileSummary | None, agent_id: str | None
 ) -> None:
     owner = agent_id if current is None or current.agent_id is None else current.agent_id
     if agent_id not in (None, owner):

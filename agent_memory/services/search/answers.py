@@ -16,9 +16,9 @@ from agent_memory.models.search import (
     SearchMetadata,
     SearchResults,
 )
-from agent_memory.services.search.nearest import QueryMeaning
 from agent_memory.services.search.pipeline import Findings
 from agent_memory.services.search.ranking import Ranked, Rates
+from agent_memory.services.search.request import QueryMeaning
 
 
 def results_of(

@@ -12,14 +12,10 @@ from typing import Final
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.times import age_in_days, read_stored_time
-from agent_memory.services.search.nearest import Nearest, QueryVector, nearest
 from agent_memory.services.search.scoring import Candidate, Query, Space
-from agent_memory.storage.sqlite import keyword_index as keyword
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import Condition
-from agent_memory.storage.sqlite.tables import embeddings as vectors
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables.memories import Signals
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import Filter
+from agent_memory.storage.records import NearestVectors, QueryVector, Signals, Term, WordCounts
 from agent_memory.text.dates import spans
 
 BY_HAND: Final = "sqlite3"
@@ -39,14 +35,14 @@ _WORDS: Final = re.compile(r"\w+")
 class Sought:
     """What candidates are gathered for.
 
-    ``condition`` is what they must meet, ``limit`` how many hits are wanted at most; ``uncounted``
+    ``filters`` is what they must meet, ``limit`` how many hits are wanted at most; ``uncounted``
     has accesses that are not in the file yet, by row; ``meaning`` is the query's vector, if it is
     searched for by meaning too.
     """
 
     text: str
-    terms: Sequence[keyword.Term]
-    condition: Condition
+    terms: Sequence[Term]
+    filters: Filter
     limit: int
     now: datetime
     uncounted: Mapping[int, int]
@@ -66,24 +62,24 @@ class Gathered:
     vector_ms: float
 
 
-def gather(database: Database, sought: Sought) -> Gathered:
-    """Gather the candidates of a search. Must run inside ``database.read()``."""
-    frequencies = keyword.frequencies(database, sought.terms)
-    best, common = keyword.candidates(
-        database, sought.terms, frequencies, sought.condition, needed=sought.limit, limit=MATCHING
+def gather(engine: Engine, sought: Sought) -> Gathered:
+    """Gather the candidates of a search. Must run inside ``engine.read()``."""
+    frequencies = engine.keywords.frequencies(sought.terms)
+    best, common = engine.keywords.candidates(
+        sought.terms, frequencies, sought.filters, needed=sought.limit, limit=MATCHING
     )
     degraded = [f"not every memory with {term.written!r} was looked at" for term in common]
     started = time.perf_counter()
-    near = _nearest(database, sought)
+    near = _nearest(engine, sought)
     vector_ms = (time.perf_counter() - started) * 1000
     if near.degraded:
         degraded.append(near.degraded)
     dates = spans(sought.text, sought.now.date())
-    dated = records.between(database, sought.condition, dates, limit=DATED)
+    dated = engine.memories.between(sought.filters, dates, limit=DATED)
     said = {word.lower() for span in dates for word in _WORDS.findall(span.said)}
     query = Query(
         frequencies=frequencies,
-        corpus_size=records.last_seq(database),
+        corpus_size=engine.memories.last_seq(),
         names=_places(sought.terms, lambda term: term.is_name),
         spans=dates,
         dated=_places(sought.terms, lambda term: term.written.lower() in said),
@@ -91,18 +87,18 @@ def gather(database: Database, sought: Sought) -> Gathered:
     )
     chosen = list(dict.fromkeys([*best, *near.cosines, *dated]))
     centers = [*best[:SURROUNDED], *_first(near.cosines, SURROUNDED_BY_MEANING)]
-    candidates = _candidates(database, sought, chosen, centers, near)
+    candidates = _candidates(engine, sought, chosen, centers, near)
     return Gathered(candidates, query, degraded, vector_ms)
 
 
-def _places(terms: Sequence[keyword.Term], has: Callable[[keyword.Term], bool]) -> frozenset[int]:
+def _places(terms: Sequence[Term], has: Callable[[Term], bool]) -> frozenset[int]:
     return frozenset(place for place, term in enumerate(terms) if has(term))
 
 
-def _nearest(database: Database, sought: Sought) -> Nearest:
+def _nearest(engine: Engine, sought: Sought) -> NearestVectors:
     if sought.meaning is None:
-        return Nearest({})
-    return nearest(database, sought.meaning, sought.condition)
+        return NearestVectors({})
+    return engine.vectors.nearest(sought.meaning, sought.filters)
 
 
 def _first(cosines: Mapping[int, float], count: int) -> list[int]:
@@ -117,26 +113,24 @@ def _space(meaning: QueryVector | None) -> Space | None:
 
 
 def _candidates(
-    database: Database,
+    engine: Engine,
     sought: Sought,
     chosen: Sequence[int],
     centers: Sequence[int],
-    near: Nearest,
+    near: NearestVectors,
 ) -> list[Candidate]:
     """Describe the rows that were chosen, and the neighbours of some of them."""
-    signals = {row.seq: row for row in records.signals(database, chosen, sought.condition)}
-    neighbours = records.neighbours(database, chosen)
+    signals = {row.seq: row for row in engine.memories.signals(chosen, sought.filters)}
+    neighbours = engine.memories.neighbours(chosen)
     around = {
         seq for center in centers for seq in neighbours.get(center, {}).values()
     } - signals.keys()
-    signals.update(
-        (row.seq, row) for row in records.signals(database, list(around), sought.condition)
-    )
+    signals.update((row.seq, row) for row in engine.memories.signals(list(around), sought.filters))
     for seq in around & signals.keys():
         neighbours[seq] = {}
     _complete(neighbours)
-    words = keyword.words(database, list(signals), sought.terms)
-    cosines = _cosines(database, sought, near, list(signals))
+    words = engine.keywords.words(list(signals), sought.terms)
+    cosines = _cosines(engine, sought, near, list(signals))
     return [
         _candidate(row, words[seq], neighbours.get(seq, {}), cosines.get(seq), sought)
         for seq, row in signals.items()
@@ -144,14 +138,14 @@ def _candidates(
 
 
 def _cosines(
-    database: Database, sought: Sought, near: Nearest, seqs: Sequence[int]
+    engine: Engine, sought: Sought, near: NearestVectors, seqs: Sequence[int]
 ) -> Mapping[int, float]:
     """Return the cosines of all candidates: those found by their words have one too."""
     if sought.meaning is None:
         return {}
     others = [seq for seq in seqs if seq not in near.cosines]
     model_id = sought.meaning.model.model_id
-    return near.cosines | vectors.cosines(database, model_id, others, sought.meaning.asked)
+    return near.cosines | engine.vectors.cosines(model_id, others, sought.meaning.asked)
 
 
 def _complete(neighbours: dict[int, dict[int, int]]) -> None:
@@ -164,7 +158,7 @@ def _complete(neighbours: dict[int, dict[int, int]]) -> None:
 
 def _candidate(
     row: Signals,
-    words: keyword.Words,
+    words: WordCounts,
     neighbours: Mapping[int, int],
     cosine: float | None,
     sought: Sought,

@@ -1,4 +1,4 @@
-"""A search over the file: its candidates, their order, and, where it finds little, why."""
+"""A search over the store: its candidates, their order, and, where it finds little, why."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import Final
 
 from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import Sought, gather
-from agent_memory.services.search.nearest import Middles, QueryVector
 from agent_memory.services.search.ranking import Ranked, Ranking, Rates
-from agent_memory.storage.sqlite import keyword_index as keyword
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import Condition
-from agent_memory.storage.sqlite.tables import embeddings as vectors
-from agent_memory.storage.sqlite.tables import fingerprints
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import Filter, NoRepeatOf
+from agent_memory.storage.records import QueryVector, Term
 
 NEAR_MISSES: Final = 3
 REPEATS_SOUGHT: Final = 20
@@ -55,15 +52,15 @@ class Findings:
 class Request:
     """What is searched for, and how.
 
-    ``scope`` is the part of ``condition`` that says whose memories may be seen at all, in near
+    ``scope`` is the part of ``filters`` that says whose memories may be seen at all, in near
     misses too. ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any;
     ``uncounted`` has accesses that are not in the file yet, by row number; ``meaning`` is the
     query's vector, if it is searched for by meaning too.
     """
 
     query: str
-    condition: Condition
-    scope: Condition
+    filters: Filter
+    scope: Filter
     limit: int
     threshold: float | None
     rates: Rates
@@ -81,15 +78,15 @@ class _Found:
     vector_ms: float
 
 
-def find(database: Database, request: Request, middles: Middles) -> Findings:
-    """Search. Must run inside ``database.read()``."""
+def find(engine: Engine, request: Request) -> Findings:
+    """Search. Must run inside ``engine.read()``."""
     started = time.perf_counter()
-    request, stale = _current(database, request, middles)
-    terms = keyword.terms_of(database, request.query)
+    request, stale = _current(engine, request)
+    terms = engine.keywords.terms_of(request.query)
     if not terms and request.meaning is None:
         explanation = "the query has no letter or digit to search for"
         return Findings([], 0, _ms_since(started), reason="empty_query", explanation=explanation)
-    gathered = _ranked(database, terms, request)
+    gathered = _ranked(engine, terms, request)
     found = gathered.ranking
     result = Findings(
         [],
@@ -101,14 +98,14 @@ def find(database: Database, request: Request, middles: Middles) -> Findings:
         degraded=[*stale, *gathered.degraded],
     )
     if found.order and found.strength < ranking.STRENGTH_FLOOR:
-        return _below_floor(database, terms, request, result, found)
-    hits, repeats = _without_repeats(database, found, request)
+        return _below_floor(engine, terms, request, result, found)
+    hits, repeats = _without_repeats(engine, found, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
         # So many candidates were copies of a few: others are looked for without them.
-        kept = fingerprints.of_rows(database, [hit.seq for hit in hits])
-        others = request.condition.and_also(fingerprints.no_repeat_of(kept))
-        found = _ranked(database, terms, replace(request, condition=others)).ranking
-        hits, more = _without_repeats(database, found, request)
+        kept = engine.fingerprints.of_rows([hit.seq for hit in hits])
+        others = request.filters.and_also(NoRepeatOf(tuple(kept.items())))
+        found = _ranked(engine, terms, replace(request, filters=others)).ranking
+        hits, more = _without_repeats(engine, found, request)
         repeats = {hit.seq: [*repeats.get(hit.seq, []), *more.get(hit.seq, [])] for hit in hits}
     result = replace(result, hits=hits, repeats=repeats)
     if len(hits) >= request.limit:
@@ -116,11 +113,11 @@ def find(database: Database, request: Request, middles: Middles) -> Findings:
     threshold = request.threshold or 0.0
     if any(hit.similarity < threshold and hit.matches for hit in found.order):
         return _below_threshold(result, found, threshold)
-    return _explained(database, terms, request, result)
+    return _explained(engine, terms, request, result)
 
 
 def _without_repeats(
-    database: Database, found: Ranking, request: Request
+    engine: Engine, found: Ranking, request: Request
 ) -> tuple[list[Ranked], dict[int, list[int]]]:
     """Return the first hits that say different things, and what repeats each of them, by row."""
     first: dict[int, Ranked] = {}
@@ -130,7 +127,7 @@ def _without_repeats(
     step = max(limit, REPEATS_SOUGHT)
     for start in range(0, len(order), step):
         page = order[start : start + step]
-        marks = fingerprints.of_rows(database, [hit.seq for hit in page])
+        marks = engine.fingerprints.of_rows([hit.seq for hit in page])
         for hit in page:
             kept = first.setdefault(marks[hit.seq], hit)
             if kept is not hit:
@@ -142,8 +139,8 @@ def _without_repeats(
 
 
 def _below_floor(
-    database: Database,
-    terms: Sequence[keyword.Term],
+    engine: Engine,
+    terms: Sequence[Term],
     request: Request,
     result: Findings,
     found: Ranking,
@@ -152,8 +149,8 @@ def _below_floor(
 
     Unless the filters left out what says enough.
     """
-    if request.condition.is_narrowing:
-        explained = _explained(database, terms, request, result)
+    if request.filters.is_narrowing:
+        explained = _explained(engine, terms, request, result)
         if explained.reason == "filtered_out":
             return explained
     floor = f"{ranking.STRENGTH_FLOOR:.0%}"
@@ -186,18 +183,18 @@ def _below_threshold(result: Findings, found: Ranking, threshold: float) -> Find
 
 
 def _explained(
-    database: Database, terms: Sequence[keyword.Term], request: Request, result: Findings
+    engine: Engine, terms: Sequence[Term], request: Request, result: Findings
 ) -> Findings:
     """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
-    if request.condition.is_narrowing or not result.hits:
-        anything = _ranked(database, terms, replace(request, condition=request.scope)).ranking
+    if request.filters.is_narrowing or not result.hits:
+        anything = _ranked(engine, terms, replace(request, filters=request.scope)).ranking
         kept = set(result.seqs())
         is_answer = anything.strength >= ranking.STRENGTH_FLOOR
         left_out = [
             hit for hit in anything.order if is_answer and hit.matches and hit.seq not in kept
         ]
         if left_out:
-            why = "is left out by the filters" if request.condition.is_narrowing else "is archived"
+            why = "is left out by the filters" if request.filters.is_narrowing else "is archived"
             return replace(
                 result,
                 reason="few_matches" if result.hits else "filtered_out",
@@ -207,7 +204,7 @@ def _explained(
     if result.hits:
         words = f"no more than {len(result.hits)} that match, or stand beside one that does"
         return replace(result, reason="few_matches", explanation=words)
-    if database.row("SELECT 1 FROM memories LIMIT 1") is None:
+    if engine.memories.is_empty():
         words = "this agent has no memories yet"
         return replace(result, reason="nothing_stored", explanation=words)
     sought = ", ".join(term.written for term in terms[:10])
@@ -218,7 +215,7 @@ def _explained(
     return replace(result, reason="no_match", explanation=words)
 
 
-def _current(database: Database, request: Request, middles: Middles) -> tuple[Request, list[str]]:
+def _current(engine: Engine, request: Request) -> tuple[Request, list[str]]:
     """See the query's vector from the middle of the store.
 
     It is dropped when its model went since it was made; that is said.
@@ -226,22 +223,22 @@ def _current(database: Database, request: Request, middles: Middles) -> tuple[Re
     if request.meaning is None:
         return request, []
     asked = request.meaning
-    for model in vectors.models(database):
+    for model in engine.embeddings.models():
         if model.model_id == asked.model.model_id and model.state == "active":
-            seen = middles.see(database, QueryVector(model, asked.data))
+            seen = engine.vectors.center(QueryVector(model, asked.data))
             return replace(request, meaning=seen), []
     reason = "searched by keyword only: the embedding model was changed during this search"
     return replace(request, meaning=None), [reason]
 
 
-def _ranked(database: Database, terms: Sequence[keyword.Term], request: Request) -> _Found:
+def _ranked(engine: Engine, terms: Sequence[Term], request: Request) -> _Found:
     """Gather the candidates and rank them."""
     gathered = gather(
-        database,
+        engine,
         Sought(
             text=request.query,
             terms=terms,
-            condition=request.condition,
+            filters=request.filters,
             limit=request.limit,
             now=request.now,
             uncounted=request.uncounted,

@@ -1,4 +1,4 @@
-"""The order of search results: candidates in, order out. Pure: no database, no clock.
+"""The order of search results: candidates in, order out. Pure: no engine, no clock.
 
 ``evidence`` says how much speaks for each candidate. That makes a similarity of 0 to 1, on which
 the gate and the order of DESIGN's stages 2 and 3 work: good answers by age and use, the rest by

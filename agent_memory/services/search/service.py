@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent_memory.models.fields import to_json
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.services.search import answers
 from agent_memory.services.search import pipeline as retrieval
-from agent_memory.services.search.nearest import Middles, QueryMeaning
 from agent_memory.services.search.pipeline import Request
 from agent_memory.services.search.ranking import Rates
+from agent_memory.services.search.request import QueryMeaning
 from agent_memory.services.unit_of_work import Noting
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import Condition, condition_of, scope_of
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables import scratchpad
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import AmongIds, filter_of, scope_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +39,19 @@ class Question:
 class SearchStore:
     """Finds memories in a file. Threads may share it."""
 
-    def __init__(self, database: Database, noting: Noting, *, agent_id: str) -> None:
-        self._database = database
+    def __init__(self, engine: Engine, noting: Noting, *, agent_id: str) -> None:
+        self._engine = engine
         self._noting = noting
         self._agent_id = agent_id
-        self._middles = Middles()
 
     def search(self, question: Question, meaning: QueryMeaning, *, now: datetime) -> SearchResults:
         """Find the memories that answer a question, best first, and say how it went."""
         started = time.perf_counter()
         filters = question.filters
-        with self._database.read():
+        with self._engine.read():
             request = Request(
                 query=question.query,
-                condition=condition_of(filters, agent_id=self._agent_id),
+                filters=filter_of(filters, agent_id=self._agent_id),
                 scope=scope_of(filters, agent_id=self._agent_id),
                 limit=question.limit,
                 threshold=question.threshold,
@@ -64,9 +60,9 @@ class SearchStore:
                 uncounted=self._noting.accesses(),
                 meaning=meaning.vector,
             )
-            findings = retrieval.find(self._database, request, self._middles)
-            memories = records.get_many(self._database, findings.seqs(), agent_id=self._agent_id)
-            reasons = scratchpad.reasons(self._database) if findings.hits else {}
+            findings = retrieval.find(self._engine, request)
+            memories = self._engine.memories.get_many(findings.seqs(), agent_id=self._agent_id)
+            reasons = self._engine.scratchpad.reasons() if findings.hits else {}
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         return answers.results_of(
             findings,
@@ -82,12 +78,11 @@ class SearchStore:
 
     def those(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
         """Return the memories with these ids that the filters let pass, in the order of the ids."""
-        among = Condition("m.id IN (SELECT value FROM json_each(?))", (to_json(list(memory_ids)),))
-        condition = condition_of(filters, agent_id=self._agent_id).and_also(among)
-        with self._database.read():
-            passed = set(records.ids(self._database, condition))
+        passing = filter_of(filters, agent_id=self._agent_id).and_also(AmongIds(tuple(memory_ids)))
+        with self._engine.read():
+            passed = set(self._engine.memories.ids(passing))
             wanted = [memory_id for memory_id in memory_ids if memory_id in passed]
-            found = [records.get(self._database, it, agent_id=self._agent_id) for it in wanted]
+            found = [self._engine.memories.get(it, agent_id=self._agent_id) for it in wanted]
         return [memory for memory in found if memory is not None]
 
     def note_search(self, results: SearchResults, *, count_accesses: bool) -> None:

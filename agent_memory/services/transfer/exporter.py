@@ -11,21 +11,16 @@ from typing import Any, Final
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.agent import AgentMetadata
+from agent_memory.models.decision import Review
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.models.memory import Memory
 from agent_memory.models.portable import Entry, Section
+from agent_memory.models.safety import Rejection
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
-from agent_memory.models.times import read_stored_time
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import EVERYTHING, NOT_ARCHIVED
-from agent_memory.storage.sqlite.maintenance import backup as backups
-from agent_memory.storage.sqlite.tables import agent, history, rejections, reviews, scratchpad
-from agent_memory.storage.sqlite.tables import embeddings as vectors
-from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
-from agent_memory.storage.sqlite.tables.history import Change
-from agent_memory.storage.sqlite.tables.memory_columns import HISTORIC, RowValues
+from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
+from agent_memory.storage.records import HISTORIC, VECTOR_COLUMNS, Change, RowValues, memory_of_row
 
 _AT_FIRST: Final = {"access_count": 0, "version": 1}
 _JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
@@ -37,31 +32,31 @@ _ORDER: Final = (
 
 
 class Dump:
-    """One store, to be written out. Use it inside ``database.read()``: then it is of one moment.
+    """One store, to be written out. Use it inside ``engine.read()``: then it is of one moment.
 
     ``embeddings`` says whether the vectors are wanted too.
     """
 
-    def __init__(self, database: Database, *, agent_id: str, embeddings: bool) -> None:
+    def __init__(self, engine: Engine, *, agent_id: str, embeddings: bool) -> None:
         self.agent_id = agent_id
-        self._database = database
+        self._engine = engine
         self._embeddings = embeddings
 
     @property
     def changed_at(self) -> datetime:
         """When a memory was last changed or accessed, or the file was made."""
-        last = memory_rows.last_use(self._database)
+        last = self._engine.memory_rows.last_use()
         return read_stored_time(last) if last else self.metadata().created_at
 
     def metadata(self) -> AgentMetadata:
         """Return A's metadata of the agent."""
-        count = records.count(self._database, NOT_ARCHIVED)
-        return agent.metadata(self._database, memory_count=count)
+        count = self._engine.memories.count(NOT_ARCHIVED)
+        return self._engine.agent.metadata(memory_count=count)
 
     def scratchpad(self) -> Scratchpad:
         """Return the hot set, most recently used first."""
-        seqs = scratchpad.members(self._database)
-        found = records.get_many(self._database, seqs, agent_id=self.agent_id)
+        seqs = self._engine.scratchpad.members()
+        found = self._engine.memories.get_many(seqs, agent_id=self.agent_id)
         names = set(ScratchpadMemoryEntry.model_fields)
         entries = [
             ScratchpadMemoryEntry.model_construct(**found[seq].model_dump(include=names))
@@ -70,28 +65,28 @@ class Dump:
         return Scratchpad.model_construct(
             agent_id=self.agent_id,
             last_updated=self.changed_at,
-            max_size=agent.config(self._database).scratchpad_max_size,
+            max_size=self._engine.agent.config().scratchpad_max_size,
             memories=entries,
         )
 
     def memories(self) -> Iterator[Memory]:
         """Yield all memories in the order in which they were stored."""
         model = self._model()
-        for row in memory_rows.every(self._database):
-            memory = records.memory_of(row, agent_id=self.agent_id)
-            vector = None if model is None else vectors.get(self._database, model, row["seq"])
+        for row in self._engine.memory_rows.every():
+            memory = memory_of_row(row, agent_id=self.agent_id)
+            vector = None if model is None else self._engine.embeddings.get(model, row["seq"])
             if vector is not None:
                 memory = memory.model_copy(update={"embedding": vector.numbers()})
             yield memory
 
     def count(self) -> int:
         """Count all memories, archived ones too."""
-        return records.count(self._database, EVERYTHING)
+        return self._engine.memories.count(EVERYTHING)
 
     def copy_into(self, path: Path) -> None:
         """Write the store's own file, as a copy, in place of what stands there."""
         # On a connection of its own: SQLite copies no file inside a transaction.
-        backups.back_up(self._database.path, path, now=self.changed_at, overwrite=True)
+        self._engine.files.back_up(path, now=self.changed_at, overwrite=True)
 
     def entries(self) -> Iterator[Entry]:
         """Yield everything: the agent, its memories, and what is known about those.
@@ -101,7 +96,7 @@ class Dump:
         for entry in self._entries():
             if any(map(_has_bytes, entry.fields.values())):
                 raise StorageCorrupt(
-                    f"{self._database.path} is damaged: there are bytes for a text in a"
+                    f"{self._engine.location} is damaged: there are bytes for a text in a"
                     f" {entry.section.value} that is to be written out. Restore a backup"
                 )
             yield entry
@@ -109,19 +104,19 @@ class Dump:
     def _entries(self) -> Iterator[Entry]:
         model = self._model()
         yield Entry(Section.AGENT, self._agent(model))
-        for row in memory_rows.every(self._database):
+        for row in self._engine.memory_rows.every():
             yield Entry(Section.MEMORY, fields_of(row))
-        for memory_id, entered_at, reason in scratchpad.every(self._database):
+        for memory_id, entered_at, reason in self._engine.scratchpad.every():
             fields = {"id": memory_id, "entered_at": entered_at, "reason": reason}
             yield Entry(Section.SCRATCHPAD, fields)
-        for rejection in rejections.all_of(self._database):
-            yield Entry(Section.REJECTION, rejections.fields_of(rejection))
-        for fields in graph_upkeep.every_entity(self._database):
+        for rejection in self._engine.rejections.all_of():
+            yield Entry(Section.REJECTION, _rejection_fields(rejection))
+        for fields in self._engine.graph_maintenance.every_entity():
             yield Entry(Section.ENTITY, fields)
-        for fields in graph_upkeep.every_edge(self._database):
+        for fields in self._engine.graph_maintenance.every_edge():
             yield Entry(Section.RELATIONSHIP, fields)
-        for review in reviews.every(self._database):
-            yield Entry(Section.REVIEW, reviews.fields_of(review))
+        for review in self._engine.reviews.every():
+            yield Entry(Section.REVIEW, _review_fields(review))
         if model is not None:
             yield Entry(Section.MODEL, _model_fields(model))
             yield from self._vectors(model)
@@ -130,19 +125,19 @@ class Dump:
     def _model(self) -> EmbeddingModel | None:
         if not self._embeddings:
             return None
-        models = vectors.models(self._database)
+        models = self._engine.embeddings.models()
         return next((model for model in models if model.state == "active"), None)
 
     def _agent(self, model: EmbeddingModel | None) -> dict[str, Any]:
         """Return what the file says of the agent; of the move to vectors only with those."""
-        fields = {"agent_id": self.agent_id, **agent.row(self._database)}
+        fields = {"agent_id": self.agent_id, **self._engine.agent.row()}
         if model is None:
-            for name in agent.OF_VECTORS:
+            for name in VECTOR_COLUMNS:
                 fields.pop(name, None)
         return fields
 
     def _vectors(self, model: EmbeddingModel) -> Iterator[Entry]:
-        for memory_id, digest, scale, data in vectors.every(self._database, model.model_id):
+        for memory_id, digest, scale, data in self._engine.embeddings.every(model.model_id):
             vector = base64.b64encode(data).decode()
             fields = {"id": memory_id, "hash": digest.hex(), "scale": scale, "vector": vector}
             yield Entry(Section.VECTOR, fields)
@@ -153,7 +148,7 @@ class Dump:
         Of a memory that is now what it was when it was added, the values are not told twice.
         """
         page: list[Change] = []
-        for change in history.every(self._database):
+        for change in self._engine.history.every():
             page.append(change)
             if len(page) == 1_000:
                 yield from self._page_of_changes(page)
@@ -162,7 +157,7 @@ class Dump:
 
     def _page_of_changes(self, page: list[Change]) -> Iterator[Entry]:
         added = [change.memory_id for change in page if change.event == "ADD"]
-        rows = memory_rows.get_many(self._database, added)
+        rows = self._engine.memory_rows.get_many(added)
         for change in page:
             is_told = change.event == "ADD" and change.new == _as_added(rows.get(change.memory_id))
             fields = {
@@ -221,4 +216,30 @@ def _model_fields(model: EmbeddingModel) -> dict[str, Any]:
         "similarity_floor": model.similarity_floor,
         "vector_weight": model.vector_weight,
     }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _rejection_fields(rejection: Rejection) -> dict[str, Any]:
+    """Return what a file tells of a rejection."""
+    return _given(
+        words_hash=rejection.words_hash,
+        word_count=rejection.word_count,
+        reason=rejection.reason,
+        rejected_at=format_time(rejection.rejected_at),
+    )
+
+
+def _review_fields(review: Review) -> dict[str, Any]:
+    """Return what a file tells of a review."""
+    return _given(
+        id=review.memory_id,
+        replaced_by=review.replaced_by,
+        confidence=review.confidence,
+        reasoning=review.reasoning,
+        proposed_at=format_time(review.proposed_at),
+        session_id=review.session_id,
+    )
+
+
+def _given(**fields: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}

@@ -20,23 +20,10 @@ from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.models.transfer import OnConflict, Plan
 from agent_memory.services.graph.importer import GraphImporting
 from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import EVERYTHING
 from agent_memory.storage.quantization import Quantized, text_hash
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import EVERYTHING
-from agent_memory.storage.sqlite.tables import (
-    agent,
-    fingerprints,
-    history,
-    operations,
-    rejections,
-    reviews,
-    scratchpad,
-)
-from agent_memory.storage.sqlite.tables import embeddings as vectors
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables import memory_columns as memory_rows
-from agent_memory.storage.sqlite.tables.fingerprints import fingerprint_of
-from agent_memory.storage.sqlite.tables.history import Change
+from agent_memory.storage.records import HISTORIC, VECTOR_COLUMNS, Change, fingerprint_of
 
 _PAGE: Final = 500
 _OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event_log"})
@@ -54,7 +41,7 @@ class Importing:
 
     def __init__(
         self,
-        database: Database,
+        engine: Engine,
         *,
         on_conflict: OnConflict,
         dry_run: bool,
@@ -64,15 +51,15 @@ class Importing:
     ) -> None:
         self.plan = Plan()
         self._is_foreign = is_foreign
-        self._database = database
+        self._engine = engine
         self._on_conflict = on_conflict
         self._dry_run = dry_run
         self._session_id = session_id
         self._now = now
-        self._admission = Admission(database, counts=dry_run)
+        self._admission = Admission(engine, counts=dry_run)
         self._error: ValidationError | None = None
-        self._was_empty = records.count(database, EVERYTHING) == 0
-        self._before = operations.last_number(database)
+        self._was_empty = engine.memories.count(EVERYTHING) == 0
+        self._before = engine.operations.last_number()
         self._new: dict[str, int] = {}
         self._had_history: set[str] = set()
         self._ids: dict[str, str] = {}
@@ -83,7 +70,7 @@ class Importing:
         self._boundary: int | None = None
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
-        self._of_graph = GraphImporting(database, self._admission, dry_run=dry_run, now=now)
+        self._of_graph = GraphImporting(engine, self._admission, dry_run=dry_run, now=now)
 
     def take(self, parcels: Iterable[Parcel]) -> Iterator[int]:
         """Take parcels in, in order; yield now and then how many are done."""
@@ -144,13 +131,13 @@ class Importing:
         return entered
 
     def _rejections(self, page: Sequence[Parcel]) -> None:
-        there = {rejection.words_hash for rejection in rejections.all_of(self._database)}
+        there = {rejection.words_hash for rejection in self._engine.rejections.all_of()}
         new = [it for it in page if it.values["words_hash"] not in there]
         if new:
             self.plan.notes.append(f"{len(new):,} rejections are taken over: `reject --list`")
         if not self._dry_run:
             for parcel in new:
-                rejections.put(self._database, parcel.values)
+                self._engine.rejections.put(parcel.values)
 
     # The graph --------------------------------------------------------------------------------
 
@@ -165,8 +152,8 @@ class Importing:
 
     def _memories(self, page: Sequence[Parcel]) -> None:
         ids = [parcel.values["id"] for parcel in page]
-        there = memory_rows.get_many(self._database, ids)
-        self._had_history |= history.known(self._database, ids)
+        there = self._engine.memory_rows.get_many(ids)
+        self._had_history |= self._engine.history.known(ids)
         for parcel in page:
             row = there.get(parcel.values["id"])
             _keep_category(parcel.values, row)
@@ -197,7 +184,7 @@ class Importing:
             self.plan.changed += 1
             if not self._dry_run:
                 moment = parcel.values.get("updated_at", format_time(self._now))
-                memory_rows.update(self._database, row["id"], changes, updated_at=moment)
+                self._engine.memory_rows.update(row["id"], changes, updated_at=moment)
         else:
             self.plan.kept += 1
 
@@ -206,7 +193,7 @@ class Importing:
         digest = hashlib.sha256(to_json(_identity(parcel.values)).encode()).hexdigest()
         values = {**parcel.values, "id": f"mem-{digest[:12]}"}
         self._ids[parcel.values["id"]] = values["id"]
-        other = memory_rows.get(self._database, values["id"])
+        other = self._engine.memory_rows.get(values["id"])
         if other is None:
             self._insert(Parcel(parcel.section, parcel.place, values))
         else:
@@ -225,7 +212,7 @@ class Importing:
             "updated_at": timestamp,
             **parcel.values,
         }
-        seq = memory_rows.insert(self._database, values)
+        seq = self._engine.memory_rows.insert(values)
         self._new[values["id"]] = seq
         mark = fingerprint_of(values["content"], values.get("user_id"), values.get("run_id"))
         self._marks.append((mark, seq))
@@ -234,7 +221,7 @@ class Importing:
 
     def _scratchpad(self, page: Sequence[Parcel]) -> None:
         """Let memories into the scratchpad that are new here."""
-        there = memory_rows.get_many(self._database, [parcel.values["id"] for parcel in page])
+        there = self._engine.memory_rows.get_many([parcel.values["id"] for parcel in page])
         for parcel in page:
             seq = self._new.get(parcel.values["id"])
             if seq is None:
@@ -243,7 +230,7 @@ class Importing:
             if entered_at is None:
                 entered_at = self._next_entry(there[parcel.values["id"]])
             reason = parcel.values.get("reason", "stored")
-            scratchpad.put(self._database, seq, reason=reason, entered_at=entered_at)
+            self._engine.scratchpad.put(seq, reason=reason, entered_at=entered_at)
 
     def _reviews(self, page: Sequence[Parcel]) -> None:
         """Put memories in question that are new here."""
@@ -255,7 +242,7 @@ class Importing:
                     values["replaced_by"] = self._ids.get(
                         values["replaced_by"], values["replaced_by"]
                     )
-                reviews.put(self._database, seq, values)
+                self._engine.reviews.put(seq, values)
 
     def _models(self, page: Sequence[Parcel]) -> None:
         """Find the model among those here, or make it one of them where there is none."""
@@ -271,13 +258,13 @@ class Importing:
             vector_weight=values.get("vector_weight", DEFAULT_VECTOR_WEIGHT),
             is_indexed=False,
         )
-        models = vectors.models(self._database)
+        models = self._engine.embeddings.models()
         self._model = next((it for it in models if it.is_same(wanted)), None)
         if self._model is None and not models and self._was_empty:
-            model_id = vectors.add_model(self._database, wanted, now=self._now)
-            vectors.activate(self._database, model_id)
-            self._model = next(iter(vectors.models(self._database)))
-            vectors.queue_missing(self._database, model_id)
+            model_id = self._engine.embeddings.add_model(wanted, now=self._now)
+            self._engine.embeddings.activate(model_id)
+            self._model = next(iter(self._engine.embeddings.models()))
+            self._engine.embeddings.queue_missing(model_id)
         if self._model is None:
             self.plan.notes.append(
                 f"its vectors are of {wanted.model}, which is not this store's model: left out"
@@ -289,7 +276,7 @@ class Importing:
         kept = []
         for parcel in page:
             seq = self._new.get(parcel.values["id"])
-            row = memory_rows.get(self._database, parcel.values["id"])
+            row = self._engine.memory_rows.get(parcel.values["id"])
             data = _bytes_of(parcel.values["vector"])
             if seq is None or row is None:
                 continue
@@ -299,20 +286,20 @@ class Importing:
                 continue
             vector = Quantized(parcel.values["scale"], data)
             pending = PendingText(seq, row["content"])
-            if vectors.put(self._database, self._model.model_id, pending, vector):
+            if self._engine.embeddings.put(self._model.model_id, pending, vector):
                 kept.append(seq)
         if kept:
-            vectors.dequeue(self._database, kept)
-            vectors.mark_indexed(self._database, self._model.model_id, is_indexed=False)
+            self._engine.embeddings.dequeue(kept)
+            self._engine.embeddings.mark_indexed(self._model.model_id, is_indexed=False)
 
     def _changes(self, page: Sequence[Parcel]) -> None:
         """Take in the history of what is new here, and of what is only history."""
         if self._boundary is None:
-            self._boundary = operations.last_number(self._database)
+            self._boundary = self._engine.operations.last_number()
         ids = {parcel.values["id"] for parcel in page}
         others = ids - self._new.keys() - self._told.keys()
-        known = history.known(self._database, sorted(others)) | self._had_history
-        there = memory_rows.get_many(self._database, sorted(ids))
+        known = self._engine.history.known(sorted(others)) | self._had_history
+        there = self._engine.memory_rows.get_many(sorted(ids))
         for parcel in page:
             memory_id = parcel.values["id"]
             is_new = memory_id in self._new or memory_id in self._told
@@ -329,7 +316,7 @@ class Importing:
             self._told.setdefault(memory_id, parcel.values["event"])
             if parcel.values["event"] == "ADD" and not new and memory_id in there:
                 row = there[memory_id]
-                new = {k: row[k] for k in memory_rows.HISTORIC if row[k] is not None}
+                new = {k: row[k] for k in HISTORIC if row[k] is not None}
             change = Change(
                 change_id=0,
                 memory_id=memory_id,
@@ -339,7 +326,7 @@ class Importing:
                 old=parcel.values.get("old") or {},
                 new=new,
             )
-            history.insert(self._database, change)
+            self._engine.history.insert(change)
 
     # The end ----------------------------------------------------------------------------------
 
@@ -351,14 +338,13 @@ class Importing:
         if self._stray_vectors:
             note = f"{self._stray_vectors} vectors are of other texts: those are embedded anew"
             self.plan.notes.append(note)
-        fingerprints.put(self._database, self._marks)
-        size = agent.config(self._database).scratchpad_max_size
-        scratchpad.evict(self._database, max_size=size)
+        self._engine.fingerprints.put(self._marks)
+        size = self._engine.agent.config().scratchpad_max_size
+        self._engine.scratchpad.evict(max_size=size)
         boundary = self._boundary
         if boundary is None:
-            boundary = operations.last_number(self._database)
-        history.sign_between(
-            self._database,
+            boundary = self._engine.operations.last_number()
+        self._engine.history.sign_between(
             self._before,
             boundary,
             session_id=self._session_id,
@@ -366,10 +352,9 @@ class Importing:
         )
         # Of what the file tells from the beginning; else the addition by this import is that.
         whole = sorted(memory_id for memory_id, first in self._told.items() if first == "ADD")
-        history.forget(self._database, whole, after=self._before, until=boundary)
-        if operations.last_number(self._database) > self._before:
-            operations.record(
-                self._database,
+        self._engine.history.forget(whole, after=self._before, until=boundary)
+        if self._engine.operations.last_number() > self._before:
+            self._engine.operations.record(
                 "import",
                 since=self._before,
                 session_id=self._session_id,
@@ -380,7 +365,7 @@ class Importing:
         """Take over what the file says of the agent, as far as nothing here says otherwise."""
         told = dict(self._agent)
         config = told.pop("config", None) or {}
-        own = agent.config(self._database).model_dump(exclude_unset=True)
+        own = self._engine.agent.config().model_dump(exclude_unset=True)
         if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
             config = {name: value for name, value in config.items() if name not in left_out}
             whose = " of another agent" * self._is_foreign
@@ -399,11 +384,11 @@ class Importing:
         if self._dry_run:
             return
         if taken:
-            agent.merge_config(self._database, taken)
+            self._engine.agent.merge_config(taken)
         if self._was_empty and "created_at" in told:
             if self._model is None:
-                told = {k: v for k, v in told.items() if k not in agent.OF_VECTORS}
-            agent.set_row(self._database, told)
+                told = {k: v for k, v in told.items() if k not in VECTOR_COLUMNS}
+            self._engine.agent.set_row(told)
 
     def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
         """Return whether a setting is for the owner to make, and not for a file.

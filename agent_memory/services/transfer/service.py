@@ -9,21 +9,20 @@ from pathlib import Path
 
 from agent_memory.models.portable import Parcel
 from agent_memory.models.transfer import OnConflict, Plan
-from agent_memory.services.lifecycle import snapshot as past
+from agent_memory.services.lifecycle.snapshot import copy_as_of
 from agent_memory.services.transfer.exporter import Dump
 from agent_memory.services.transfer.importer import Importing
 from agent_memory.services.unit_of_work import Noting
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import agent
+from agent_memory.storage.engine import Engine
 
 
 class ExchangeStore:
     """What goes into a file from elsewhere, and out of it. Threads may share it."""
 
     def __init__(
-        self, database: Database, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
+        self, engine: Engine, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
     ) -> None:
-        self._database = database
+        self._engine = engine
         self._noting = noting
         self._clock = clock
         self._agent_id = agent_id
@@ -33,21 +32,17 @@ class ExchangeStore:
         """Give the body the store as it stands now, on a connection of its own: nobody waits."""
         self._noting.flush()
         self._refuse_closed()
-        reader = Database(self._database.path, create=False, read_only=True)
-        try:
-            with reader.read():
-                yield Dump(reader, agent_id=self._agent_id, embeddings=embeddings)
-        finally:
-            reader.close()
+        with self._engine.reader() as reader:
+            yield Dump(reader, agent_id=self._agent_id, embeddings=embeddings)
 
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
         """Give the body a private copy of the file as it stood at a moment."""
         self._refuse_closed()
-        return past.copy_as_of(self._database.path, moment)
+        return copy_as_of(self._engine.files.path, moment)
 
     def _refuse_closed(self) -> None:
         """Raise ``StorageClosed`` for a store that is: a connection of its own would not."""
-        agent.identity(self._database)
+        self._engine.agent.identity()
 
     def take_in(
         self,
@@ -67,7 +62,7 @@ class ExchangeStore:
         transaction = self._reading() if dry_run else self._noting.writing()
         with transaction as now:
             importing = Importing(
-                self._database,
+                self._engine,
                 on_conflict=on_conflict,
                 dry_run=dry_run,
                 is_foreign=is_foreign,
@@ -82,5 +77,5 @@ class ExchangeStore:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[datetime]:
-        with self._database.read():
+        with self._engine.read():
             yield self._clock()

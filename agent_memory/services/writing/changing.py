@@ -8,12 +8,12 @@ from typing import Any
 
 from agent_memory.models.memory import Memory
 from agent_memory.services.policies.admission import Admission
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import is_same_value
 
 
 def change(
-    database: Database, seq: int, there: Memory, changes: Mapping[str, Any], *, now: datetime
+    engine: Engine, seq: int, there: Memory, changes: Mapping[str, Any], *, now: datetime
 ) -> bool:
     """Give a memory some other values, and return whether any was another than it had.
 
@@ -22,13 +22,13 @@ def change(
     effective = {
         name: value
         for name, value in changes.items()
-        if not records.is_same(getattr(there, name), value)
+        if not is_same_value(getattr(there, name), value)
     }
     if not effective:
         return False
     wanted = there.model_copy(update=effective)
-    admission = Admission(database)
+    admission = Admission(engine)
     admission.refuse(wanted, fields=effective.keys())
     admission.refuse_move(there, wanted)
-    records.update(database, seq, effective, now=now)
+    engine.memories.update(seq, effective, now=now)
     return True

@@ -13,11 +13,13 @@ from agent_memory.models.duplicate import Duplicate, DuplicateGroup
 from agent_memory.models.memory import Memory
 from agent_memory.models.times import read_stored_time
 from agent_memory.services.rendering import is_frame
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.similar import Question, is_corrected, similar
-from agent_memory.storage.sqlite.tables import fingerprints, recalls
-from agent_memory.storage.sqlite.tables import memories as records
-from agent_memory.storage.sqlite.tables.fingerprints import Same, fingerprint_of
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import (
+    DuplicateCandidate,
+    DuplicateQuery,
+    fingerprint_of,
+    recall_window,
+)
 from agent_memory.text.normalize import DuplicateGrade, grade_of, one_line
 from agent_memory.text.sanitize import as_data
 
@@ -31,17 +33,19 @@ _ENTRY: Final = re.compile(
 _WORD_OR_DATE: Final = re.compile(r"[^\W\d_]{2}|\[\d{4}-\d\d-\d\d\]")
 
 
-def find(database: Database, question: Question, fingerprint: int) -> list[Duplicate]:
+def find(engine: Engine, question: DuplicateQuery, fingerprint: int) -> list[Duplicate]:
     """Return the exact and near duplicates of a text, exact ones first, then oldest first.
 
     ``fingerprint`` is that of the text. They are found among any number of memories, whatever
     their words; of over 100 that say the same, the oldest 100 are looked at.
     """
-    found = _graded(question, fingerprints.same(database, fingerprint, limit=_COMPARED))
+    found = _graded(question, engine.fingerprints.same(fingerprint, limit=_COMPARED))
     return sorted(found, key=lambda it: it.grade is not DuplicateGrade.EXACT)
 
 
-def _graded(question: Question, candidates: Iterable[Same]) -> Iterator[Duplicate]:
+def _graded(
+    question: DuplicateQuery, candidates: Iterable[DuplicateCandidate]
+) -> Iterator[Duplicate]:
     grades: dict[str, DuplicateGrade | None] = {}
     for there in candidates:
         if not _is_about(there, question):
@@ -53,7 +57,9 @@ def _graded(question: Question, candidates: Iterable[Same]) -> Iterator[Duplicat
             yield _duplicate(question, there, grade)
 
 
-def _duplicate(question: Question, there: Same, grade: DuplicateGrade) -> Duplicate:
+def _duplicate(
+    question: DuplicateQuery, there: DuplicateCandidate, grade: DuplicateGrade
+) -> Duplicate:
     is_echo = False
     if question.recalled is not None and there.recalled_at is not None:
         first, last = question.recalled
@@ -70,17 +76,17 @@ def _duplicate(question: Question, there: Same, grade: DuplicateGrade) -> Duplic
     )
 
 
-def find_unfingerprinted(database: Database, question: Question) -> list[Duplicate]:
+def find_unfingerprinted(engine: Engine, question: DuplicateQuery) -> list[Duplicate]:
     """Return duplicates among memories that have no fingerprint yet, in a file only to be read."""
     fingerprint = fingerprint_of(question.content, question.user_id, question.run_id)
-    seqs = list(fingerprints.same_without(database, fingerprint))[:_COMPARED]
-    return list(_graded(question, fingerprints.those(database, seqs)))
+    seqs = list(engine.fingerprints.same_without(fingerprint))[:_COMPARED]
+    return list(_graded(question, engine.fingerprints.those(seqs)))
 
 
 # Echoes of what `context` rendered ------------------------------------------------------------
 
 
-def echoes_of_entries(database: Database, question: Question) -> list[Duplicate]:
+def echoes_of_entries(engine: Engine, question: DuplicateQuery) -> list[Duplicate]:
     """Return what a text repeats when every line of it is an entry that ``context`` gave out.
 
     Nothing, when any line says something else, or the text is not written like such entries. (A
@@ -91,7 +97,7 @@ def echoes_of_entries(database: Database, question: Question) -> list[Duplicate]
     echoes: list[Duplicate] = []
     for line in lines:
         readings = [it for it in _readings(line) if len(lines) > 1 or _is_entry(it, question)]
-        echo = next(filter(None, (_echo(database, question, it) for it in readings)), None)
+        echo = next(filter(None, (_echo(engine, question, it) for it in readings)), None)
         if echo is None:
             return []
         echoes.append(echo)
@@ -127,7 +133,7 @@ def _readings(line: str) -> Iterator[_Reading]:
         yield head if tags is None else replace(head, text=f"{head.text} ({tags})")
 
 
-def _is_entry(reading: _Reading, question: Question) -> bool:
+def _is_entry(reading: _Reading, question: DuplicateQuery) -> bool:
     """Return whether a single line, read so, is an entry, and not the text as it is.
 
     A dash with nothing else of an entry may be a minus sign: "- 5 degrees is the setpoint".
@@ -139,25 +145,25 @@ def _is_entry(reading: _Reading, question: Question) -> bool:
     return reading.text != question.content
 
 
-def _echo(database: Database, question: Question, reading: _Reading) -> Duplicate | None:
+def _echo(engine: Engine, question: DuplicateQuery, reading: _Reading) -> Duplicate | None:
     """Return the memory that was given out and that a line shows, read so."""
     fingerprint = fingerprint_of(reading.text, question.user_id, question.run_id)
-    for there in fingerprints.same(database, fingerprint, limit=_COMPARED):
+    for there in engine.fingerprints.same(fingerprint, limit=_COMPARED):
         found = _duplicate(question, there, DuplicateGrade.NEAR)
         if found.recalled_at is None or not _is_of(there, reading):
             continue
         if not _is_about(there, question) or grade_of(there.content, reading.text) is None:
             continue
         shown = replace(question, content=there.content)
-        return None if is_corrected(database, shown, [found]) else found
+        return None if engine.similarity.is_corrected(shown, [found]) else found
     return None
 
 
-def _is_about(there: Same, question: Question) -> bool:
+def _is_about(there: DuplicateCandidate, question: DuplicateQuery) -> bool:
     return (there.user_id, there.run_id) == (question.user_id, question.run_id)
 
 
-def _is_of(there: Same, reading: _Reading) -> bool:
+def _is_of(there: DuplicateCandidate, reading: _Reading) -> bool:
     """Return whether what was taken for a date, a label, tags and an id is the memory's own."""
     if reading.memory_id not in (None, there.memory_id):
         return False
@@ -181,27 +187,27 @@ def _listed(tags: str) -> str | None:
 
 
 def all_of(
-    database: Database, content: str, *, user_id: str | None, run_id: str | None, now: datetime
+    engine: Engine, content: str, *, user_id: str | None, run_id: str | None, now: datetime
 ) -> list[Duplicate]:
     """Return exact, near and similar duplicates of a text, best first."""
-    question = Question(content, user_id, run_id, recalled=recalls.span(now))
-    found = find(database, question, fingerprint_of(content, user_id, run_id))
-    found += find_unfingerprinted(database, question)
-    if any(it.recalled_at for it in found) and is_corrected(database, question, found):
+    question = DuplicateQuery(content, user_id, run_id, recalled=recall_window(now))
+    found = find(engine, question, fingerprint_of(content, user_id, run_id))
+    found += find_unfingerprinted(engine, question)
+    if any(it.recalled_at for it in found) and engine.similarity.is_corrected(question, found):
         found = [it.model_copy(update={"recalled_at": None}) for it in found]
     if not found:
-        found = echoes_of_entries(database, question)
-    return found + similar(database, question, without=[it.memory_id for it in found])
+        found = echoes_of_entries(engine, question)
+    return found + engine.similarity.similar(question, without=[it.memory_id for it in found])
 
 
 # All of them ----------------------------------------------------------------------------------
 
 
-def groups(database: Database, *, agent_id: str) -> Iterator[DuplicateGroup]:
+def groups(engine: Engine, *, agent_id: str) -> Iterator[DuplicateGroup]:
     """Yield the groups of memories that say the same, by their oldest memory."""
-    for fingerprint, count in fingerprints.repeated(database):
-        seqs = [there.seq for there in fingerprints.same(database, fingerprint, limit=_COMPARED)]
-        found = records.get_many(database, seqs, agent_id=agent_id)
+    for fingerprint, count in engine.fingerprints.repeated():
+        seqs = [there.seq for there in engine.fingerprints.same(fingerprint, limit=_COMPARED)]
+        found = engine.memories.get_many(seqs, agent_id=agent_id)
         members = _alike([found[seq] for seq in seqs if seq in found])
         if len(members) > 1:
             grades = {grade_of(members[0].content, other.content) for other in members[1:]}

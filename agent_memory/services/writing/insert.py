@@ -22,10 +22,8 @@ from agent_memory.models.memory import Memory, new_memory_id
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates, merging
 from agent_memory.services.writing.refusing import refusal
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.similar import Question, is_corrected, similar
-from agent_memory.storage.sqlite.tables import agent, fingerprints, recalls
-from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import DuplicateQuery, recall_window
 
 _LOGGER: Final = "agent_memory.duplicates"
 _OF_ONE: Final = frozenset(
@@ -74,7 +72,7 @@ class Adding:
 
     def __init__(
         self,
-        database: Database,
+        engine: Engine,
         *,
         agent_id: str,
         now: datetime,
@@ -87,29 +85,29 @@ class Adding:
         self.ids: list[str] = []
         self.seqs: list[int] = []
         self.noticed: list[tuple[Duplicate, OnDuplicate]] = []
-        self._database = database
+        self._engine = engine
         self._agent_id = agent_id
         self._now = now
         self._made_up = made_up
         self._given = given
         self._is_list = is_list
         self._on_duplicate = on_duplicate
-        self._was_recalled = recalls.are_any(database, now)
+        self._was_recalled = engine.recalls.are_any(now)
         self._fingerprints = marks
-        self._known = fingerprints.known(database, marks)
+        self._known = engine.fingerprints.known(marks)
         self._unwritten: list[tuple[int, int]] = []
         self._places: dict[str, int] = {}
         self._refused: list[Duplicate] = []
         self._taken = 0
-        self._usual = agent.config(database).on_duplicate
-        self._admission = Admission(database)
+        self._usual = engine.agent.config().on_duplicate
+        self._admission = Admission(engine)
 
     def take(self, memory: Memory) -> None:
         """Store the next of the memories, unless it is there already."""
         place, self._taken = self._taken, self._taken + 1
         if memory.id not in self._made_up:
             at = (place,) if self._is_list else ()
-            if holds(self._database, memory, agent_id=self._agent_id, at=at):
+            if holds(self._engine, memory, agent_id=self._agent_id, at=at):
                 self.ids.append(memory.id)
                 return
         self._admission.refuse(memory, at=(place,) if self._is_list else ())
@@ -138,13 +136,13 @@ class Adding:
         places = enumerate(self._places.values())
         return Added(self.ids, [(place, number >= first_in) for number, place in places])
 
-    def _question(self, memory: Memory, place: int) -> Question:
+    def _question(self, memory: Memory, place: int) -> DuplicateQuery:
         may_be_echo = self._was_recalled and not self._is_its_own(memory, place)
-        return Question(
+        return DuplicateQuery(
             content=memory.content,
             user_id=memory.user_id,
             run_id=memory.run_id,
-            recalled=recalls.span(self._now) if may_be_echo else None,
+            recalled=recall_window(self._now) if may_be_echo else None,
             index=place if self._is_list else None,
         )
 
@@ -155,7 +153,7 @@ class Adding:
         """Return whether the caller gave an id or a time: then it is another memory to them."""
         return memory.id not in self._made_up or "timestamp" in self._given_of(place)
 
-    def _duplicates(self, memory: Memory, question: Question, place: int) -> list[Duplicate]:
+    def _duplicates(self, memory: Memory, question: DuplicateQuery, place: int) -> list[Duplicate]:
         """Return what a text repeats: a memory, or, in several lines, several that were recalled.
 
         Of many that say the same, the one that was recalled comes first.
@@ -163,20 +161,24 @@ class Adding:
         found: list[Duplicate] = []
         if self._fingerprints[place] in self._known:
             self._write_fingerprints()  # of those before it in the list
-            found = duplicates.find(self._database, question, self._fingerprints[place])
+            found = duplicates.find(self._engine, question, self._fingerprints[place])
         if not found:
             return self._echoes_of_entries(memory, question, place)
         echo = next((it for it in found if it.recalled_at is not None), None)
         if echo is None:
             return found[:1]
-        if self._says_more(echo, memory, place) or is_corrected(self._database, question, found):
+        if self._says_more(echo, memory, place) or self._engine.similarity.is_corrected(
+            question, found
+        ):
             echo = echo.model_copy(update={"recalled_at": None})
         return [echo]
 
-    def _echoes_of_entries(self, memory: Memory, question: Question, place: int) -> list[Duplicate]:
+    def _echoes_of_entries(
+        self, memory: Memory, question: DuplicateQuery, place: int
+    ) -> list[Duplicate]:
         if question.recalled is None:
             return []
-        echoes = duplicates.echoes_of_entries(self._database, question)
+        echoes = duplicates.echoes_of_entries(self._engine, question)
         if len(echoes) == 1:
             return [] if self._says_more(echoes[0], memory, place) else echoes
         # What was given of several would be lost: it is that of none of them.
@@ -193,7 +195,7 @@ class Adding:
     def _there(self, duplicate: Duplicate) -> Memory | None:
         """Return the memory that is there, unless another program left it unreadable."""
         try:
-            return records.get(self._database, duplicate.memory_id, agent_id=self._agent_id)
+            return self._engine.memories.get(duplicate.memory_id, agent_id=self._agent_id)
         except StorageError:
             return None
 
@@ -210,7 +212,7 @@ class Adding:
             self._refused.append(first)
         if fate is OnDuplicate.MERGE:
             if there is not None:
-                merging.merge(self._database, there, memory, now=self._now)
+                merging.merge(self._engine, there, memory, now=self._now)
             self.ids.append(first.memory_id)
         return fate is not OnDuplicate.KEEP
 
@@ -228,10 +230,10 @@ class Adding:
         return OnDuplicate.MERGE if duplicate.recalled_at is not None else OnDuplicate.KEEP
 
     def _insert(self, memory: Memory, fingerprint: int, place: int) -> None:
-        while memory.id in self._made_up and records.exists(self._database, memory.id):
+        while memory.id in self._made_up and self._engine.memories.exists(memory.id):
             memory = memory.model_copy(update={"id": new_memory_id()})
         self._admission.refuse_beyond(memory)
-        seq = records.insert(self._database, memory)
+        seq = self._engine.memories.insert(memory)
         self._known.add(fingerprint)
         self._unwritten.append((fingerprint, seq))
         self.ids.append(memory.id)
@@ -239,7 +241,7 @@ class Adding:
         self._places[memory.id] = place
 
     def _write_fingerprints(self) -> None:
-        fingerprints.put(self._database, self._unwritten)
+        self._engine.fingerprints.put(self._unwritten)
         self._unwritten.clear()
 
     # Telling ----------------------------------------------------------------------------------
@@ -248,8 +250,8 @@ class Adding:
         """Return whether similar memories are reported: looking for them takes a millisecond."""
         return callable(self._on_duplicate) or _is_logged()
 
-    def _tell_similar(self, question: Question) -> None:
-        for duplicate in similar(self._database, question):
+    def _tell_similar(self, question: DuplicateQuery) -> None:
+        for duplicate in self._engine.similarity.similar(question):
             if callable(self._on_duplicate):
                 _answer(self._on_duplicate, duplicate)
             self.noticed.append((duplicate, OnDuplicate.KEEP))
@@ -289,9 +291,9 @@ def _is_logged() -> bool:
     return logging is not None and logging.getLogger(_LOGGER).isEnabledFor(logging.INFO)
 
 
-def holds(database: Database, memory: Memory, *, agent_id: str, at: tuple[int, ...] = ()) -> bool:
+def holds(engine: Engine, memory: Memory, *, agent_id: str, at: tuple[int, ...] = ()) -> bool:
     """Return whether a memory is stored; its id with another content is ``ValidationError``."""
-    there = records.get(database, memory.id, agent_id=agent_id)
+    there = engine.memories.get(memory.id, agent_id=agent_id)
     if there is not None and there.content != memory.content:
         message = "is taken by a memory with another content: use update, or no id"
         raise ValidationError.of("id", message, memory.id, at=at)

@@ -9,28 +9,27 @@ from typing import Any, Final
 from agent_memory.models.enums import Importance
 from agent_memory.models.limits import MAX_TAGS_PER_MEMORY
 from agent_memory.models.memory import Memory
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import history
-from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import is_same_value
 
 _WEIGHT: Final = {Importance.LOW: 0, Importance.MEDIUM: 1, Importance.HIGH: 2}
 _NEVER_MERGED: Final = ("id", "timestamp", "category", "kind", "memory_type", "task_metadata")
 
 
-def merge(database: Database, there: Memory, new: Memory, *, now: datetime) -> None:
+def merge(engine: Engine, there: Memory, new: Memory, *, now: datetime) -> None:
     """Give the memory that is there what the new one has beyond it, if anything."""
-    seq = records.seq_of(database, there.id)
+    seq = engine.memories.seq_of(there.id)
     changes = {
         name: value
         for name, value in _merged(there, new).items()
-        if not records.is_same(getattr(there, name), value)
+        if not is_same_value(getattr(there, name), value)
     }
     if len(there.tags) > MAX_TAGS_PER_MEMORY:  # another program wrote them
         changes.pop("tags", None)
     if changes and seq is not None:
-        before = history.last_change(database)
-        records.update(database, seq, changes, now=now)
-        history.sign(database, there.id, since=before, session_id=new.created_by_session, now=now)
+        before = engine.history.last_change()
+        engine.memories.update(seq, changes, now=now)
+        engine.history.sign(there.id, since=before, session_id=new.created_by_session, now=now)
 
 
 def left_out(there: Memory, new: Memory, given: AbstractSet[str]) -> list[str]:
@@ -39,13 +38,12 @@ def left_out(there: Memory, new: Memory, given: AbstractSet[str]) -> list[str]:
     lost = {
         "tags": not set(new.tags) <= set(merged["tags"]),
         "metadata": any(
-            not records.is_same(merged["metadata"][key], value)
-            for key, value in new.metadata.items()
+            not is_same_value(merged["metadata"][key], value) for key, value in new.metadata.items()
         ),
         "importance": merged["importance"] != new.importance,
     }
     for name in _NEVER_MERGED:
-        lost[name] = not records.is_same(getattr(there, name), getattr(new, name))
+        lost[name] = not is_same_value(getattr(there, name), getattr(new, name))
     return sorted(name for name, is_lost in lost.items() if is_lost and name in given)
 
 

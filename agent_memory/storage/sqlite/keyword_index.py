@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import Condition
+from agent_memory.storage.filters import Filter
+from agent_memory.storage.records import Term, WordCounts
+from agent_memory.storage.sqlite.filters import compiled
+from agent_memory.storage.sqlite.table import Table
 
 MAX_TERMS: Final = 64
 """Terms of a query: 100,000 joined by OR took FTS5 20 s, 1,000 took 2 ms."""
@@ -60,63 +61,99 @@ SELECT seq, content, tags || ' ' || dates || ' ' || pairs
 FROM memory_text WHERE seq IN (SELECT value FROM json_each(?))"""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A word of a query: as the index holds it, stemmed, and as it was written.
+class KeywordIndex(Table):
+    """The FTS5 index of words."""
 
-    ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
-    as a name.
-    """
+    def terms_of(self, query: str) -> list[Term]:
+        """Return the distinct terms of a query, 64 at most, without stop words.
 
-    word: str
-    written: str
-    is_prefix: bool = False
-    is_name: bool = False
-
-    @property
-    def match(self) -> str:
-        """Return the FTS5 query for this term alone: quoted, so that nothing is an operator.
-
-        FTS5 stems it itself. It must not be given a stem: that of "databas" is "databa".
+        A query of nothing but stop words keeps them. Any text is a query.
         """
-        quoted = '"' + self.written.replace('"', '""') + '"'
-        return f"{quoted} *" if self.is_prefix else quoted
+        text = query[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode(errors="replace").decode()
+        terms: dict[str, Term] = {}
+        stop_words: dict[str, Term] = {}
+        names = _names(text)
+        for piece, is_dense in _pieces(text):
+            if is_dense:
+                for term in self._dense_terms(piece):
+                    terms.setdefault(term.match, term)
+                continue
+            for word, written in self._db.words(piece):
+                kept = stop_words if written.lower() in STOP_WORDS else terms
+                kept.setdefault(word, Term(word, written, is_name=written in names))
+            if len(terms) >= MAX_TERMS:
+                break
+        return list((terms or stop_words).values())[:MAX_TERMS]
 
+    def _dense_terms(self, run: str) -> Iterable[Term]:
+        """Return the pairs of characters in a run without spaces; of one character, the prefix."""
+        if len(run) == 1:
+            return [Term(token, run, is_prefix=True) for token in self._db.tokenize([run])[0]]
+        pairs = [here + following for here, following in pairwise(run)]
+        # A pair with punctuation in it is no word, or two.
+        tokenized = zip(pairs, self._db.tokenize(pairs), strict=True)
+        return [Term(tokens[0], pair) for pair, tokens in tokenized if len(tokens) == 1]
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The words of a memory: how often each term of the query stands in it, and how many in all.
+    def frequencies(self, terms: Sequence[Term]) -> list[int]:
+        """Return in how many memories each term stands."""
+        return [
+            int(
+                self._db.value(_SELECT_FREQUENCY_OF_PREFIX, (term.word, term.word + "\U0010ffff"))
+                or 0
+            )
+            if term.is_prefix
+            else int(self._db.value(_SELECT_FREQUENCY, (term.word,)) or 0)
+            for term in terms
+        ]
 
-    ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with a
-    question.
-    """
+    def candidates(
+        self,
+        terms: Sequence[Term],
+        frequencies: Sequence[int],
+        filters: Filter,
+        *,
+        needed: int,
+        limit: int,
+    ) -> tuple[list[int], list[Term]]:
+        """Return the rows that match best by FTS5's own measure, and the terms left out of it.
 
-    counts: tuple[int, ...]
-    length: int
-    opens: bool
-    asks: bool
+        The rows come best first, ``limit`` at most. The terms left out are the commonest, whose
+        matches are too many to score. They are asked for only when the others leave less than
+        ``needed`` rows, and then the newest that have them follow.
+        """
+        budget = FILTERED_SCAN_BUDGET if filters.is_narrowing else SCAN_BUDGET
+        chosen, common = _parted(terms, frequencies, budget)
+        # Sorted by FTS5 itself, every match is scored; otherwise only those that pass the
+        # condition.
+        order = "bm25(memory_index)" if filters.is_narrowing else "i.rank"
+        found = self._matching(chosen, filters, order, limit) if chosen else []
+        if len(found) < needed and common:
+            newest = self._matching(common, filters, "i.rowid DESC", limit)
+            found = list(dict.fromkeys(found + newest))[:limit]
+        return found, common
 
+    def _matching(
+        self, terms: Sequence[Term], filters: Filter, order: str, limit: int
+    ) -> list[int]:
+        condition = compiled(filters)
+        sql = _SELECT_CANDIDATES.format(condition=condition.sql, order=order)
+        match = " OR ".join(term.match for term in terms)
+        return [seq for (seq,) in self._db.rows(sql, (match, *condition.values, limit))]
 
-def terms_of(database: Database, query: str) -> list[Term]:
-    """Return the distinct terms of a query, 64 at most, without stop words.
-
-    A query of nothing but stop words keeps them. Any text is a query.
-    """
-    text = query[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode(errors="replace").decode()
-    terms: dict[str, Term] = {}
-    stop_words: dict[str, Term] = {}
-    names = _names(text)
-    for piece, is_dense in _pieces(text):
-        if is_dense:
-            for term in _dense_terms(database, piece):
-                terms.setdefault(term.match, term)
-            continue
-        for word, written in database.words(piece):
-            kept = stop_words if written.lower() in STOP_WORDS else terms
-            kept.setdefault(word, Term(word, written, is_name=written in names))
-        if len(terms) >= MAX_TERMS:
-            break
-    return list((terms or stop_words).values())[:MAX_TERMS]
+    def words(self, seqs: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
+        """Return the words of these rows as the index has them, by row number."""
+        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
+        texts = (f"{content} {rest}" for _, content, rest in rows)
+        sought = {term.word for term in terms}
+        found: dict[int, WordCounts] = {}
+        for (seq, content, _), tokens in zip(rows, self._db.tokenize(texts), strict=True):
+            counts = tuple(
+                _beginning(tokens, term.word) if term.is_prefix else tokens.count(term.word)
+                for term in terms
+            )
+            opens = bool(tokens) and tokens[0] in sought
+            found[seq] = WordCounts(counts, len(tokens), opens, _asks(content))
+        return found
 
 
 def _names(text: str) -> frozenset[str]:
@@ -148,60 +185,6 @@ def _dense_runs() -> re.Pattern[str]:
     return re.compile(f"([{_DENSE}]+)")
 
 
-def _dense_terms(database: Database, run: str) -> Iterable[Term]:
-    """Return the pairs of characters in a run of a script without spaces; of one, the prefix."""
-    if len(run) == 1:
-        return [Term(token, run, is_prefix=True) for token in database.tokenize([run])[0]]
-    pairs = [here + following for here, following in pairwise(run)]
-    # A pair with punctuation in it is no word, or two.
-    tokenized = zip(pairs, database.tokenize(pairs), strict=True)
-    return [Term(tokens[0], pair) for pair, tokens in tokenized if len(tokens) == 1]
-
-
-def frequencies(database: Database, terms: Sequence[Term]) -> list[int]:
-    """Return in how many memories each term stands."""
-    return [
-        int(database.value(_SELECT_FREQUENCY_OF_PREFIX, (term.word, term.word + "\U0010ffff")) or 0)
-        if term.is_prefix
-        else int(database.value(_SELECT_FREQUENCY, (term.word,)) or 0)
-        for term in terms
-    ]
-
-
-def candidates(
-    database: Database,
-    terms: Sequence[Term],
-    frequencies: Sequence[int],
-    condition: Condition,
-    *,
-    needed: int,
-    limit: int,
-) -> tuple[list[int], list[Term]]:
-    """Return the rows that match best by FTS5's own measure, and the terms left out of it.
-
-    The rows come best first, ``limit`` at most. The terms left out are the commonest, whose matches
-    are too many to score. They are asked for only when the others leave less than ``needed`` rows,
-    and then the newest that have them follow.
-    """
-    budget = FILTERED_SCAN_BUDGET if condition.is_narrowing else SCAN_BUDGET
-    chosen, common = _parted(terms, frequencies, budget)
-    # Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
-    order = "bm25(memory_index)" if condition.is_narrowing else "i.rank"
-    found = _matching(database, chosen, condition, order, limit) if chosen else []
-    if len(found) < needed and common:
-        newest = _matching(database, common, condition, "i.rowid DESC", limit)
-        found = list(dict.fromkeys(found + newest))[:limit]
-    return found, common
-
-
-def _matching(
-    database: Database, terms: Sequence[Term], condition: Condition, order: str, limit: int
-) -> list[int]:
-    sql = _SELECT_CANDIDATES.format(condition=condition.sql, order=order)
-    match = " OR ".join(term.match for term in terms)
-    return [seq for (seq,) in database.rows(sql, (match, *condition.values, limit))]
-
-
 def _parted(
     terms: Sequence[Term], frequencies: Sequence[int], budget: int
 ) -> tuple[list[Term], list[Term]]:
@@ -220,22 +203,6 @@ def _parted(
         fits = scanned <= (budget if chosen or common else 4 * budget)
         (chosen if fits else common).append(terms[place])
     return chosen, common
-
-
-def words(database: Database, seqs: Sequence[int], terms: Sequence[Term]) -> dict[int, Words]:
-    """Return the words of these rows as the index has them, by row number."""
-    rows = database.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
-    texts = (f"{content} {rest}" for _, content, rest in rows)
-    sought = {term.word for term in terms}
-    found: dict[int, Words] = {}
-    for (seq, content, _), tokens in zip(rows, database.tokenize(texts), strict=True):
-        counts = tuple(
-            _beginning(tokens, term.word) if term.is_prefix else tokens.count(term.word)
-            for term in terms
-        )
-        opens = bool(tokens) and tokens[0] in sought
-        found[seq] = Words(counts, len(tokens), opens, _asks(content))
-    return found
 
 
 def _asks(content: str) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite import keyword_index as keyword
-from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.records import DuplicateQuery
+from agent_memory.storage.sqlite.keyword_index import KeywordIndex
+from agent_memory.storage.sqlite.table import Table
 from agent_memory.storage.sqlite.tables.fingerprints import decoded
 from agent_memory.text.normalize import (
     SIMILAR_SHARE,
@@ -43,89 +43,74 @@ WHERE memory_index MATCH ? AND m.archived = 0 AND m.user_id IS ? AND m.run_id IS
 ORDER BY bm25(memory_index) LIMIT 20"""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A text about a user, of a run, of which it is asked whether it is there already.
+class SimilarityQueries(Table):
+    """Which memories say much of what a text says."""
 
-    ``recalled`` is the span (as texts) in which a memory must have been given out to make the text
-    its echo; ``None`` when it cannot be one. ``index`` is the text's place in a list.
-    """
+    def similar(self, question: DuplicateQuery, *, without: Sequence[str] = ()) -> list[Duplicate]:
+        """Return the memories with most words in common, five at most, but those of some ids.
 
-    content: str
-    user_id: str | None
-    run_id: str | None
-    recalled: tuple[str, str] | None = None
-    index: int | None = None
-
-
-def similar(
-    database: Database, question: Question, *, without: Sequence[str] = ()
-) -> list[Duplicate]:
-    """Return the memories with most words in common, five at most; ``without`` has ids to pass.
-
-    They are looked for by the text's rarest words: where each is in over a thousand memories, some
-    are missed.
-    """
-    words = words_of(question.content)
-    if len(words) < SIMILAR_WORDS:
-        return []
-    match = _rarest(database, question.content)
-    if not match:
-        return []
-    found: list[Duplicate] = []
-    rows = database.rows(_SELECT_SIMILAR, (match, question.user_id, question.run_id))
-    for memory_id, content in ((decoded(one), decoded(other)) for one, other in rows):
-        others = words_of(content)
-        share = share_of_words(words, others)
-        if memory_id in without or share < SIMILAR_SHARE or len(others) < SIMILAR_WORDS:
-            continue
-        found.append(
-            Duplicate.model_construct(
-                grade=DuplicateGrade.SIMILAR,
-                memory_id=memory_id,
-                content=content,
-                new_content=question.content,
-                shared_words=round(share, 3),
-                recalled_at=None,
-                index=question.index,
-                left_out=[],
+        They are looked for by the text's rarest words: where each is in over a thousand memories,
+        some are missed.
+        """
+        words = words_of(question.content)
+        if len(words) < SIMILAR_WORDS:
+            return []
+        match = self._rarest(question.content)
+        if not match:
+            return []
+        found: list[Duplicate] = []
+        rows = self._db.rows(_SELECT_SIMILAR, (match, question.user_id, question.run_id))
+        for memory_id, content in ((decoded(one), decoded(other)) for one, other in rows):
+            others = words_of(content)
+            share = share_of_words(words, others)
+            if memory_id in without or share < SIMILAR_SHARE or len(others) < SIMILAR_WORDS:
+                continue
+            found.append(
+                Duplicate.model_construct(
+                    grade=DuplicateGrade.SIMILAR,
+                    memory_id=memory_id,
+                    content=content,
+                    new_content=question.content,
+                    shared_words=round(share, 3),
+                    recalled_at=None,
+                    index=question.index,
+                    left_out=[],
+                )
             )
+        return sorted(found, key=lambda it: -it.shared_words)[:_SIMILAR]
+
+    def is_corrected(self, question: DuplicateQuery, same: Sequence[Duplicate]) -> bool:
+        """Return whether a memory newer than all with the same text says something similar.
+
+        Then the text is no echo: the agent may be taking that correction back. What is similar is
+        taken more widely than in ``similar``: an echo that is stored costs less than a change that
+        is not.
+        """
+        newest = self._db.value(_SELECT_NEWEST, (to_json([it.memory_id for it in same]),))
+        match = self._rarest(question.content, budget=_CORRECTION_BUDGET)
+        if newest is None or not match:
+            return False
+        words = words_of(question.content)
+        values = (match, newest, question.user_id, question.run_id)
+        return any(
+            _may_correct(words, words_of(content)) and grade_of(content, question.content) is None
+            for content in (decoded(content) for (content,) in self._db.rows(_SELECT_NEWER, values))
         )
-    return sorted(found, key=lambda it: -it.shared_words)[:_SIMILAR]
 
-
-def is_corrected(database: Database, question: Question, same: Sequence[Duplicate]) -> bool:
-    """Return whether a memory newer than all that say the same as a text says something similar.
-
-    Then the text is no echo: the agent may be taking that correction back. What is similar is taken
-    more widely than in ``similar``: an echo that is stored costs less than a change that is not.
-    """
-    newest = database.value(_SELECT_NEWEST, (to_json([it.memory_id for it in same]),))
-    match = _rarest(database, question.content, budget=_CORRECTION_BUDGET)
-    if newest is None or not match:
-        return False
-    words = words_of(question.content)
-    values = (match, newest, question.user_id, question.run_id)
-    return any(
-        _may_correct(words, words_of(content)) and grade_of(content, question.content) is None
-        for content in (decoded(content) for (content,) in database.rows(_SELECT_NEWER, values))
-    )
+    def _rarest(self, content: str, *, budget: int = _SCAN_BUDGET) -> str:
+        """Return an FTS5 query for the rarest words of a text, as many as the budget allows."""
+        terms = KeywordIndex(self._db).terms_of(content)
+        counts = KeywordIndex(self._db).frequencies(terms)
+        chosen: list[str] = []
+        scanned = 0
+        for count, term in sorted(zip(counts, terms, strict=True), key=lambda it: it[0]):
+            scanned += count
+            if count and (scanned <= budget or not chosen):
+                chosen.append(term.match)
+        return " OR ".join(chosen)
 
 
 def _may_correct(words: frozenset[str], others: frozenset[str]) -> bool:
     is_short = max(len(words), len(others)) < SIMILAR_WORDS
     least = _SHORT_CORRECTION_SHARE if is_short else _CORRECTION_SHARE
     return share_of_words(words, others) >= least
-
-
-def _rarest(database: Database, content: str, *, budget: int = _SCAN_BUDGET) -> str:
-    """Return an FTS5 query for the rarest words of a text, as many as the budget allows."""
-    terms = keyword.terms_of(database, content)
-    counts = keyword.frequencies(database, terms)
-    chosen: list[str] = []
-    scanned = 0
-    for count, term in sorted(zip(counts, terms, strict=True), key=lambda it: it[0]):
-        scanned += count
-        if count and (scanned <= budget or not chosen):
-            chosen.append(term.match)
-    return " OR ".join(chosen)

@@ -1,89 +1,270 @@
-"""The index of a model's vectors: a vec0 table of short codes, searched before the vectors are.
+"""The index of a file's vectors: what is nearest to a query, and keeping up with the memories.
 
-It can be dropped and built again at any time. It holds what a search may find: the memories that
-are not archived.
+Where few memories are asked about, every vector is compared. Else a table of short codes names the
+nearest, and their vectors decide. Without sqlite-vec the same two steps are taken in Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from agent_memory.models.fields import to_json
-from agent_memory.storage.quantization import code_bits, code_of
+from agent_memory.errors import StorageError
+from agent_memory.models.agent import Problem
+from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.storage.centering import Centred, Middle, centred, middle_of
+from agent_memory.storage.filters import NOT_ARCHIVED, Archived, Filter
+from agent_memory.storage.quantization import code_of, distance
+from agent_memory.storage.records import NearestVectors, QueryVector, further
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
+from agent_memory.storage.sqlite.tables.erased import ErasureQueries
+from agent_memory.storage.sqlite.tables.memories import MemoryTable
+from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, table_name
 
-_CHUNK_SIZE: Final = 4096
-"""Vectors that vec0 keeps together, its most: with 1,024 a search took a fifth longer."""
+NEAREST: Final = 100
+"""Memories that the codes name. Its time grows with them: of 100,000, 80 take 12 ms, 160 20."""
+EXACT_UP_TO: Final = 2_000
+"""So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
+_MANY: Final = EXACT_UP_TO + 1
+_SAMPLE: Final = 256
+"""Vectors that the middle of a store is told from: more of them move it by next to nothing."""
+_CHUNK: Final = 1_000
+"""Vectors that are read at a time."""
 
-
-def table(model_id: int) -> str:
-    """Return the name of a model's index."""
-    return f"embedding_index_{model_id}"
-
-
-def exists(database: Database, model_id: int) -> bool:
-    """Return whether a model's index is in the file."""
-    sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
-    return database.row(sql, (table(model_id),)) is not None
-
-
-def create(database: Database, model_id: int, dimensions: int) -> None:
-    """Make a model's index, empty, in place of the one that is there."""
-    drop(database, table(model_id))
-    database.run(
-        f"CREATE VIRTUAL TABLE {table(model_id)}"
-        f" USING vec0(code bit[{code_bits(dimensions)}], chunk_size={_CHUNK_SIZE})"
-    )
+Namer = Callable[[Sequence[int] | None], list[int]]
+"""Takes rows, or ``None`` for all, and returns the nearest of them."""
 
 
-def drop(database: Database, name: str) -> None:
-    """Drop an index, by its table's name, if there is one."""
-    database.run(f"DROP TABLE IF EXISTS {name}")
+class VectorIndex(Table):
+    """Finds the nearest vectors of one open file, and follows the memories as they change.
 
-
-def put(database: Database, model_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
-    """Enter vectors by row, in place of those that are there."""
-    entries = [(seq, code_of(data)) for seq, data in vectors]
-    remove(database, model_id, [seq for seq, _ in entries])  # vec0 knows no INSERT OR REPLACE
-    database.run_many(
-        f"INSERT INTO {table(model_id)} (rowid, code) VALUES (?, vec_bit(?))", entries
-    )
-
-
-def remove(database: Database, model_id: int, seqs: Iterable[int]) -> None:
-    """Take rows out."""
-    sql = f"DELETE FROM {table(model_id)} WHERE rowid = ?"
-    database.run_many(sql, ((seq,) for seq in seqs))
-
-
-def nearest(
-    database: Database,
-    model_id: int,
-    query: bytes,
-    *,
-    limit: int,
-    within: Sequence[int] | None = None,
-) -> list[tuple[int, int]]:
-    """Return the rows whose codes are nearest to the query's, nearest first, with the distance.
-
-    ``within``: of these rows only.
+    The middle of each model's vectors is remembered as it was told last. It is told from the rows
+    up to a bound that grows with the file by an eighth or less, so that processes that opened the
+    file at different times tell the same.
     """
-    sql = f"""SELECT rowid, CAST(distance AS INTEGER) FROM {table(model_id)}
-WHERE code MATCH vec_bit(?) AND k = ?"""
-    values: tuple[object, ...] = (code_of(query), limit)
-    if within is not None:
-        sql += " AND rowid IN (SELECT value FROM json_each(?))"
-        values += (to_json(list(within)),)
-    return database.rows(sql, values)
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._codes = CodeTable(database)
+        self._embeddings = EmbeddingTable(database)
+        self._middles: dict[tuple[EmbeddingModel, int], Middle | None] = {}
+
+    # Searching --------------------------------------------------------------------------------
+
+    def center(self, query: QueryVector) -> QueryVector:
+        """Return a query as seen from the middle of the vectors that it meets."""
+        bound = _rounded(MemoryTable(self._db).last_seq())
+        key = (query.model, bound)
+        if key not in self._middles:
+            sample = self._embeddings.spread(query.model, last_seq=bound, size=_SAMPLE)
+            # Each once: among many copies of one text, that would be what all have in common.
+            middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
+            if len(sample) >= min(bound, _SAMPLE) or self._embeddings.is_queue_empty():
+                self._middles = {key: middle}  # else vectors are still to come
+        else:
+            middle = self._middles[key]
+        return query if middle is None else replace(query, seen=centred(query.data, middle))
+
+    def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
+        """Return the nearest of the memories that pass the filters. Must run inside ``read()``.
+
+        The filters hold before the nearest are chosen: what they leave out takes nobody's place.
+        """
+        has_extension = self._db.load_vectors()
+        degraded = None if has_extension else f"{self._db.vectors_problem()}; vectors were scanned"
+        # The codes have no archived memories: where they may be found, each of them is compared.
+        archived: list[int] = []
+        if not filters.leaves_out_archived:
+            archived = self._embeddings.rows_passing(filters.and_also(Archived(archived=True)))
+            filters = filters.and_also(NOT_ARCHIVED)
+        row_ids = archived + self._rows_to_compare(query, filters)
+        return NearestVectors(
+            _best(self.cosines(query.model.model_id, row_ids, query.asked)), degraded
+        )
+
+    def cosines(
+        self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
+    ) -> dict[int, float]:
+        """Return the cosine of each of these rows with a query, where its vector is current."""
+        return self._embeddings.cosines(model_id, row_ids, query)
+
+    def _rows_to_compare(self, query: QueryVector, filters: Filter) -> list[int]:
+        """Return the rows to compare: all that pass the filters, or those of the nearest codes."""
+        passing: list[int] | None = None
+        few = self._embeddings.count_up_to(query.model.model_id, _MANY) < _MANY
+        if filters != NOT_ARCHIVED or few:
+            passing = self._embeddings.rows_passing(filters)
+            if len(passing) < _MANY:
+                return passing
+        return self._namer(query)(passing)
+
+    def _namer(self, query: QueryVector) -> Namer:
+        """Return what names the rows of the nearest codes: their table, or a scan like it."""
+        model = query.model
+        if model.is_indexed and self._db.load_vectors() and self._codes.exists(model.model_id):
+            return lambda within: _without_ties(
+                self._codes.nearest(model.model_id, query.direction, limit=NEAREST, within=within)
+            )
+        code = code_of(query.direction)
+        rows = self._embeddings.to_index(model, after=0, limit=-1)
+        distances = [(row_id, distance(code_of(data), code)) for row_id, data in rows]
+
+        def scan(within: Sequence[int] | None) -> list[int]:
+            allowed = None if within is None else set(within)
+            asked = (entry for entry in distances if allowed is None or entry[0] in allowed)
+            return _without_ties(heapq.nsmallest(NEAREST, asked, key=lambda entry: entry[1]))
+
+        return scan
+
+    # Following the memories -------------------------------------------------------------------
+
+    def is_missing(self, model: EmbeddingModel) -> bool:
+        """Return whether a model has no codes where it could have them."""
+        if model.is_indexed and self._codes.exists(model.model_id):
+            return False
+        return not self._db.read_only and self._db.load_vectors()
+
+    def build(self, model: EmbeddingModel) -> None:
+        """Build the index of a model from its vectors. Must run inside ``write()``."""
+        self._codes.create(model.model_id, model.dimensions)
+        after = 0
+        while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
+            self._codes.put(model.model_id, rows)
+            after = further(rows[-1][0], than=after)
+        self._embeddings.mark_indexed(model.model_id, is_indexed=True)
+
+    def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
+        """Enter vectors by row, in place of those that are there."""
+        if self._can_follow(model):
+            self._codes.put(model.model_id, entries)
+
+    def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
+        """Take rows out."""
+        if self._can_follow(model):
+            self._codes.remove(model.model_id, row_ids)
+
+    def _can_follow(self, model: EmbeddingModel) -> bool:
+        """Return whether the codes can follow; where not, note that they must be built again."""
+        if not model.is_indexed:
+            return False
+        if self._db.load_vectors() and self._codes.exists(model.model_id):
+            return True
+        self._embeddings.mark_indexed(model.model_id, is_indexed=False)
+        return False
+
+    def drop(self, model: EmbeddingModel) -> None:
+        """Drop the index of a model.
+
+        A table of sqlite-vec cannot be dropped without it: it stays, empty of use, until ``check``
+        is run where sqlite-vec is installed.
+        """
+        if self._codes.exists(model.model_id) and self._db.load_vectors():
+            self._codes.drop(table_name(model.model_id))
+
+    def forget_deleted(self) -> None:
+        """Take the memories out whose rows were erased.
+
+        Without sqlite-vec no single row can be: the codes are emptied, and built again where there
+        is sqlite-vec. Until then searches do without.
+        """
+        erasure = ErasureQueries(self._db)
+        row_ids = erasure.gone()
+        models = {table_name(model.model_id): model.model_id for model in self._embeddings.models()}
+        for name in self._codes.tables():
+            model_id = models.get(name)
+            if not self._db.load_vectors():
+                erasure.empty_index(name)
+                if model_id is not None:
+                    self._embeddings.mark_indexed(model_id, is_indexed=False)
+            elif model_id is None:
+                self._codes.drop(name)
+            else:
+                self._codes.remove(model_id, row_ids)
+        self._embeddings.dequeue(row_ids)
+
+    # Checking ---------------------------------------------------------------------------------
+
+    def find_problems(self) -> list[Problem]:
+        """Read every vector, and compare the indexes with them. Must run inside a transaction."""
+        models = self._embeddings.models()
+        problems = [problem for model in models for problem in self.problems_of(model)]
+        for model in models:
+            forgotten = self._embeddings.count_forgotten(model.model_id)
+            if model.state == "active" and forgotten:
+                detail = f"{forgotten} memories have no embedding and do not wait for one"
+                problems.append(Problem(kind="missing_embedding", detail=detail))
+        return problems + [
+            Problem(kind="stale_vector_index", detail=f"the table {name} belongs to no model")
+            for name in self._leftovers(models)
+        ]
+
+    def problems_of(self, model: EmbeddingModel) -> list[Problem]:
+        """Read every vector of a model, and compare its index with them."""
+        problems = [
+            Problem(kind="wrong_embedding", detail=fault)
+            for _, fault in self._embeddings.faults(model)
+        ]
+        if model.is_indexed and self._db.load_vectors():
+            try:
+                problems += self._compare(model)
+            except StorageError as error:  # sqlite-vec has errors of its own for a damaged table
+                detail = f"{table_name(model.model_id)} cannot be read: {error}"
+                problems.append(Problem(kind="stale_vector_index", detail=detail))
+        return problems
+
+    def mend(self, model: EmbeddingModel) -> None:
+        """Drop the wrong vectors of a model and build its index anew. Must run in ``write()``."""
+        wrong = [row_id for row_id, _ in self._embeddings.faults(model)]
+        self._embeddings.drop(model.model_id, wrong)
+        if self._db.load_vectors():
+            self.build(model)
+
+    def _compare(self, model: EmbeddingModel) -> list[Problem]:
+        name = table_name(model.model_id)
+        if not self._codes.exists(model.model_id):
+            return [Problem(kind="stale_vector_index", detail=f"the table {name} is missing")]
+        codes = self._codes.codes(model.model_id)
+        wrong = after = 0
+        while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
+            wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
+            after = further(rows[-1][0], than=after)
+        # What waits to be looked at may still be there.
+        wrong += len(codes.keys() - self._embeddings.all_queued())
+        detail = f"{wrong} rows of {name} do not match the embeddings"
+        return [Problem(kind="stale_vector_index", detail=detail)] if wrong else []
+
+    def _leftovers(self, models: list[EmbeddingModel]) -> list[str]:
+        known = {table_name(model.model_id) for model in models}
+        return [name for name in self._codes.tables() if name not in known]
+
+    def repair(self) -> None:
+        """Drop wrong vectors, queue what has none, build the indexes. Must run in ``write()``."""
+        models = self._embeddings.models()
+        for model in models:
+            self.mend(model)
+        if models:
+            self._embeddings.queue_missing(models[0].model_id)
+        if self._db.load_vectors():
+            for name in self._leftovers(models):
+                self._codes.drop(name)
 
 
-def codes(database: Database, model_id: int) -> dict[int, bytes]:
-    """Return all that is in a model's index: codes by row."""
-    return dict(database.rows(f"SELECT rowid, code FROM {table(model_id)}"))
+def _rounded(number: int) -> int:
+    """Round a number down to its four highest bits."""
+    dropped = max(0, number.bit_length() - 4)
+    return number >> dropped << dropped
 
 
-def tables(database: Database) -> list[str]:
-    """Return the names of the indexes in the file, of whatever model."""
-    sql = "SELECT name FROM sqlite_schema WHERE name GLOB 'embedding_index_*' AND sql LIKE '%vec0%'"
-    return [name for (name,) in database.rows(sql)]
+def _without_ties(named: Sequence[tuple[int, int]]) -> list[int]:
+    """Leave out those as far away as the last: of these the codes name some, a scan others."""
+    last = named[-1][1] if named else 0
+    return [row_id for row_id, far in named if far < last] or [row_id for row_id, _ in named]
+
+
+def _best(cosines: dict[int, float]) -> dict[int, float]:
+    row_ids = heapq.nsmallest(NEAREST, cosines, key=lambda row_id: (-cosines[row_id], row_id))
+    return {row_id: cosines[row_id] for row_id in row_ids}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from conftest import Clock, database_of, engine_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +37,7 @@ WORDS = "amber bridge copper desert engine forest garden harbour island jungle k
 
 
 def eraser_of(memory: AgentMemory) -> Eraser:
-    return Eraser(memory._store._database, memory._clock, agent_id=memory.agent_id)
+    return Eraser(engine_of(memory), memory._clock, agent_id=memory.agent_id)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_deleted_and_archived_memories_can_be_erased(memory: AgentMemory, erase:
     deleted = memory.store("the deleted Zanzibarian parrot")
     memory.delete(deleted)
     archived = memory.store("the archived Quokkaland treaty")
-    visitor = memory._store._database
+    visitor = database_of(memory)
     with visitor.write():
         visitor.run("UPDATE memories SET archived = 1 WHERE id = ?", (archived,))
     assert counted("Zanzibarian", *files_of(memory))
@@ -169,7 +169,7 @@ def test_what_deleting_left_in_free_pages_goes(memory: AgentMemory, erase: Erase
     assert receipt.clean
     assert (receipt.memories, receipt.changes) == (0, 60)
     pieces = [text[at : at + 40] for text in texts for at in (0, 4000, 8000)]
-    left = raw_bytes(memory._store._database).lower()
+    left = raw_bytes(database_of(memory)).lower()
     assert [piece for piece in pieces if piece.encode() in left] == []
     assert counted(texts[3][4000:4040], *files_of(memory)) == 0
     assert_kept(memory, kept)
@@ -180,7 +180,7 @@ def test_the_operation_is_noted_and_nothing_of_the_memory_with_it(
 ) -> None:
     secret = memory.store("gone for good")
     erase(secret)
-    database = memory._store._database
+    database = database_of(memory)
     rows = database.rows("SELECT verb, session_id, first_change > last_change FROM operations")
     assert rows[-1] == ("erase", "session-1", 1)
     assert database.rows("SELECT * FROM history") == []
@@ -192,7 +192,7 @@ def test_the_operation_is_noted_and_nothing_of_the_memory_with_it(
 def test_the_file_stays_what_it_is(memory: AgentMemory, erase: Erase) -> None:
     others(memory)
     secret = memory.store("gone")
-    database = memory._store._database
+    database = database_of(memory)
     wanted = ("page_size", "application_id", "user_version", "journal_mode", "auto_vacuum")
     rows = "SELECT seq, id FROM memories WHERE id <> ? ORDER BY seq"
 
@@ -209,7 +209,7 @@ def test_the_file_stays_what_it_is(memory: AgentMemory, erase: Erase) -> None:
 
 def test_samples_that_the_query_planner_keeps_go(memory: AgentMemory, erase: Erase) -> None:
     secret = memory.store("content", tags=["samplednarwhal"])
-    database = memory._store._database
+    database = database_of(memory)
     database.run("ANALYZE")
     erase(secret)
     assert counted("samplednarwhal", *files_of(memory)) == 0
@@ -238,7 +238,7 @@ def by_meaning(root: Path) -> Iterator[AgentMemory]:
 
 def vector_of(memory: AgentMemory, memory_id: str) -> bytes:
     sql = "SELECT vector FROM embeddings JOIN memories USING (seq) WHERE id = ?"
-    vector = memory._store._database.value(sql, (memory_id,))
+    vector = database_of(memory).value(sql, (memory_id,))
     assert isinstance(vector, bytes)
     return vector
 
@@ -250,7 +250,7 @@ def raw_bytes(database: Database) -> bytes:
 
 
 def test_vectors_go_and_so_do_their_rows_in_the_index(by_meaning: AgentMemory) -> None:
-    database = by_meaning._store._database
+    database = database_of(by_meaning)
     vectors = [vector_of(by_meaning, name) for name in ("secret", "deleted")]
     by_meaning.delete("deleted")  # its row in the index waits to be taken out
     receipt = eraser_of(by_meaning).erase(["secret", "deleted"], backups=True, session_id="s")
@@ -266,7 +266,7 @@ def test_vectors_go_and_so_do_their_rows_in_the_index(by_meaning: AgentMemory) -
 
 
 def test_a_vector_that_is_left_would_be_found(by_meaning: AgentMemory) -> None:
-    database = by_meaning._store._database
+    database = database_of(by_meaning)
     vector = vector_of(by_meaning, "secret")
     with database.write():
         database.run("CREATE TABLE of_another_program (data BLOB)")
@@ -283,24 +283,24 @@ def test_without_sqlite_vec_the_index_is_emptied_and_built_again_later(
 ) -> None:
     with make_with_vectors(root) as memory:
         path, code = memory.path, code_of(vector_of(memory, "secret"))
-        assert code in raw_bytes(memory._store._database)
+        assert code in raw_bytes(database_of(memory))
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "sqlite_vec", None)
         with AgentMemory.open(path, embedder="wordllama") as without:
             assert eraser_of(without).erase(["secret"], backups=True, session_id="s").clean
-            assert code not in raw_bytes(without._store._database)
+            assert code not in raw_bytes(database_of(without))
             assert without.search("number7", limit=1)[0].memory.content.startswith("kept number7 ")
     with AgentMemory.open(path, embedder="wordllama") as again:
         again.search("the captain of the ship")
         assert again.check().problems == []
-        assert again._store._database.value("SELECT count(*) FROM embedding_index_1") == 41
+        assert database_of(again).value("SELECT count(*) FROM embedding_index_1") == 41
 
 
 def test_the_index_of_a_model_that_is_gone_goes_as_well(
     by_meaning: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where sqlite-vec was missing, going back to keywords could not drop it."""
-    database, code = by_meaning._store._database, code_of(vector_of(by_meaning, "secret"))
+    database, code = database_of(by_meaning), code_of(vector_of(by_meaning, "secret"))
     with monkeypatch.context() as patch:
         patch.setattr(Database, "load_vectors", lambda _self: False)
         by_meaning.rollback()
@@ -358,7 +358,7 @@ def test_what_another_program_copied_is_found_and_not_told(
 ) -> None:
     text = prose(100, 7)
     secret = memory.store(text)
-    database = memory._store._database
+    database = database_of(memory)
     with database.write():
         database.run("CREATE TABLE notes_of_another_program AS SELECT content FROM memories")
     receipt = erase(secret)
@@ -371,7 +371,7 @@ def test_what_another_program_copied_is_found_and_not_told(
 
 def test_a_reason_or_setting_that_says_it_is_named(memory: AgentMemory, erase: Erase) -> None:
     secret = memory.store("the mole is Karla of the thirteenth directorate")
-    database = memory._store._database
+    database = database_of(memory)
     with database.write():
         database.run(
             "INSERT INTO rejections (words_hash, word_count, reason, rejected_at)"
@@ -461,10 +461,10 @@ import os, sys
 from pathlib import Path
 from agent_memory.services.erasure import service as erasing
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables.erased import Said
+
 from agent_memory.models.times import now_utc
 copy = Database(Path(sys.argv[1]), create=False)
-erasing._remove(copy, [sys.argv[2]], Said(), "s", now_utc())
+erasing._remove(copy, [sys.argv[2]], ErasedText(), "s", now_utc())
 os._exit(9)
 """
 
@@ -601,7 +601,7 @@ def test_a_reader_of_an_older_state_is_refused_before_anything_is_erased(
     memory: AgentMemory, erase: Erase, is_log_empty: bool
 ) -> None:
     secret = memory.store("the code word is Xylophonist")
-    database = memory._store._database
+    database = database_of(memory)
     if is_log_empty:
         database.compact()
     words = [sys.executable, "-c", READS_AN_OLDER_STATE, str(memory.path)]
@@ -647,7 +647,7 @@ import sys
 from agent_memory import AgentMemory
 from agent_memory.services.erasure.service import Eraser
 with AgentMemory.open(sys.argv[1], create=False) as memory:
-    eraser = Eraser(memory._store._database, memory._clock, agent_id=memory.agent_id)
+    eraser = Eraser(engine_of(memory), memory._clock, agent_id=memory.agent_id)
     print("begins", flush=True)
     eraser.erase(["secret"], backups=True, session_id="s")
     print("ends", flush=True)
@@ -663,7 +663,7 @@ def test_killed_at_any_moment_it_is_there_or_the_rows_are_gone(tmp_path: Path) -
         with AgentMemory.open(place, create=False) as memory:
             assert memory.check().problems == []
             is_there = memory.get("secret") is not None
-            assert bool(memory._store._database.value(HISTORY_OF_SECRET)) is is_there
+            assert bool(database_of(memory).value(HISTORY_OF_SECRET)) is is_there
             outcomes.add(is_there)
             if is_there:
                 assert eraser_of(memory).erase(["secret"], backups=True, session_id="s").clean

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from conftest import Clock, database_of
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.api.graph import MemoryGraph
@@ -260,7 +260,7 @@ def test_what_is_of_memories_that_a_file_does_not_have_is_not_taken_in(
     )
     memory.import_(path)
     assert [(it.name, it.aliases) for it in memory.graph.entities()] == [("Alice", [])]
-    assert memory._store._database.value("SELECT count(*) FROM entities") == 1
+    assert database_of(memory).value("SELECT count(*) FROM entities") == 1
 
 
 def test_a_file_that_tells_of_wrong_edges_is_refused_or_told(
@@ -353,7 +353,7 @@ def test_another_program_reads_the_graph_and_adds_to_it(
 def test_the_file_itself_refuses_what_cannot_be(memory: AgentMemory, sql: str) -> None:
     memory.graph.add("Alice", "likes", "tea")
     with pytest.raises(ValidationError):
-        memory._store._database.run(sql)
+        database_of(memory).run(sql)
     assert told(memory.graph) == ["Alice likes tea"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOW, Clock
+from conftest import NOW, Clock, engine_of
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.errors import RejectedContent
@@ -30,24 +30,23 @@ from agent_memory.services.policies.rejection_match import (
     texts_of,
     words_of,
 )
-from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import rejections
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 Visitor = Callable[[Path, str], str]
 
 
 @pytest.fixture
-def database(memory: AgentMemory) -> Database:
+def engine(memory: AgentMemory) -> SQLiteEngine:
     """Return the open file of the agent's memories."""
-    opened: Database = memory._store._database
+    opened: SQLiteEngine = engine_of(memory)
     return opened
 
 
 @pytest.fixture
-def writing(database: Database) -> Iterator[Database]:
+def writing(engine: SQLiteEngine) -> Iterator[SQLiteEngine]:
     """Hold the transaction in which a verb would run."""
-    with database.write():
-        yield database
+    with engine.write():
+        yield engine
 
 
 def a_memory(content: str = "nothing of interest", **fields: Any) -> Memory:
@@ -65,9 +64,9 @@ def held_in(text: str, value: str) -> bool:
     return is_rejected([("content", text)], {len(words): {hash_of(words)}}) is not None
 
 
-def found(database: Database, value: str) -> list[str]:
-    with database.read():
-        return holders(database, words_of(value))
+def found(engine: SQLiteEngine, value: str) -> list[str]:
+    with engine.read():
+        return holders(engine, words_of(value))
 
 
 # What is a value ----------------------------------------------------------------------------
@@ -148,16 +147,16 @@ def test_a_text_that_does_not_hold_a_value(value: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "  ", "\u200b\u00ad", "x\ud800y", " ".join(["w"] * 1001)])
-def test_what_is_no_value_is_refused_without_being_told(writing: Database, value: str) -> None:
+def test_what_is_no_value_is_refused_without_being_told(writing: SQLiteEngine, value: str) -> None:
     with pytest.raises(ValidationError) as caught:
         reject(writing, value, now=NOW)
     assert caught.value.errors()[0]["loc"] == ("text",)
     assert value.strip() not in str(caught.value).split(": ", 1)[1] or not value.strip()
-    assert rejections.all_of(writing) == []
+    assert writing.rejections.all_of() == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 50, MAX_WORDS])
-def test_a_value_may_have_a_thousand_words(writing: Database, count: int) -> None:
+def test_a_value_may_have_a_thousand_words(writing: SQLiteEngine, count: int) -> None:
     value = " ".join(f"w{n}" for n in range(count))
     assert reject(writing, value, now=NOW).word_count == count
     with pytest.raises(RejectedContent):
@@ -171,13 +170,13 @@ def test_a_value_may_have_a_thousand_words(writing: Database, count: int) -> Non
 def test_a_rejection_has_the_hash_and_never_the_value(root: Path, clock: Clock) -> None:
     words_hash = hash_of(["kestrel", "seven"])
     with AgentMemory("eve", root=root, clock=clock) as memory:
-        database = memory._store._database
-        with database.write():
-            rejection = reject(database, "Kestrel-Seven", "it leaked", now=NOW)
-        assert rejections.all_of(database) == [rejection]
-        assert rejections.find(database, words_hash) == rejection
-        assert rejections.find(database, hash_of(["kestrel"])) is None
-        assert rejections.known(database) == {2: {words_hash}}
+        engine = engine_of(memory)
+        with engine.write():
+            rejection = reject(engine, "Kestrel-Seven", "it leaked", now=NOW)
+        assert engine.rejections.all_of() == [rejection]
+        assert engine.rejections.find(words_hash) == rejection
+        assert engine.rejections.find(hash_of(["kestrel"])) is None
+        assert engine.rejections.known() == {2: {words_hash}}
     assert rejection == Rejection(
         rejection_id=1,
         words_hash=words_hash.hex(),
@@ -189,23 +188,23 @@ def test_a_rejection_has_the_hash_and_never_the_value(root: Path, clock: Clock) 
     assert words_hash in memory.path.read_bytes()
 
 
-def test_the_hash_is_that_which_the_schema_documents(writing: Database) -> None:
+def test_the_hash_is_that_which_the_schema_documents(writing: SQLiteEngine) -> None:
     # What `printf 'call 555 1234' | sha256sum` prints.
     documented = "c6ef05f9357944a77479261d38e4328cf23c7c9fcebc2e9db9ae393adc38a5bd"
     rejection = reject(writing, "CALL 555-1234", now=NOW)
     assert rejection.words_hash == documented
 
 
-def test_a_value_is_rejected_once_however_it_is_written(writing: Database) -> None:
+def test_a_value_is_rejected_once_however_it_is_written(writing: SQLiteEngine) -> None:
     first = reject(writing, "555-1234", now=NOW)
     again = reject(writing, "555 1234!", "a phone number", now=NOW + timedelta(days=1))
     assert again == first.model_copy(update={"reason": "a phone number"})
     assert reject(writing, "(555) 1234", "another reason", now=NOW) == again
-    assert rejections.all_of(writing) == [again]
-    assert not rejections.add(writing, hash_of(["555", "1234"]), 2, None, NOW)
+    assert writing.rejections.all_of() == [again]
+    assert not writing.rejections.add(hash_of(["555", "1234"]), 2, None, NOW)
 
 
-def test_a_value_is_lifted_by_its_text_or_its_number(writing: Database) -> None:
+def test_a_value_is_lifted_by_its_text_or_its_number(writing: SQLiteEngine) -> None:
     reject(writing, "555-1234", now=NOW)
     second = reject(writing, "2", now=NOW)
     third = reject(writing, "2 b", now=NOW)
@@ -213,13 +212,13 @@ def test_a_value_is_lifted_by_its_text_or_its_number(writing: Database) -> None:
     assert not lift(writing, "555 / 1234")
     assert lift(writing, 3)
     assert not lift(writing, third.rejection_id)
-    assert rejections.all_of(writing) == [second]
+    assert writing.rejections.all_of() == [second]
     assert lift(writing, "2")  # a text is a value, and not a number of the list
-    assert rejections.known(writing) == {}
+    assert writing.rejections.known() == {}
     refuse_rejected(writing, a_memory("555-1234, 2 b"))
 
 
-def test_the_number_of_a_rejection_is_never_used_again(writing: Database) -> None:
+def test_the_number_of_a_rejection_is_never_used_again(writing: SQLiteEngine) -> None:
     assert reject(writing, "one", now=NOW).rejection_id == 1
     assert lift(writing, 1)
     assert reject(writing, "two", now=NOW).rejection_id == 2
@@ -230,13 +229,13 @@ def test_the_number_of_a_rejection_is_never_used_again(writing: Database) -> Non
     ["", "   ", "x" * 501, "Kestrel-7 leaked", "the OTHER value", "a\x00b", "\ud800"],
     ids=ascii,
 )
-def test_a_reason_that_cannot_be_kept_is_refused(writing: Database, reason: str) -> None:
+def test_a_reason_that_cannot_be_kept_is_refused(writing: SQLiteEngine, reason: str) -> None:
     reject(writing, "other value", now=NOW)
     with pytest.raises(ValidationError) as caught:
         reject(writing, "kestrel 7", reason, now=NOW)
     assert caught.value.errors()[0]["loc"] == ("reason",)
     assert "estrel" not in f"{caught.value} {caught.value.errors()}"
-    assert len(rejections.all_of(writing)) == 1
+    assert len(writing.rejections.all_of()) == 1
 
 
 # Refusing a memory --------------------------------------------------------------------------
@@ -264,7 +263,7 @@ HOLDING: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("field", "fields"), HOLDING)
 def test_a_memory_that_holds_the_value_is_refused_wherever_it_stands(
-    writing: Database, field: str, fields: dict[str, Any]
+    writing: SQLiteEngine, field: str, fields: dict[str, Any]
 ) -> None:
     reject(writing, "something else", now=NOW)
     reject(writing, "kestrel seven", "it leaked", now=NOW)
@@ -285,7 +284,7 @@ def test_a_memory_that_holds_the_value_is_refused_wherever_it_stands(
 
 @pytest.mark.parametrize(("field", "fields"), HOLDING)
 def test_a_row_that_holds_the_value_is_refused_as_the_memory_is(
-    writing: Database, field: str, fields: dict[str, Any]
+    writing: SQLiteEngine, field: str, fields: dict[str, Any]
 ) -> None:
     row = {
         name: value if isinstance(value, str) else to_json(plain(value))
@@ -310,13 +309,13 @@ def test_a_row_that_holds_the_value_is_refused_as_the_memory_is(
     ],
 )
 def test_a_memory_that_does_not_hold_the_value_is_let_in(
-    writing: Database, fields: dict[str, Any]
+    writing: SQLiteEngine, fields: dict[str, Any]
 ) -> None:
     reject(writing, "kestrel seven", now=NOW)
     refuse_rejected(writing, a_memory(**fields))
 
 
-def test_a_whole_number_in_metadata_is_a_word_and_a_truth_is_not(writing: Database) -> None:
+def test_a_whole_number_in_metadata_is_a_word_and_a_truth_is_not(writing: SQLiteEngine) -> None:
     reject(writing, "4711", now=NOW)
     reject(writing, "true", now=NOW)
     refuse_rejected(writing, a_memory(metadata={"known": True, "n": [471, 47110, 47.11]}))
@@ -324,7 +323,7 @@ def test_a_whole_number_in_metadata_is_a_word_and_a_truth_is_not(writing: Databa
         refuse_rejected(writing, a_memory(metadata={"pins": [1, 4711]}))
 
 
-def test_only_the_fields_that_are_named_are_looked_at(writing: Database) -> None:
+def test_only_the_fields_that_are_named_are_looked_at(writing: SQLiteEngine) -> None:
     reject(writing, "kestrel", now=NOW)
     there = a_memory("the kestrel", tags=["x"], metadata={"a": "kestrel"})
     refuse_rejected(writing, there, fields={"tags", "task_metadata"})
@@ -333,16 +332,16 @@ def test_only_the_fields_that_are_named_are_looked_at(writing: Database) -> None
             refuse_rejected(writing, there, fields={field})
 
 
-def test_what_was_read_before_serves_for_a_whole_list(writing: Database) -> None:
+def test_what_was_read_before_serves_for_a_whole_list(writing: SQLiteEngine) -> None:
     reject(writing, "kestrel", now=NOW)
-    known = rejections.known(writing)
+    known = writing.rejections.known()
     refuse_rejected(writing, a_memory("a falcon"), known)
     refuse_rejected(writing, a_memory("a kestrel"), {})
     with pytest.raises(RejectedContent):
         refuse_rejected(writing, a_memory("a kestrel"), known)
 
 
-def test_a_reason_that_tells_a_value_rejected_later_is_left_out(writing: Database) -> None:
+def test_a_reason_that_tells_a_value_rejected_later_is_left_out(writing: SQLiteEngine) -> None:
     reject(writing, "kestrel", "belongs to Ann Lee", now=NOW)
     reject(writing, "Ann Lee", now=NOW)
     with pytest.raises(RejectedContent) as caught:
@@ -377,7 +376,7 @@ def test_the_texts_of_a_memory_come_with_their_places() -> None:
 
 
 def test_the_memories_that_hold_a_value_are_found_wherever_it_stands(
-    memory: AgentMemory, database: Database
+    memory: AgentMemory, engine: SQLiteEngine
 ) -> None:
     ids = []
     for _, fields in HOLDING:
@@ -388,11 +387,11 @@ def test_the_memories_that_hold_a_value_are_found_wherever_it_stands(
         ids.append(memory.store(**named))
     memory.store("kestrel, then six, then seven", tags=["kestrel", "seven"], user_id="kestrel 7")
     memory.update(ids[0], archived=True)
-    assert found(database, "Kestrel Seven") == ids
+    assert found(engine, "Kestrel Seven") == ids
     memory.delete(ids[1])
-    assert found(database, "Kestrel Seven") == [ids[0], *ids[2:]]
-    assert found(database, "kestrel eight") == []
-    assert found(database, "") == []
+    assert found(engine, "Kestrel Seven") == [ids[0], *ids[2:]]
+    assert found(engine, "kestrel eight") == []
+    assert found(engine, "") == []
 
 
 @pytest.mark.parametrize(
@@ -413,16 +412,16 @@ def test_the_memories_that_hold_a_value_are_found_wherever_it_stands(
     ],
 )
 def test_a_value_is_found_however_it_is_written(
-    memory: AgentMemory, database: Database, value: str, content: str
+    memory: AgentMemory, engine: SQLiteEngine, value: str, content: str
 ) -> None:
     there = memory.store(content)
     inside = memory.store("something other", metadata={"x": [content]})
     memory.store("something other still")
-    assert found(database, value) == [there, inside]
+    assert found(engine, value) == [there, inside]
 
 
 def test_a_value_that_another_program_wrote_is_found_in_its_escapes_and_its_damage(
-    memory: AgentMemory, database: Database, visitor: Visitor
+    memory: AgentMemory, engine: SQLiteEngine, visitor: Visitor
 ) -> None:
     plain = memory.store("nothing of interest")
     visitor(
@@ -442,32 +441,32 @@ def test_a_value_that_another_program_wrote_is_found_in_its_escapes_and_its_dama
           VALUES ('task', 'x', '{"outcome": "kestrel seven", "other": 1}')""",
     )
     expected = ["escaped", "tag", "half", "not-utf8", "broken", "task"]
-    assert found(database, "Kestrel Seven") == expected
+    assert found(engine, "Kestrel Seven") == expected
     half = memory.get("half")
     assert half is not None
-    with database.write():
-        reject(database, "💥", now=NOW)
-        refuse_rejected(database, half)
+    with engine.write():
+        reject(engine, "💥", now=NOW)
+        refuse_rejected(engine, half)
     visitor(memory.path, "DELETE FROM memories WHERE id IN ('not-utf8', 'broken')")
-    assert found(database, "nothing of") == [plain]
+    assert found(engine, "nothing of") == [plain]
     assert {it.kind for it in memory.check(repair=True).problems} >= {"unreadable_history"}
 
 
-def test_many_memories_are_searched_to_the_last(memory: AgentMemory, database: Database) -> None:
+def test_many_memories_are_searched_to_the_last(memory: AgentMemory, engine: SQLiteEngine) -> None:
     texts = [f"{'é ' if n % 2 else ''}memory {n} of {n % 7}" for n in range(5_000)]
     ids = memory.store_many({"content": text} for text in texts)
-    assert found(database, "of 3") == [it for n, it in enumerate(ids) if n % 7 == 3]
-    assert found(database, "memory 4999") == [ids[4999]]
-    assert found(database, "memory") == ids
+    assert found(engine, "of 3") == [it for n, it in enumerate(ids) if n % 7 == 3]
+    assert found(engine, "memory 4999") == [ids[4999]]
+    assert found(engine, "memory") == ids
 
 
 def test_what_is_rejected_after_it_was_stored_is_held_and_stays(
-    memory: AgentMemory, database: Database
+    memory: AgentMemory, engine: SQLiteEngine
 ) -> None:
     there = memory.store("the kestrel")
-    with database.write():
-        reject(database, "kestrel", now=NOW)
-        assert holders(database, ["kestrel"]) == [there]
+    with engine.write():
+        reject(engine, "kestrel", now=NOW)
+        assert holders(engine, ["kestrel"]) == [there]
     assert memory.get(there) is not None
 
 

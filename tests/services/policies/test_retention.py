@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOW, Clock
+from conftest import NOW, Clock, engine_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,9 +30,9 @@ MOMENT = timedelta(microseconds=1)
 def tidied(memory: AgentMemory, policy: RetentionPolicy) -> tuple[list[TidyItem], list[str]]:
     """Return what tidying would archive now, and its notes."""
     memory.info()  # writes what searches counted
-    database = memory._store._database
-    with database.read():
-        return retention.plan(database, policy, now=memory._now())
+    engine = engine_of(memory)
+    with engine.read():
+        return retention.plan(engine, policy, now=memory._now())
 
 
 def going(memory: AgentMemory, policy: RetentionPolicy) -> list[str]:
@@ -46,15 +46,15 @@ def notes(memory: AgentMemory, policy: RetentionPolicy) -> list[str]:
 def refuse(
     memory: AgentMemory, policy: RetentionPolicy, adding: Mapping[MemoryKind, tuple[int, int]]
 ) -> None:
-    database = memory._store._database
-    with database.write():
-        retention.refuse_beyond(database, policy, adding)
+    engine = engine_of(memory)
+    with engine.write():
+        retention.refuse_beyond(engine, policy, adding)
 
 
 def over_soft(memory: AgentMemory, policy: RetentionPolicy) -> list[str]:
-    database = memory._store._database
-    with database.read():
-        return retention.over_soft(database, policy)
+    engine = engine_of(memory)
+    with engine.read():
+        return retention.over_soft(engine, policy)
 
 
 def limited(
@@ -681,14 +681,14 @@ def test_a_soft_limit_and_other_kinds_refuse_nothing(memory: AgentMemory, clock:
 
 def test_where_no_hard_limit_is_concerned_the_file_is_not_asked(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
-        database = memory._store._database
+        engine = engine_of(memory)
     soft, hard = limited("core", 1), limited("core", 1, hard=True)
-    retention.refuse_beyond(database, soft, {MemoryKind.CORE: (1, 1)})
-    retention.refuse_beyond(database, hard, {MemoryKind.LEARNING: (1, 1)})
-    retention.refuse_beyond(database, limited("core", hard=True), {MemoryKind.CORE: (1, 1)})
-    assert retention.over_soft(database, hard) == []
+    retention.refuse_beyond(engine, soft, {MemoryKind.CORE: (1, 1)})
+    retention.refuse_beyond(engine, hard, {MemoryKind.LEARNING: (1, 1)})
+    retention.refuse_beyond(engine, limited("core", hard=True), {MemoryKind.CORE: (1, 1)})
+    assert retention.over_soft(engine, hard) == []
     with pytest.raises(StorageClosed):
-        retention.refuse_beyond(database, hard, {MemoryKind.CORE: (1, 1)})
+        retention.refuse_beyond(engine, hard, {MemoryKind.CORE: (1, 1)})
 
 
 def test_what_comes_back_from_the_archive_counts(memory: AgentMemory, clock: Clock) -> None:
@@ -696,15 +696,15 @@ def test_what_comes_back_from_the_archive_counts(memory: AgentMemory, clock: Clo
     memory.store("a learning", id="learning")
     for memory_id in ("m0", "m1", "learning"):
         memory.update(memory_id, archived=True)
-    database = memory._store._database
+    engine = engine_of(memory)
     for policy in (limited("core", 3, hard=True), limited("core", size=42, hard=True)):
-        with database.write():
-            retention.refuse_return(database, policy, ["m0", "m2", "m3", "learning", "nowhere"])
-        with database.write(), pytest.raises(LimitReached, match=r"core memories .* hard limit"):
-            retention.refuse_return(database, policy, made)
+        with engine.write():
+            retention.refuse_return(engine, policy, ["m0", "m2", "m3", "learning", "nowhere"])
+        with engine.write(), pytest.raises(LimitReached, match=r"core memories .* hard limit"):
+            retention.refuse_return(engine, policy, made)
     for free in (None, limited("core", 1)):
-        with database.write():
-            retention.refuse_return(database, free, made)
+        with engine.write():
+            retention.refuse_return(engine, free, made)
 
 
 # Any store, any policy --------------------------------------------------------------------------

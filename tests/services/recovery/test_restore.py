@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import NOW
+from conftest import NOW, database_of
 
 from agent_memory import (
     AgentMemory,
@@ -32,7 +32,7 @@ from agent_memory.services.recovery.restore import restore
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.maintenance.backup import back_up_before
-from agent_memory.storage.sqlite.tables import rejections
+from agent_memory.storage.sqlite.tables.rejections import RejectionTable
 
 PAGE = 8192
 
@@ -161,18 +161,18 @@ def test_nothing_but_the_replaced_file_is_left_beside_it(memory: AgentMemory, ba
 
 
 def test_what_must_not_come_back_is_still_refused(memory: AgentMemory, backup: Path) -> None:
-    database = memory._store._database
+    database = database_of(memory)
     early, late = hashlib.sha256(b"early").digest(), hashlib.sha256(b"late value").digest()
     with database.write():
-        rejections.add(database, early, 1, None, NOW)
+        RejectionTable(database).add(early, 1, None, NOW)
     second = memory.backup(backup.with_name("second.db"))
     with database.write():
-        rejections.add(database, early, 1, "a secret", NOW)
-        rejections.add(database, late, 2, "another", NOW)
-    was = [one.model_dump(exclude={"rejection_id"}) for one in rejections.all_of(database)]
+        RejectionTable(database).add(early, 1, "a secret", NOW)
+        RejectionTable(database).add(late, 2, "another", NOW)
+    was = [one.model_dump(exclude={"rejection_id"}) for one in RejectionTable(database).all_of()]
     for chosen in (backup, second):  # one that knows of neither, and one that knows of the first
         assert restore(memory.path, chosen).rejections_kept is True
-        found = rejections.all_of(database)
+        found = RejectionTable(database).all_of()
         assert [one.model_dump(exclude={"rejection_id"}) for one in found] == was
     assert memory.check().problems == []
 
@@ -599,7 +599,7 @@ def test_a_program_that_knows_only_sql_sees_the_restored_state(
 
 def test_one_who_is_reading_keeps_what_they_read(memory: AgentMemory, backup: Path) -> None:
     with AgentMemory.open(memory.path, read_only=True) as reader:
-        database = reader._store._database
+        database = database_of(reader)
         with database.read():
             before = database.rows("SELECT id, content FROM memories")
             restore(memory.path, backup)

@@ -14,12 +14,13 @@ from conftest import Clock
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory, SearchResults
-from agent_memory.services.search.nearest import Middles, QueryVector
 from agent_memory.services.search.ranking import EVERY, Ranking, Rates, rank
 from agent_memory.services.search.scoring import Candidate, Query, Space, floor_of
 from agent_memory.storage.quantization import quantize
+from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import embeddings as vectors
+from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
+from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 FLOOR = 0.4
 LEAST_SHARE = 0.3
@@ -129,23 +130,23 @@ def file_of(root: Path, dimensions: int) -> Iterator[tuple[Database, QueryVector
         memory.migrate()
         path = memory.path
     database = Database(path)
-    (model,) = vectors.models(database)
+    (model,) = EmbeddingTable(database).models()
     yield database, QueryVector(model, quantize(text_vector("violin", dimensions)).data)
     database.close()
 
 
 def test_the_middles_of_two_files_are_not_mixed_up(tmp_path: Path) -> None:
     """Both models have the same number in their files, which have as many memories."""
-    middles = Middles()
     with (
         file_of(tmp_path / "one", 64) as (one, of_one),
         file_of(tmp_path / "two", 32) as (two, of_two),
     ):
         assert of_one.model.model_id == of_two.model.model_id
+        indexes = {one: VectorIndex(one), two: VectorIndex(two)}
         for database, query in [(one, of_one), (two, of_two), (one, of_one)]:
             with database.read():
-                seen = middles.see(database, query).seen
-                fresh = Middles().see(database, query).seen
+                seen = indexes[database].center(query).seen
+                fresh = VectorIndex(database).center(query).seen
             assert seen is not None
             assert len(seen.middle.numbers) == query.model.dimensions
             assert seen == fresh

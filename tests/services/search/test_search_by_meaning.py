@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from agent_memory import AgentMemory, MatchType, Memory, SearchResults
 from agent_memory.models.search import SearchFilters
-from agent_memory.services.search.nearest import EXACT_UP_TO, QueryVector, nearest
+from agent_memory.storage.filters import Filter, filter_of
 from agent_memory.storage.quantization import quantize
-from agent_memory.storage.sqlite import vector_index
+from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import Condition, condition_of
-from agent_memory.storage.sqlite.tables.embeddings import models
+from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
+from agent_memory.storage.sqlite.tables.vector_codes import CodeTable
+from agent_memory.storage.sqlite.vector_index import EXACT_UP_TO, VectorIndex
 
 # wordllama ----------------------------------------------------------------------------------------
 
@@ -220,12 +221,12 @@ class Field:
         passing = (self.all[place] for place in order if passes(self.all[place]))
         return [memory.content for memory, _ in zip(passing, range(count), strict=False)]
 
-    def nearest(self, query: str, condition: Condition, count: int = 5) -> list[str]:
+    def nearest(self, query: str, filters: Filter, count: int = 5) -> list[str]:
         """Return the texts of the memories that the library says are nearest."""
         with self.database.read():
-            (model,) = models(self.database)
+            (model,) = EmbeddingTable(self.database).models()
             vector = QueryVector(model, quantize(self.embedder.vector(query).tolist()).data)
-            found = nearest(self.database, vector, condition).cosines
+            found = VectorIndex(self.database).nearest(vector, filters).cosines
             best = sorted(found, key=found.__getitem__, reverse=True)[:count]
             return [
                 self.database.value("SELECT content FROM memories WHERE seq = ?", (seq,))
@@ -305,12 +306,12 @@ def test_the_nearest_are_the_exact_nearest_in_nearly_all_queries(field: Field, n
     filters, passes = FILTERS[name]
     passing = sum(map(passes, field.all))
     assert (passing > EXACT_UP_TO) == (name not in FEW)
-    condition = condition_of(SearchFilters.model_validate(filters), agent_id="bob")
+    passing_filter = filter_of(SearchFilters.model_validate(filters), agent_id="bob")
     topics = {memory.metadata["topic"] for memory in field.all if passes(memory)}
     held: dict[bool, list[float]] = {True: [], False: []}
     for number in range(QUERIES):
         exact = field.exact(f"probe{number}", passes)
-        found = field.nearest(f"probe{number}", condition)
+        found = field.nearest(f"probe{number}", passing_filter)
         held[number % TOPICS in topics].append(len(set(exact) & set(found)) / 5)
     assert sum(held[True]) >= 0.98 * len(held[True])
     # Of a topic that the filter leaves out there is no answer: all that passes is as far away.
@@ -336,20 +337,21 @@ def test_a_search_returns_the_nearest_of_those_that_pass_and_no_other(
 def test_the_index_was_used(field: Field) -> None:
     """Else the tests above compare one exact computation with another."""
     with field.database.read():
-        (model,) = models(field.database)
+        (model,) = EmbeddingTable(field.database).models()
     assert model.is_indexed
     with pytest.MonkeyPatch.context() as patch:
         asked: list[int] = []
-        original = vector_index.nearest
+        original = CodeTable.nearest
 
         def noting(*values: Any, **options: Any) -> list[tuple[int, int]]:
             asked.append(options["limit"])
             return list(original(*values, **options))
 
-        patch.setattr(vector_index, "nearest", noting)
+        patch.setattr(CodeTable, "nearest", noting)
         for filters, _ in FILTERS.values():
-            condition = condition_of(SearchFilters.model_validate(filters), agent_id="bob")
-            field.nearest("probe30", condition)
+            field.nearest(
+                "probe30", filter_of(SearchFilters.model_validate(filters), agent_id="bob")
+            )
     assert len(asked) >= len(FILTERS) - len(FEW) - 1
 
 

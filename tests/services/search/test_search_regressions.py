@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from agent_memory import AgentMemory, SearchResults
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables import embeddings as vectors
 from agent_memory.storage.sqlite.tables import memories as records
+from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
+from agent_memory.storage.sqlite.tables.memories import MemoryTable
 
 UNTIMED = settings(
     deadline=None,
@@ -165,14 +166,14 @@ def test_neighbours_are_the_two_before_and_the_two_after(
 ) -> None:
     """At the same time or not, in one session and no other."""
     stored = fill(database, rows)
-    found = records.neighbours(database, [seq for _, _, seq in stored])
+    found = MemoryTable(database).neighbours([seq for _, _, seq in stored])
     assert found == plainly(stored)
 
 
 def test_in_a_session_of_one_moment_the_order_is_that_of_storing(database: Database) -> None:
     stored = fill(database, [("import", 0)] * 3_000)
     seqs = [seq for _, _, seq in sorted(stored)]
-    found = records.neighbours(database, [seqs[0], seqs[1_500], seqs[-1]])
+    found = MemoryTable(database).neighbours([seqs[0], seqs[1_500], seqs[-1]])
     middle = seqs[1_500]
     assert found[middle] == {-2: middle - 2, -1: middle - 1, 1: middle + 1, 2: middle + 2}
     assert found[seqs[0]] == {1: seqs[1], 2: seqs[2]}
@@ -277,7 +278,7 @@ def test_a_file_of_plain_cosines_has_the_weights_of_centred_ones(
         older.close()
     AgentMemory.open(path, agent_id="bob", embedder=None).close()
     upgraded = Database(path)
-    (found,) = vectors.models(upgraded)
+    (found,) = EmbeddingTable(upgraded).models()
     upgraded.close()
     assert (found.vector_weight, found.similarity_floor) == (expected, None)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import database_of
 
 from agent_memory import AgentMemory
 
@@ -139,7 +140,7 @@ def test_bytes_that_are_no_text_in_the_history_of_what_was_deleted_are_told_and_
     memory_id = memory.store("a plain text")
     memory.delete(memory_id)
     memory.store("été, 数据")
-    database = memory._store._database
+    database = database_of(memory)
     with database.write():
         database.run(
             "UPDATE history SET new_values = CAST(replace(CAST(new_values AS BLOB),"

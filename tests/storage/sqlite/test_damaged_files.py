@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from conftest import database_of
 
 from agent_memory import AgentMemory, NotAMemoryFile, StorageCorrupt, StorageError
 from agent_memory.services.store import Store
@@ -102,8 +103,8 @@ def test_a_table_that_forgets_what_is_written_hangs_nobody(
     monkeypatch.setattr("agent_memory.storage.sqlite.tables.fingerprints.put", lambda *_: None)
     with AgentMemory.open(path, embedder=None) as memory:
         store: Store = memory._store
-        with store._database.write():
-            store._database.run("UPDATE fingerprints SET fingerprint = NULL")
+        with database_of(store).write():
+            database_of(store).run("UPDATE fingerprints SET fingerprint = NULL")
         with pytest.raises(StorageError, match="fingerprints"):
             memory.store("Oak")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 import pytest
+from conftest import database_of
 
 import agent_memory
 from agent_memory import AgentMemory, AgentMemoryError
@@ -136,7 +137,7 @@ def test_it_stays_closed_in_the_moment_that_sqlite_vec_is_loaded(
 
     monkeypatch.setattr(opening.apsw, "Connection", Asking)  # type: ignore[attr-defined]
     with AgentMemory("bob", root=root) as memory:
-        opened = memory._store._database
+        opened = database_of(memory)
         assert opened.load_vectors()
     assert len(asked) == 1
 
@@ -147,7 +148,7 @@ def test_after_a_library_could_not_be_loaded_it_is_closed(
     (tmp_path / "vec0.so").write_bytes(b"\x7fELF" + bytes(500))
     monkeypatch.setattr(extension, "_folder_of_sqlite_vec", lambda: tmp_path)
     with AgentMemory("bob", root=root) as memory:
-        assert not memory._store._database.load_vectors()
+        assert not database_of(memory).load_vectors()
         assert watch.ask_all() >= 1
 
 
@@ -160,7 +161,7 @@ def test_a_crafted_file_loads_nothing(root: Path, plant: str, loads_first: bool)
         path = memory.path
     crafted(path, PLANTS[plant])
     with contextlib.suppress(AgentMemoryError), AgentMemory("bob", root=root) as memory:
-        opened = memory._store._database
+        opened = database_of(memory)
         if loads_first:
             assert opened.load_vectors()
         for attempt in attempts(memory):

@@ -13,13 +13,13 @@ the others wait. (A connection per thread would wait for the same lock inside SQ
 have to be closed by threads that are gone.)
 """
 
+from agent_memory.storage.records import further
 from agent_memory.storage.sqlite.connection.code_vetting import SELECT_CODE, Verdict
 from agent_memory.storage.sqlite.connection.compaction import raw_of_file
 from agent_memory.storage.sqlite.connection.database import Database
 from agent_memory.storage.sqlite.connection.introspection import (
     SELECT_OBJECTS,
     Row,
-    further,
     library_version,
     objects_made_by,
     statement_is_complete,

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import apsw
 
-from agent_memory.errors import StorageCorrupt
-
 Row = tuple[Any, ...]
 
 SELECT_OBJECTS: Final = """
@@ -56,17 +54,6 @@ def damage(connection: apsw.Connection, check: str, *, most: int) -> list[str]:
         if begins and connection.in_transaction:
             connection.execute("ROLLBACK")
     return [text for text in reports if text != "ok"]
-
-
-def further(row: int, *, than: int) -> int:
-    """Return the number of the last row of a page, after which the next page is to begin.
-
-    In a damaged file the rows can be out of order: reading them by the page would never end. That
-    is ``StorageCorrupt``.
-    """
-    if row <= than:
-        raise StorageCorrupt(f"the file is damaged: row {row} comes after row {than}")
-    return row
 
 
 def library_version() -> str:

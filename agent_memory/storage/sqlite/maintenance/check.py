@@ -17,9 +17,9 @@ from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.maintenance import check_history as history_checks
 from agent_memory.storage.sqlite.maintenance import check_indexes as integrity
-from agent_memory.storage.sqlite.maintenance import check_vectors as vector_checks
-from agent_memory.storage.sqlite.tables import agent
-from agent_memory.storage.sqlite.tables import graph_maintenance as graph_upkeep
+from agent_memory.storage.sqlite.tables.agent import AgentTable
+from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
+from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 
 def check(
@@ -66,9 +66,9 @@ def _mend(database: Database) -> None:
         schema.mend(database)
         integrity.repair(database, schema.objects())
         history_checks.repair(database)
-        agent.repair(database)
-        vector_checks.repair(database)
-        graph_upkeep.repair(database)
+        AgentTable(database).repair()
+        VectorIndex(database).repair()
+        GraphMaintenance(database).repair()
 
 
 def _problems(database: Database) -> list[Problem]:
@@ -78,10 +78,10 @@ def _problems(database: Database) -> list[Problem]:
         with database.read():
             problems += _foreign(database)
             problems += integrity.find_problems(database, schema.objects())
-            problems += agent.find_problems(database)
+            problems += AgentTable(database).find_problems()
             problems += history_checks.find_problems(database)
-            problems += vector_checks.find_problems(database)
-            problems += graph_upkeep.find_problems(database)
+            problems += VectorIndex(database).find_problems()
+            problems += GraphMaintenance(database).find_problems()
         with contextlib.suppress(StorageUntrusted), database.write():
             problems += integrity.compare_index(database)
     except StorageCorrupt as error:

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite.connection import Database, further
+from agent_memory.storage.records import further
+from agent_memory.storage.sqlite.connection import Database
 
 _COLUMNS: Final = (
     "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",

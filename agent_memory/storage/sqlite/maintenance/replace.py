@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -24,11 +23,14 @@ from agent_memory.errors import (
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, sync_to_disk
+from agent_memory.storage.records import FileSummary, Replaced
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import PAGE_SIZE, ChangedMeanwhile, Database
 from agent_memory.storage.sqlite.maintenance import backup as backups
 from agent_memory.storage.sqlite.maintenance import check as checking
-from agent_memory.storage.sqlite.tables import agent, operations, rejections
+from agent_memory.storage.sqlite.tables.agent import AgentTable
+from agent_memory.storage.sqlite.tables.operations import OperationTable
+from agent_memory.storage.sqlite.tables.rejections import RejectionTable
 
 _STEP: Final = timedelta(microseconds=1)
 _TRIES: Final = 20
@@ -38,27 +40,10 @@ _UNOPENABLE: Final = (StorageCorrupt, NotAMemoryFile)
 """What is raised for a file that is no database any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a file says of itself: whose it is, the version of its schema, its page size."""
-
-    agent_id: str | None
-    version: int
-    page_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """Where the content that was there is kept, and whether its rejections hold on."""
-
-    aside: Path | None
-    rejections_kept: bool
-
-
 # Looking ------------------------------------------------------------------------------------------
 
 
-def look(place: Path) -> Found | None:
+def look(place: Path) -> FileSummary | None:
     """Look at the file that is to be replaced; ``None`` where that cannot be read, or is not there.
 
     Raises ``StorageError`` for one that is held by another process or may not be read.
@@ -91,9 +76,9 @@ def choose(place: Path, backup: str) -> Path | None:
     return next((path for path in listed if path.name == backup), None)
 
 
-def _found(database: Database) -> Found:
-    return Found(
-        agent.identity(database),
+def _found(database: Database) -> FileSummary:
+    return FileSummary(
+        AgentTable(database).identity(),
         schema.current_version(database),
         int(database.value("PRAGMA page_size")),
     )
@@ -102,7 +87,7 @@ def _found(database: Database) -> Found:
 # Preparing ----------------------------------------------------------------------------------------
 
 
-def look_at_backup(backup: Path) -> Found:
+def look_at_backup(backup: Path) -> FileSummary:
     """Look at a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and other storage errors."""
     reader = Database(backup, create=False, read_only=True, refuse_version=schema.refuse_newer)
     try:
@@ -122,7 +107,7 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
     try:
         schema.upgrade(database, now=format_time(now), before_upgrade=lambda: None)
         with database.write():
-            operations.mark(database, "restore", session_id="restore", now=now)
+            OperationTable(database).mark("restore", session_id="restore", now=now)
         return checking.check(database, backup, mend=False)
     finally:
         database.close()
@@ -241,14 +226,14 @@ def _carry_over(reader: Database, source: Database) -> bool:
     try:
         with reader.read():  # in which values that no sound file has are told as damage
             is_there = reader.value(_HAS_REJECTIONS)
-            found = rejections.all_of(reader) if is_there else []
+            found = RejectionTable(reader).all_of() if is_there else []
     except StorageError:
         return False
     if found:
         with source.write():
             for it in found:
                 words_hash = bytes.fromhex(it.words_hash)
-                rejections.add(source, words_hash, it.word_count, it.reason, it.rejected_at)
+                RejectionTable(source).add(words_hash, it.word_count, it.reason, it.rejected_at)
     return True
 
 

@@ -19,7 +19,9 @@ from agent_memory.models.agent import (
 )
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.sqlite.connection import Database, Row
+from agent_memory.storage.records import VECTOR_COLUMNS
+from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.table import Table
 
 _INSERT: Final = """
 INSERT INTO agent (only_row, agent_id, created_at, last_accessed) VALUES (1, ?, ?, ?)
@@ -33,176 +35,161 @@ UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
   last_accessed = max(last_accessed, ?)"""
 
 
-def introduce(database: Database, agent_id: str, *, now: datetime) -> None:
-    """Write down whose file this is, unless it is written already."""
-    moment = format_time(now)
-    database.run(_INSERT, (agent_id, moment, moment))
+class AgentTable(Table):
+    """The table with the one row of the agent."""
 
+    def introduce(self, agent_id: str, *, now: datetime) -> None:
+        """Write down whose file this is, unless it is written already."""
+        moment = format_time(now)
+        self._db.run(_INSERT, (agent_id, moment, moment))
 
-def identity(database: Database) -> str | None:
-    """Return whose file this is."""
-    found = database.value("SELECT agent_id FROM agent")
-    return None if found is None else str(found)
+    def identity(self) -> str | None:
+        """Return whose file this is."""
+        found = self._db.value("SELECT agent_id FROM agent")
+        return None if found is None else str(found)
 
+    def config(self) -> AgentConfig:
+        """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
+        text = self._db.value("SELECT config FROM agent") or "{}"
+        if text == "{}":
+            return AgentConfig.defaults()
+        try:
+            return AgentConfig.model_validate_json(text)
+        except PydanticValidationError as error:
+            faults = ValidationError.from_pydantic(error)
+            raise ConfigurationError(
+                f"the settings in {self._db.path} are wrong: {faults}."
+                " `check --repair` sets them aside"
+            ) from error
 
-def config(database: Database) -> AgentConfig:
-    """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
-    text = database.value("SELECT config FROM agent") or "{}"
-    if text == "{}":
-        return AgentConfig.defaults()
-    try:
-        return AgentConfig.model_validate_json(text)
-    except PydanticValidationError as error:
-        faults = ValidationError.from_pydantic(error)
-        raise ConfigurationError(
-            f"the settings in {database.path} are wrong: {faults}. `check --repair` sets them aside"
-        ) from error
+    def set_config(self, settings: AgentConfig) -> None:
+        """Write the settings that were set."""
+        text = to_json(settings.model_dump(exclude_unset=True, mode="json"))
+        self._db.run("UPDATE agent SET config = ?", (text,))
 
+    def merge_config(self, settings: Mapping[str, Any]) -> None:
+        """Write some settings, which must be valid; the others stay."""
+        there = self.config().model_dump(exclude_unset=True, mode="json")
+        self.set_config(AgentConfig.model_validate({**there, **settings}))
 
-def set_config(database: Database, settings: AgentConfig) -> None:
-    """Write the settings that were set."""
-    text = to_json(settings.model_dump(exclude_unset=True, mode="json"))
-    database.run("UPDATE agent SET config = ?", (text,))
+    def find_problems(self) -> list[Problem]:
+        """Return what is wrong with the agent's row."""
+        try:
+            self.config()
+        except ConfigurationError as error:
+            return [Problem(kind="wrong_settings", detail=str(error))]
+        return []
 
+    def repair(self) -> None:
+        """Go back to the default settings where those in the file are wrong."""
+        if self.find_problems():
+            self._db.run("UPDATE agent SET config = '{}'")
 
-def merge_config(database: Database, settings: Mapping[str, Any]) -> None:
-    """Write some settings, which must be valid; the others stay."""
-    there = config(database).model_dump(exclude_unset=True, mode="json")
-    set_config(database, AgentConfig.model_validate({**there, **settings}))
+    def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
+        """Add searches and their time to the counters, and note that the agent was active."""
+        self._db.run(_COUNT, (queries, total_ms, format_time(now)))
 
+    def queries(self) -> int:
+        """Return how many searches are counted."""
+        return int(self._db.value("SELECT total_queries FROM agent") or 0)
 
-def find_problems(database: Database) -> list[Problem]:
-    """Return what is wrong with the agent's row."""
-    try:
-        config(database)
-    except ConfigurationError as error:
-        return [Problem(kind="wrong_settings", detail=str(error))]
-    return []
+    def count_promotions(self, promotions: int) -> None:
+        """Add to the number of memories that came into the scratchpad by use or by hand."""
+        if promotions:
+            self._db.run(
+                "UPDATE agent SET scratchpad_promotions = scratchpad_promotions + ?", (promotions,)
+            )
 
+    def count_embeddings(self, embeddings: int) -> None:
+        """Add to the number of vectors that were made."""
+        if embeddings:
+            self._db.run(
+                "UPDATE agent SET embeddings_generated = embeddings_generated + ?", (embeddings,)
+            )
 
-def repair(database: Database) -> None:
-    """Go back to the default settings where those in the file are wrong."""
-    if find_problems(database):
-        database.run("UPDATE agent SET config = '{}'")
-
-
-def count_queries(database: Database, *, queries: int, total_ms: float, now: datetime) -> None:
-    """Add searches and their time to the counters, and note that the agent was active."""
-    database.run(_COUNT, (queries, total_ms, format_time(now)))
-
-
-def queries(database: Database) -> int:
-    """Return how many searches are counted."""
-    return int(database.value("SELECT total_queries FROM agent") or 0)
-
-
-def count_promotions(database: Database, promotions: int) -> None:
-    """Add to the number of memories that came into the scratchpad by use or by hand."""
-    if promotions:
-        database.run(
-            "UPDATE agent SET scratchpad_promotions = scratchpad_promotions + ?", (promotions,)
+    def set_backend(
+        self,
+        backend: Literal["file", "vector"],
+        *,
+        migration: MigrationInfo,
+        now: datetime,
+    ) -> None:
+        """Write down how memories are searched from now on, and how it came to that."""
+        moved = format_time(now) if backend == "vector" else None
+        self._db.run(
+            "UPDATE agent SET storage_backend = ?, migration_date = ?, migration = ?",
+            (backend, moved, to_json(migration.model_dump(mode="json", exclude_none=True))),
         )
 
+    def migration(self) -> MigrationInfo:
+        """Return how the last move went, as far as there was one."""
+        return _read_migration(self._db.value("SELECT migration FROM agent")) or MigrationInfo()
 
-def count_embeddings(database: Database, embeddings: int) -> None:
-    """Add to the number of vectors that were made."""
-    if embeddings:
-        database.run(
-            "UPDATE agent SET embeddings_generated = embeddings_generated + ?", (embeddings,)
+    def was_rolled_back(self) -> bool:
+        """Return whether search is by keyword because somebody went back to it."""
+        sql = "SELECT storage_backend = 'file' AND migration IS NOT NULL FROM agent"
+        return bool(self._db.value(sql))
+
+    def metadata(self, *, memory_count: int) -> AgentMetadata:
+        """Return the agent's metadata with the figures as they stand."""
+        row = self._db.row(_SELECT)
+        if row is None:
+            raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
+        try:
+            return self._metadata(row, memory_count=memory_count)
+        except (PydanticValidationError, TypeError) as error:
+            raise StorageCorrupt(
+                f"{self._db.path} is damaged: what it says of its agent cannot be read:"
+                " restore a backup"
+            ) from error
+
+    def _metadata(self, row: Row, *, memory_count: int) -> AgentMetadata:
+        queries, query_ms = row[5], row[6]
+        return AgentMetadata(
+            agent_id=row[0],
+            created_at=read_stored_time(row[1]),
+            memory_count=memory_count,
+            storage_backend=row[3],
+            migration_date=read_stored_time(row[4]) if row[4] else None,
+            last_accessed=read_stored_time(row[2]),
+            stats=AgentStats(
+                # Another program may have written any figure.
+                total_queries=max(0, queries),
+                avg_query_latency_ms=max(0.0, round(query_ms / queries, 3)) if queries else 0.0,
+                storage_size_mb=round(self._db.size() / 1e6, 3),
+                embeddings_generated=max(0, row[7]),
+                scratchpad_promotions=max(0, row[8]),
+            ),
+            config=self.config(),
+            migration=_read_migration(row[10]),
         )
 
+    def row(self) -> dict[str, Any]:
+        """Return what the file says of the agent, by column, JSON read."""
+        values = self._db.row(f"SELECT {', '.join(_WRITTEN_OUT)} FROM agent")
+        if values is None:
+            raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
+        found = dict(zip(_WRITTEN_OUT, values, strict=True))
+        for name in ("config", "migration"):
+            try:
+                found[name] = json.loads(found[name]) if found[name] else None
+            except (ValueError, RecursionError):  # of another program: no import could take it
+                found[name] = None
+        return {name: value for name, value in found.items() if value is not None}
 
-def set_backend(
-    database: Database,
-    backend: Literal["file", "vector"],
-    *,
-    migration: MigrationInfo,
-    now: datetime,
-) -> None:
-    """Write down how memories are searched from now on, and how it came to that."""
-    moved = format_time(now) if backend == "vector" else None
-    database.run(
-        "UPDATE agent SET storage_backend = ?, migration_date = ?, migration = ?",
-        (backend, moved, to_json(migration.model_dump(mode="json", exclude_none=True))),
-    )
-
-
-def migration(database: Database) -> MigrationInfo:
-    """Return how the last move went, as far as there was one."""
-    return _read_migration(database.value("SELECT migration FROM agent")) or MigrationInfo()
-
-
-def was_rolled_back(database: Database) -> bool:
-    """Return whether search is by keyword because somebody went back to it."""
-    sql = "SELECT storage_backend = 'file' AND migration IS NOT NULL FROM agent"
-    return bool(database.value(sql))
+    def set_row(self, values: Mapping[str, Any]) -> None:
+        """Write what a file said of the agent, by column, as far as it told."""
+        told = {name: values[name] for name in _WRITTEN_OUT if name in values}
+        if told:
+            settings = ", ".join(f"{name} = ?" for name in told)
+            plain = [to_json(it) if isinstance(it, dict) else it for it in told.values()]
+            self._db.run(f"UPDATE agent SET {settings}", plain)
 
 
-def metadata(database: Database, *, memory_count: int) -> AgentMetadata:
-    """Return the agent's metadata with the figures as they stand."""
-    row = database.row(_SELECT)
-    if row is None:
-        raise ConfigurationError(f"{database.path} does not say whose it is: run `check`")
-    try:
-        return _metadata(database, row, memory_count=memory_count)
-    except (PydanticValidationError, TypeError) as error:
-        raise StorageCorrupt(
-            f"{database.path} is damaged: what it says of its agent cannot be read:"
-            " restore a backup"
-        ) from error
-
-
-def _metadata(database: Database, row: Row, *, memory_count: int) -> AgentMetadata:
-    queries, query_ms = row[5], row[6]
-    return AgentMetadata(
-        agent_id=row[0],
-        created_at=read_stored_time(row[1]),
-        memory_count=memory_count,
-        storage_backend=row[3],
-        migration_date=read_stored_time(row[4]) if row[4] else None,
-        last_accessed=read_stored_time(row[2]),
-        stats=AgentStats(
-            # Another program may have written any figure.
-            total_queries=max(0, queries),
-            avg_query_latency_ms=max(0.0, round(query_ms / queries, 3)) if queries else 0.0,
-            storage_size_mb=round(database.size() / 1e6, 3),
-            embeddings_generated=max(0, row[7]),
-            scratchpad_promotions=max(0, row[8]),
-        ),
-        config=config(database),
-        migration=_read_migration(row[10]),
-    )
-
-
-OF_VECTORS: Final = ("storage_backend", "migration_date", "migration", "embeddings_generated")
-"""Columns that tell of the move to search by meaning."""
 _WRITTEN_OUT: Final = (
     "created_at", "last_accessed", "total_queries", "total_query_ms", "scratchpad_promotions",
-    "config", *OF_VECTORS,
+    "config", *VECTOR_COLUMNS,
 )  # fmt: skip
-
-
-def row(database: Database) -> dict[str, Any]:
-    """Return what the file says of the agent, by column, JSON read."""
-    values = database.row(f"SELECT {', '.join(_WRITTEN_OUT)} FROM agent")
-    if values is None:
-        raise ConfigurationError(f"{database.path} does not say whose it is: run `check`")
-    found = dict(zip(_WRITTEN_OUT, values, strict=True))
-    for name in ("config", "migration"):
-        try:
-            found[name] = json.loads(found[name]) if found[name] else None
-        except (ValueError, RecursionError):  # of another program: no import could take it
-            found[name] = None
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def set_row(database: Database, values: Mapping[str, Any]) -> None:
-    """Write what a file said of the agent, by column, as far as it told."""
-    told = {name: values[name] for name in _WRITTEN_OUT if name in values}
-    if told:
-        settings = ", ".join(f"{name} = ?" for name in told)
-        plain = [to_json(it) if isinstance(it, dict) else it for it in told.values()]
-        database.run(f"UPDATE agent SET {settings}", plain)
 
 
 def _read_migration(text: str | None) -> MigrationInfo | None:

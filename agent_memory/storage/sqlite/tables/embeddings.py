@@ -11,9 +11,11 @@ from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMem
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.centering import Centred
+from agent_memory.storage.filters import Filter
 from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
-from agent_memory.storage.sqlite.connection import Database, further
-from agent_memory.storage.sqlite.filters import Condition
+from agent_memory.storage.records import further
+from agent_memory.storage.sqlite.filters import compiled
+from agent_memory.storage.sqlite.table import Table
 
 _MODEL_FIELDS: Final = tuple(field.name for field in fields(EmbeddingModel))
 _PAGE: Final = 1_000
@@ -74,145 +76,265 @@ SELECT vector FROM embeddings WHERE model_id = ? AND length(vector) = ?
 ORDER BY embedding_id DESC LIMIT ?"""
 
 
-# Models -----------------------------------------------------------------------------------------
+class EmbeddingTable(Table):
+    """The tables of embedding models, their vectors, and what waits for one."""
 
+    # Models --------------------------------------------------------------------------------------
+    def models(self) -> list[EmbeddingModel]:
+        """Return the models of the file: the active one and the one that is being built, if any."""
+        return [
+            EmbeddingModel(**dict(zip(_MODEL_FIELDS, row, strict=True)))
+            for row in self._db.rows(f"{_SELECT_MODELS} ORDER BY state")
+        ]
 
-def models(database: Database) -> list[EmbeddingModel]:
-    """Return the models of the file: the active one, the one that is being built, or neither."""
-    return [
-        EmbeddingModel(**dict(zip(_MODEL_FIELDS, row, strict=True)))
-        for row in database.rows(f"{_SELECT_MODELS} ORDER BY state")
-    ]
+    def add_model(self, model: EmbeddingModel, *, now: datetime) -> int:
+        """Add a model that is to be built, and return its number."""
+        values = (
+            model.model, model.dimensions, model.embedder, model.base_url, model.similarity_floor,
+            model.vector_weight, format_time(now),
+        )  # fmt: skip
+        self._db.run(_INSERT_MODEL, values)
+        return int(self._db.value("SELECT last_insert_rowid()"))
 
+    def activate(self, model_id: int) -> None:
+        """Let searches use a model from now on."""
+        self._db.run("UPDATE embedding_models SET state = 'active' WHERE model_id = ?", (model_id,))
 
-def add_model(database: Database, model: EmbeddingModel, *, now: datetime) -> int:
-    """Add a model that is to be built, and return its number."""
-    values = (
-        model.model, model.dimensions, model.embedder, model.base_url, model.similarity_floor,
-        model.vector_weight, format_time(now),
-    )  # fmt: skip
-    database.run(_INSERT_MODEL, values)
-    return int(database.value("SELECT last_insert_rowid()"))
+    def drop_model(self, model_id: int) -> None:
+        """Delete a model, and by cascade its vectors."""
+        self._db.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
 
+    def mark_indexed(self, model_id: int, *, is_indexed: bool) -> None:
+        """Note whether the index of a model follows its vectors."""
+        sql = (
+            "UPDATE embedding_models SET is_indexed = ? WHERE model_id = ? AND is_indexed IS NOT ?"
+        )
+        self._db.run(sql, (int(is_indexed), model_id, int(is_indexed)))
 
-def activate(database: Database, model_id: int) -> None:
-    """Let searches use a model from now on."""
-    database.run("UPDATE embedding_models SET state = 'active' WHERE model_id = ?", (model_id,))
+    # Vectors -------------------------------------------------------------------------------------
+    def put(self, model_id: int, pending: PendingText, vector: Quantized) -> bool:
+        """Keep a memory's vector, and return whether the memory still has that text."""
+        values = (model_id, text_hash(pending.text), vector.scale, vector.data)
+        return self._db.run(_PUT, (*values, pending.seq, pending.text)) > 0
 
+    def of_same_text(self, model_id: int, text: str) -> Quantized | None:
+        """Return the vector that another memory of the same text has."""
+        row = self._db.row(_SELECT_SAME_TEXT, (model_id, text_hash(text)))
+        return None if row is None else Quantized(*row)
 
-def drop_model(database: Database, model_id: int) -> None:
-    """Delete a model, and by cascade its vectors."""
-    database.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
+    def drop_other_texts(self, seq: int, text: str) -> list[int]:
+        """Delete the vectors that a memory has of another text; return the models that had one."""
+        old = "FROM embeddings WHERE seq = ? AND text_hash IS NOT ?"
+        values = (seq, text_hash(text))
+        of_models = [model_id for (model_id,) in self._db.rows(f"SELECT model_id {old}", values)]
+        if of_models:
+            self._db.run(f"DELETE {old}", values)
+        return of_models
 
-
-def mark_indexed(database: Database, model_id: int, *, is_indexed: bool) -> None:
-    """Note whether the index of a model follows its vectors."""
-    sql = "UPDATE embedding_models SET is_indexed = ? WHERE model_id = ? AND is_indexed IS NOT ?"
-    database.run(sql, (int(is_indexed), model_id, int(is_indexed)))
-
-
-# Vectors ----------------------------------------------------------------------------------------
-
-
-def put(database: Database, model_id: int, pending: PendingText, vector: Quantized) -> bool:
-    """Keep a memory's vector, and return whether the memory still has that text."""
-    values = (model_id, text_hash(pending.text), vector.scale, vector.data)
-    return database.run(_PUT, (*values, pending.seq, pending.text)) > 0
-
-
-def of_same_text(database: Database, model_id: int, text: str) -> Quantized | None:
-    """Return the vector that another memory of the same text has."""
-    row = database.row(_SELECT_SAME_TEXT, (model_id, text_hash(text)))
-    return None if row is None else Quantized(*row)
-
-
-def drop_other_texts(database: Database, seq: int, text: str) -> list[int]:
-    """Delete the vectors that a memory has of another text; return the models that had one."""
-    old = "FROM embeddings WHERE seq = ? AND text_hash IS NOT ?"
-    values = (seq, text_hash(text))
-    of_models = [model_id for (model_id,) in database.rows(f"SELECT model_id {old}", values)]
-    if of_models:
-        database.run(f"DELETE {old}", values)
-    return of_models
-
-
-def get(database: Database, model: EmbeddingModel, seq: int) -> Quantized | None:
-    """Return the vector of a memory; one of another length is none."""
-    sql = """SELECT scale, vector FROM embeddings
+    def get(self, model: EmbeddingModel, seq: int) -> Quantized | None:
+        """Return the vector of a memory; one of another length is none."""
+        sql = """SELECT scale, vector FROM embeddings
 WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
-    row = database.row(sql, (model.model_id, seq, model.dimensions))
-    return None if row is None else Quantized(*row)
+        row = self._db.row(sql, (model.model_id, seq, model.dimensions))
+        return None if row is None else Quantized(*row)
 
+    def count(self, model_id: int) -> int:
+        """Count the vectors of a model."""
+        sql = "SELECT count(*) FROM embeddings WHERE model_id = ?"
+        return int(self._db.value(sql, (model_id,)))
 
-def count(database: Database, model_id: int) -> int:
-    """Count the vectors of a model."""
-    sql = "SELECT count(*) FROM embeddings WHERE model_id = ?"
-    return int(database.value(sql, (model_id,)))
+    def count_up_to(self, model_id: int, most: int) -> int:
+        """Count the vectors of a model, ``most`` at most."""
+        sql = "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = ? LIMIT ?)"
+        return int(self._db.value(sql, (model_id, most)))
 
-
-def count_up_to(database: Database, model_id: int, most: int) -> int:
-    """Count the vectors of a model, ``most`` at most."""
-    sql = "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = ? LIMIT ?)"
-    return int(database.value(sql, (model_id, most)))
-
-
-def archived(database: Database, seqs: Sequence[int]) -> set[int]:
-    """Return those of the rows that are archived."""
-    sql = """SELECT seq FROM memories
+    def archived(self, seqs: Sequence[int]) -> set[int]:
+        """Return those of the rows that are archived."""
+        sql = """SELECT seq FROM memories
 WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
-    return {seq for (seq,) in database.rows(sql, (to_json(list(seqs)),))}
+        return {seq for (seq,) in self._db.rows(sql, (to_json(list(seqs)),))}
 
+    def to_index(self, model: EmbeddingModel, *, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return rows and vectors that belong into the index, from a row on; -1 for no limit.
 
-def to_index(
-    database: Database, model: EmbeddingModel, *, after: int, limit: int
-) -> list[tuple[int, bytes]]:
-    """Return rows and vectors that belong into the index, from a row on; -1 for no limit.
+        Archived memories do not, nor what waits to be looked at, nor damaged vectors.
+        """
+        return self._db.rows(
+            # In this order, or SQLite sorts all vectors of the model for each page.
+            "SELECT e.seq, e.vector FROM memories AS m"
+            " CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?"
+            f" WHERE m.seq > ? AND m.archived = 0 AND {_IS_CURRENT} AND length(e.vector) = ?"
+            " ORDER BY m.seq LIMIT ?",
+            (model.model_id, after, model.dimensions, limit),
+        )
 
-    Archived memories do not, nor what waits to be looked at, nor damaged vectors.
-    """
-    return database.rows(
-        # In this order, or SQLite sorts all vectors of the model for each page.
-        "SELECT e.seq, e.vector FROM memories AS m"
-        " CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?"
-        f" WHERE m.seq > ? AND m.archived = 0 AND {_IS_CURRENT} AND length(e.vector) = ?"
-        " ORDER BY m.seq LIMIT ?",
-        (model.model_id, after, model.dimensions, limit),
-    )
-
-
-def every(
-    database: Database, model_id: int, *, page: int = 1_000
-) -> Iterator[tuple[str, bytes, float, bytes]]:
-    """Yield the memory's id, the text's hash, the scale and the bytes of each vector of a model."""
-    after = 0
-    sql = """SELECT m.seq, m.id, e.text_hash, e.scale, e.vector FROM memories AS m
+    def every(
+        self, model_id: int, *, page: int = 1_000
+    ) -> Iterator[tuple[str, bytes, float, bytes]]:
+        """Yield memory id, hash of the text, scale and bytes of each vector of a model."""
+        after = 0
+        sql = """SELECT m.seq, m.id, e.text_hash, e.scale, e.vector FROM memories AS m
 CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?
 WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
-    while rows := database.rows(sql, (model_id, after, page)):
-        yield from (tuple(row[1:]) for row in rows)
-        after = further(rows[-1][0], than=after)
+        while rows := self._db.rows(sql, (model_id, after, page)):
+            yield from (tuple(row[1:]) for row in rows)
+            after = further(rows[-1][0], than=after)
 
+    # What waits ----------------------------------------------------------------------------------
+    def is_queue_empty(self) -> bool:
+        """Return whether no memory changed since the embeddings were last brought up to date."""
+        return self._db.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
 
-# What waits -------------------------------------------------------------------------------------
+    def queued(self, *, after: int, limit: int) -> list[QueuedMemory]:
+        """Return queued memories from a row on; -1 for no limit."""
+        return [
+            QueuedMemory(
+                seq=seq,
+                text=_readable(content),
+                is_gone=content is None,
+                is_archived=bool(archived),
+                is_refused=content is not None and refused == hash_of(content),
+            )
+            for seq, content, archived, refused in self._db.rows(_SELECT_QUEUED, (after, limit))
+        ]
 
+    def all_queued(self) -> set[int]:
+        """Return the rows that wait to be looked at."""
+        return {seq for (seq,) in self._db.rows("SELECT seq FROM embedding_queue")}
 
-def is_queue_empty(database: Database) -> bool:
-    """Return whether nothing happened to any memory since the embeddings were last looked at."""
-    return database.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
+    def count_queued(self) -> int:
+        """Count the memories that wait."""
+        return int(self._db.value(_COUNT_QUEUED))
 
+    def dequeue(self, seqs: Iterable[int]) -> None:
+        """Take rows off the queue."""
+        self._db.run_many("DELETE FROM embedding_queue WHERE seq = ?", ((seq,) for seq in seqs))
 
-def queued(database: Database, *, after: int, limit: int) -> list[QueuedMemory]:
-    """Return queued memories from a row on; -1 for no limit."""
-    return [
-        QueuedMemory(
-            seq=seq,
-            text=_readable(content),
-            is_gone=content is None,
-            is_archived=bool(archived),
-            is_refused=content is not None and refused == hash_of(content),
+    def clear_queue(self) -> None:
+        """Take all rows off the queue."""
+        self._db.run("DELETE FROM embedding_queue")
+
+    def queue_missing(self, model_id: int) -> int:
+        """Queue every memory that has no vector of a model, and return how many that are."""
+        return self._db.run(_QUEUE_MISSING, (model_id,))
+
+    def refuse(self, pending: Iterable[PendingText]) -> None:
+        """Note that the embedder refused these texts: they are not asked for again."""
+        self._db.run_many(
+            "INSERT INTO embedding_queue (seq, refused_hash) VALUES (?, ?)"
+            " ON CONFLICT (seq) DO UPDATE SET refused_hash = excluded.refused_hash",
+            ((refused.seq, text_hash(refused.text)) for refused in pending),
         )
-        for seq, content, archived, refused in database.rows(_SELECT_QUEUED, (after, limit))
-    ]
+
+    def forget_refusals(self) -> None:
+        """Let every text be asked for again, of another embedder perhaps."""
+        self._db.run(
+            "UPDATE embedding_queue SET refused_hash = NULL WHERE refused_hash IS NOT NULL"
+        )
+
+    def without(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
+        """Return readable memories without a vector of a model, from a row on."""
+        while rows := self._db.rows(_SELECT_WITHOUT, (after, model_id, limit)):
+            after = further(rows[-1][0], than=after)
+            texts = [(seq, _readable(content)) for seq, content in rows]
+            found = [PendingText(seq, text) for seq, text in texts if text is not None]
+            if found:
+                return found
+        return []
+
+    def count_without(self, model_id: int) -> tuple[int, int]:
+        """Return how many memories have no vector of a model, and the bytes of their texts."""
+        row = self._db.row(_COUNT_WITHOUT, (model_id,))
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    # Nearness ------------------------------------------------------------------------------------
+    def rows_passing(self, filters: Filter) -> list[int]:
+        """Return the rows that pass some filters."""
+        condition = compiled(filters)
+        sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql}"
+        return [seq for (seq,) in self._db.rows(sql, condition.values)]
+
+    def cosines(
+        self, model_id: int, seqs: Sequence[int], query: bytes | Centred
+    ) -> dict[int, float]:
+        """Return the cosine of each of these rows with the query, where its vector is current.
+
+        Those with a query that is seen from the middle are seen from there too.
+        """
+        if isinstance(query, bytes):
+            found = self._cosines_with(model_id, seqs, [query])
+            return {seq: cosine for seq, (cosine,) in found.items()}
+        both = self._cosines_with(model_id, seqs, [query.data, query.middle.direction])
+        return {seq: query.cosine(*pair) for seq, pair in both.items()}
+
+    def _cosines_with(
+        self, model_id: int, seqs: Sequence[int], others: Sequence[bytes]
+    ) -> dict[int, tuple[float, ...]]:
+        """Return the cosines of each of these rows with some vectors."""
+        values = (model_id, to_json(list(seqs)))
+        dimensions = len(others[0])
+        if self._db.load_vectors():
+            columns = ", ".join([_COSINE] * len(others))
+            sql = f"SELECT e.seq, {columns} {_FROM_LISTED} AND length(e.vector) = ?"
+            rows = self._db.rows(sql, (*others, *values, dimensions))
+            return {seq: tuple(found) for seq, *found in rows if None not in found}
+        return {
+            seq: tuple(cosine(vector, other) for other in others)
+            for seq, vector in self._db.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
+            if len(vector) == dimensions
+        }
+
+    def spread(self, model: EmbeddingModel, *, last_seq: int, size: int) -> list[bytes]:
+        """Return vectors from all over the file, ``size`` at most: the same ones each time."""
+        if last_seq <= size:
+            seqs = list(range(1, last_seq + 1))
+        else:
+            seqs = [1 + number * last_seq // size for number in range(size)]
+        rows = self._db.rows(_SELECT_LISTED, (to_json(seqs), model.model_id, model.dimensions))
+        if len(rows) < size // 4:  # of most of these rows the memories are deleted
+            rows = self._db.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, size))
+        return [vector for (vector,) in rows]
+
+    # Checking ------------------------------------------------------------------------------------
+    def sample(self, model_id: int, size: int) -> list[tuple[int, str]]:
+        """Return rows and ids of some memories that have a vector and are not archived."""
+        return self._db.rows(
+            "SELECT m.seq, m.id FROM embeddings AS e JOIN memories AS m ON m.seq = e.seq"
+            f" WHERE e.model_id = ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
+            (model_id, size),
+        )
+
+    def sample_with_texts(self, model_id: int, size: int) -> list[tuple[PendingText, Quantized]]:
+        """Return some memories with their texts and vectors."""
+        rows = self._db.rows(
+            "SELECT m.seq, m.content, e.scale, e.vector FROM embeddings AS e"
+            " JOIN memories AS m ON m.seq = e.seq"
+            f" WHERE e.model_id = ? AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
+            (model_id, size),
+        )
+        return [(PendingText(seq, text), Quantized(scale, data)) for seq, text, scale, data in rows]
+
+    def faults(self, model: EmbeddingModel) -> list[tuple[int, str]]:
+        """Read every vector of a model; return the rows whose vector is wrong, and how."""
+        found: list[tuple[int, str]] = []
+        after = 0
+        while rows := self._db.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
+            for _, seq, *values in rows:
+                fault = _fault(values, model.dimensions)
+                if fault is not None:
+                    found.append((seq, fault))
+            after = further(rows[-1][0], than=after)
+        return found
+
+    def count_forgotten(self, model_id: int) -> int:
+        """Count the memories that have no vector of a model and do not wait for one either."""
+        return int(self._db.value(_COUNT_FORGOTTEN, (model_id,)))
+
+    def drop(self, model_id: int, seqs: Iterable[int]) -> None:
+        """Delete vectors, and let their memories wait for new ones."""
+        rows = [(seq,) for seq in seqs]
+        self._db.run_many(f"DELETE FROM embeddings WHERE model_id = {model_id:d} AND seq = ?", rows)
+        self._db.run_many("INSERT OR IGNORE INTO embedding_queue (seq) VALUES (?)", rows)
 
 
 def _readable(content: bytes | None) -> str | None:
@@ -221,153 +343,6 @@ def _readable(content: bytes | None) -> str | None:
         return None if content is None else content.decode()
     except UnicodeDecodeError:
         return None
-
-
-def all_queued(database: Database) -> set[int]:
-    """Return the rows that wait to be looked at."""
-    return {seq for (seq,) in database.rows("SELECT seq FROM embedding_queue")}
-
-
-def count_queued(database: Database) -> int:
-    """Count the memories that wait."""
-    return int(database.value(_COUNT_QUEUED))
-
-
-def dequeue(database: Database, seqs: Iterable[int]) -> None:
-    """Take rows off the queue."""
-    database.run_many("DELETE FROM embedding_queue WHERE seq = ?", ((seq,) for seq in seqs))
-
-
-def clear_queue(database: Database) -> None:
-    """Take all rows off the queue."""
-    database.run("DELETE FROM embedding_queue")
-
-
-def queue_missing(database: Database, model_id: int) -> int:
-    """Queue every memory that has no vector of a model, and return how many that are."""
-    return database.run(_QUEUE_MISSING, (model_id,))
-
-
-def refuse(database: Database, pending: Iterable[PendingText]) -> None:
-    """Note that the embedder refused these texts: they are not asked for again."""
-    database.run_many(
-        "INSERT INTO embedding_queue (seq, refused_hash) VALUES (?, ?)"
-        " ON CONFLICT (seq) DO UPDATE SET refused_hash = excluded.refused_hash",
-        ((refused.seq, text_hash(refused.text)) for refused in pending),
-    )
-
-
-def forget_refusals(database: Database) -> None:
-    """Let every text be asked for again, of another embedder perhaps."""
-    database.run("UPDATE embedding_queue SET refused_hash = NULL WHERE refused_hash IS NOT NULL")
-
-
-def without(database: Database, model_id: int, *, after: int, limit: int) -> list[PendingText]:
-    """Return memories without a vector of a model, from a row on, as far as they can be read."""
-    while rows := database.rows(_SELECT_WITHOUT, (after, model_id, limit)):
-        after = further(rows[-1][0], than=after)
-        texts = [(seq, _readable(content)) for seq, content in rows]
-        found = [PendingText(seq, text) for seq, text in texts if text is not None]
-        if found:
-            return found
-    return []
-
-
-def count_without(database: Database, model_id: int) -> tuple[int, int]:
-    """Return how many memories have no vector of a model, and the bytes of their texts."""
-    row = database.row(_COUNT_WITHOUT, (model_id,))
-    return (int(row[0]), int(row[1])) if row else (0, 0)
-
-
-# Nearness ---------------------------------------------------------------------------------------
-
-
-def meeting(database: Database, condition: Condition) -> list[int]:
-    """Return the rows that meet a condition."""
-    sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql}"
-    return [seq for (seq,) in database.rows(sql, condition.values)]
-
-
-def cosines(
-    database: Database, model_id: int, seqs: Sequence[int], query: bytes | Centred
-) -> dict[int, float]:
-    """Return the cosine of each of these rows with the query, where its vector is current.
-
-    Those with a query that is seen from the middle are seen from there too.
-    """
-    if isinstance(query, bytes):
-        found = _cosines_with(database, model_id, seqs, [query])
-        return {seq: cosine for seq, (cosine,) in found.items()}
-    both = _cosines_with(database, model_id, seqs, [query.data, query.middle.direction])
-    return {seq: query.cosine(*pair) for seq, pair in both.items()}
-
-
-def _cosines_with(
-    database: Database, model_id: int, seqs: Sequence[int], others: Sequence[bytes]
-) -> dict[int, tuple[float, ...]]:
-    """Return the cosines of each of these rows with some vectors."""
-    values = (model_id, to_json(list(seqs)))
-    dimensions = len(others[0])
-    if database.load_vectors():
-        columns = ", ".join([_COSINE] * len(others))
-        sql = f"SELECT e.seq, {columns} {_FROM_LISTED} AND length(e.vector) = ?"
-        rows = database.rows(sql, (*others, *values, dimensions))
-        return {seq: tuple(found) for seq, *found in rows if None not in found}
-    return {
-        seq: tuple(cosine(vector, other) for other in others)
-        for seq, vector in database.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
-        if len(vector) == dimensions
-    }
-
-
-def spread(database: Database, model: EmbeddingModel, *, last_seq: int, size: int) -> list[bytes]:
-    """Return vectors from all over the file, ``size`` at most: the same ones each time."""
-    if last_seq <= size:
-        seqs = list(range(1, last_seq + 1))
-    else:
-        seqs = [1 + number * last_seq // size for number in range(size)]
-    rows = database.rows(_SELECT_LISTED, (to_json(seqs), model.model_id, model.dimensions))
-    if len(rows) < size // 4:  # of most of these rows the memories are deleted
-        rows = database.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, size))
-    return [vector for (vector,) in rows]
-
-
-# Checking ---------------------------------------------------------------------------------------
-
-
-def sample(database: Database, model_id: int, size: int) -> list[tuple[int, str]]:
-    """Return rows and ids of some memories that have a vector and are not archived."""
-    return database.rows(
-        "SELECT m.seq, m.id FROM embeddings AS e JOIN memories AS m ON m.seq = e.seq"
-        f" WHERE e.model_id = ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
-        (model_id, size),
-    )
-
-
-def sample_with_texts(
-    database: Database, model_id: int, size: int
-) -> list[tuple[PendingText, Quantized]]:
-    """Return some memories with their texts and vectors."""
-    rows = database.rows(
-        "SELECT m.seq, m.content, e.scale, e.vector FROM embeddings AS e"
-        " JOIN memories AS m ON m.seq = e.seq"
-        f" WHERE e.model_id = ? AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
-        (model_id, size),
-    )
-    return [(PendingText(seq, text), Quantized(scale, data)) for seq, text, scale, data in rows]
-
-
-def faults(database: Database, model: EmbeddingModel) -> list[tuple[int, str]]:
-    """Read every vector of a model; return the rows whose vector is wrong, and how."""
-    found: list[tuple[int, str]] = []
-    after = 0
-    while rows := database.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
-        for _, seq, *values in rows:
-            fault = _fault(values, model.dimensions)
-            if fault is not None:
-                found.append((seq, fault))
-        after = further(rows[-1][0], than=after)
-    return found
 
 
 def _fault(row: Sequence[object], dimensions: int) -> str | None:
@@ -379,15 +354,3 @@ def _fault(row: Sequence[object], dimensions: int) -> str | None:
     if isinstance(content, bytes) and stored_hash != hash_of(content) and not is_queued:
         return f"the embedding of memory {memory_id} is of another text"
     return None
-
-
-def count_forgotten(database: Database, model_id: int) -> int:
-    """Count the memories that have no vector of a model and do not wait for one either."""
-    return int(database.value(_COUNT_FORGOTTEN, (model_id,)))
-
-
-def drop(database: Database, model_id: int, seqs: Iterable[int]) -> None:
-    """Delete vectors, and let their memories wait for new ones."""
-    rows = [(seq,) for seq in seqs]
-    database.run_many(f"DELETE FROM embeddings WHERE model_id = {model_id:d} AND seq = ?", rows)
-    database.run_many("INSERT OR IGNORE INTO embedding_queue (seq) VALUES (?)", rows)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite.connection import Database, Row, further
+from agent_memory.storage.records import ErasedText, RemainingText, RemovedRows, further
+from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.table import Table
 
 _PAGE: Final = 1_000
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"
@@ -46,71 +47,127 @@ _OTHERS: Final = (
 """The tables with texts, but for those of memories and their history."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What memories say and ever said, as far as the file knows.
+class ErasureQueries(Table):
+    """What erasing for good removes from the tables, and what may be left."""
 
-    ``contents`` and ``strings`` (tags, and the keys and texts of metadata) are texts, in which
-    bytes that are not UTF-8 are half surrogate pairs. ``vectors`` are those of the embeddings, and
-    the hashes of the texts that they were made of.
-    """
+    # Erasing -------------------------------------------------------------------------------------
+    def known(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that are of memories, archived ones too, or have a history."""
+        ids = to_json(list(memory_ids))
+        return {memory_id for (memory_id,) in self._db.rows(_SELECT_KNOWN, (ids, ids))}
 
-    contents: set[str] = field(default_factory=set)
-    strings: set[str] = field(default_factory=set)
-    vectors: set[bytes] = field(default_factory=set)
+    def said(self, memory_ids: Sequence[str]) -> ErasedText:
+        """Return what these memories say and ever said."""
+        ids = (to_json(list(memory_ids)),)
+        found = ErasedText()
+        for content, *objects in self._db.rows(_SELECT_NOW, ids):
+            found.contents.add(_text(content))
+            for text in objects:
+                found.strings.update(_strings(_read(text)))
+        for row in self._db.rows(_SELECT_CHANGES, ids):
+            for values in map(_read, row):
+                _take_change(found, values)
+        for row in self._db.rows(_SELECT_VECTORS, ids):
+            found.vectors.update(row)
+        return found
 
-    def add(self, other: Said) -> None:
-        """Take over what another says."""
-        self.contents.update(other.contents)
-        self.strings.update(other.strings)
-        self.vectors.update(other.vectors)
+    def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
+        """Remove every row of these memories but those of the vector indexes.
+
+        What SQLite frees it fills with zeros from now on, on this connection. The rows that are
+        left in ``embedding_queue`` are those that the indexes must be told of: see ``gone``.
+        """
+        ids = to_json(list(memory_ids))
+        counts = self._db.row(_COUNT, (ids, ids, ids))
+        self._db.rows("PRAGMA secure_delete = ON")
+        self._db.run(f"DELETE FROM memories WHERE id {_AMONG}", (ids,))
+        self._db.run(
+            f"DELETE FROM history WHERE memory_id {_AMONG}", (ids,)
+        )  # that of the deletion too
+        for table in _FOLLOWING:
+            self._db.run(f"DELETE FROM {table} WHERE seq NOT IN (SELECT seq FROM memories)")
+        # Samples of tags and names, for the query planner.
+        if self._db.row("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'"):
+            self._db.run("DELETE FROM sqlite_stat4")
+        # Of what is deleted, FTS5 keeps the words beside a note that they are no more.
+        self._db.run("INSERT INTO memory_index (memory_index) VALUES ('rebuild')")
+        return RemovedRows(*counts) if counts else RemovedRows(0, 0, 0)
+
+    def gone(self) -> list[int]:
+        """Return the rows of deleted memories that the vector indexes may still hold."""
+        sql = "SELECT seq FROM embedding_queue WHERE seq NOT IN (SELECT seq FROM memories)"
+        return [seq for (seq,) in self._db.rows(sql)]
+
+    def empty_index(self, name: str) -> None:
+        """Remove all rows of a vector index where sqlite-vec, which keeps them, is missing."""
+        tables = self._db.rows(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ? || '_*'"
+            " AND name NOT GLOB '*_info'",
+            (name,),
+        )
+        for (table,) in tables:
+            self._db.run(f'DELETE FROM "{table}"')
+
+    # What is left --------------------------------------------------------------------------------
+    def unused(self, words: Iterable[str]) -> list[str]:
+        """Return those of the words that stand in no memory, as the keyword index holds them."""
+        sql = "SELECT 1 FROM memory_words WHERE term = ?"
+        return [word for word in words if self._db.row(sql, (word,)) is None]
+
+    def remaining(self) -> Iterator[RemainingText]:
+        """Yield all texts that the tables hold, read by the page."""
+        for table, key, name in (("memories", "seq", "id"), ("history", "change_id", "memory_id")):
+            sql = f"""SELECT {key}, CAST({name} AS BLOB), {self._row(table)} FROM {table}
+WHERE {key} > ? ORDER BY {key} LIMIT ?"""
+            for _, memory_id, text in self._paged(sql):
+                yield RemainingText("memory", memory_id.decode(errors="replace"), text)
+        yield from self._remaining_graph()
+        for place, text in self._db.rows(_SELECT_SETTINGS):
+            yield RemainingText("place", place, text)
+        for table in _OTHERS:
+            rows = self._db.rows(f"SELECT {self._row(table)} FROM {table}")
+            for start in range(0, len(rows), _PAGE):
+                text = b"\x00".join(text for (text,) in rows[start : start + _PAGE])
+                yield RemainingText("other", table, text)
+
+    def _remaining_graph(self) -> Iterator[RemainingText]:
+        """Yield what the graph holds: as that of a memory which says so, or as written by hand."""
+        for table, kind in (("entities", "entity"), ("relationships", "relationship")):
+            sql = f"""SELECT g.seq, g.id, CASE WHEN g.by_hand = 0 THEN (SELECT memory_id
+  FROM {kind}_sources WHERE {kind}_id = g.id ORDER BY rowid LIMIT 1) END, {self._row(table)}
+FROM {table} AS g WHERE g.seq > ? ORDER BY g.seq LIMIT ?"""
+            for _, its_id, memory_id, text in self._paged(sql):
+                if memory_id is None:
+                    yield RemainingText("place", f"the {kind} {its_id} of the graph", text)
+                else:
+                    yield RemainingText("memory", memory_id, text)
+        sql = f"""SELECT alias_id, entity_id, memory_id, {self._row("entity_aliases")}
+FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
+        for _, its_id, memory_id, text in self._paged(sql):
+            if memory_id is None:
+                yield RemainingText("place", f"an alias of the entity {its_id} of the graph", text)
+            else:
+                yield RemainingText("memory", memory_id, text)
+
+    def _row(self, table: str) -> str:
+        """Return the SQL of a row as the file has it: column after column, with nothing between."""
+        names = self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))
+        columns = ", ".join(f'"{name}"' for (name,) in names)
+        return f"CAST(concat({columns}) AS BLOB)"
+
+    def remaining_vectors(self) -> Iterator[bytes]:
+        """Yield all vectors that the tables hold, with the hashes of their texts."""
+        for _, text_hash, vector in self._paged(_SELECT_EMBEDDINGS):
+            yield text_hash + vector
+
+    def _paged(self, sql: str) -> Iterator[Row]:
+        after = 0
+        while rows := self._db.rows(sql, (after, _PAGE)):
+            yield from rows
+            after = further(rows[-1][0], than=after)
 
 
-class Removed(NamedTuple):
-    """How many rows were removed: memories, changes in the history, embeddings."""
-
-    memories: int
-    changes: int
-    embeddings: int
-
-
-class Remaining(NamedTuple):
-    """Texts that a table holds: of a ``memory``, whose id is the ``name``; or of ``other`` things.
-
-    A ``place`` is one where somebody can write what they want; the ``name`` says which.
-    """
-
-    kind: Literal["memory", "place", "other"]
-    name: str
-    text: bytes
-
-
-# Erasing ----------------------------------------------------------------------------------------
-
-
-def known(database: Database, memory_ids: Sequence[str]) -> set[str]:
-    """Return those of the ids that are of memories, archived ones too, or have a history."""
-    ids = to_json(list(memory_ids))
-    return {memory_id for (memory_id,) in database.rows(_SELECT_KNOWN, (ids, ids))}
-
-
-def said(database: Database, memory_ids: Sequence[str]) -> Said:
-    """Return what these memories say and ever said."""
-    ids = (to_json(list(memory_ids)),)
-    found = Said()
-    for content, *objects in database.rows(_SELECT_NOW, ids):
-        found.contents.add(_text(content))
-        for text in objects:
-            found.strings.update(_strings(_read(text)))
-    for row in database.rows(_SELECT_CHANGES, ids):
-        for values in map(_read, row):
-            _take_change(found, values)
-    for row in database.rows(_SELECT_VECTORS, ids):
-        found.vectors.update(row)
-    return found
-
-
-def _take_change(found: Said, values: object) -> None:
+def _take_change(found: ErasedText, values: object) -> None:
     """Take over what a change tells; one that cannot be read is taken as it stands."""
     if not isinstance(values, dict):
         found.contents.update(_strings(values))
@@ -146,109 +203,3 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _strings(item)
-
-
-def remove(database: Database, memory_ids: Sequence[str]) -> Removed:
-    """Remove every row of these memories but those of the vector indexes. Runs in ``write()``.
-
-    What SQLite frees it fills with zeros from now on, on this connection. The rows that are left
-    in ``embedding_queue`` are those that the indexes must be told of: see ``gone``.
-    """
-    ids = to_json(list(memory_ids))
-    counts = database.row(_COUNT, (ids, ids, ids))
-    database.rows("PRAGMA secure_delete = ON")
-    database.run(f"DELETE FROM memories WHERE id {_AMONG}", (ids,))
-    database.run(
-        f"DELETE FROM history WHERE memory_id {_AMONG}", (ids,)
-    )  # that of the deletion too
-    for table in _FOLLOWING:
-        database.run(f"DELETE FROM {table} WHERE seq NOT IN (SELECT seq FROM memories)")
-    # Samples of tags and names, for the query planner.
-    if database.row("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'"):
-        database.run("DELETE FROM sqlite_stat4")
-    # Of what is deleted, FTS5 keeps the words beside a note that they are no more.
-    database.run("INSERT INTO memory_index (memory_index) VALUES ('rebuild')")
-    return Removed(*counts) if counts else Removed(0, 0, 0)
-
-
-def gone(database: Database) -> list[int]:
-    """Return the rows of deleted memories that the vector indexes may still hold."""
-    sql = "SELECT seq FROM embedding_queue WHERE seq NOT IN (SELECT seq FROM memories)"
-    return [seq for (seq,) in database.rows(sql)]
-
-
-def empty_index(database: Database, name: str) -> None:
-    """Remove all rows of a vector index where sqlite-vec, which keeps them, is missing."""
-    tables = database.rows(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ? || '_*'"
-        " AND name NOT GLOB '*_info'",
-        (name,),
-    )
-    for (table,) in tables:
-        database.run(f'DELETE FROM "{table}"')
-
-
-# What is left -----------------------------------------------------------------------------------
-
-
-def unused(database: Database, words: Iterable[str]) -> list[str]:
-    """Return those of the words that stand in no memory, as the keyword index holds them."""
-    sql = "SELECT 1 FROM memory_words WHERE term = ?"
-    return [word for word in words if database.row(sql, (word,)) is None]
-
-
-def remaining(database: Database) -> Iterator[Remaining]:
-    """Yield all texts that the tables hold, read by the page."""
-    for table, key, name in (("memories", "seq", "id"), ("history", "change_id", "memory_id")):
-        sql = f"""SELECT {key}, CAST({name} AS BLOB), {_row(database, table)} FROM {table}
-WHERE {key} > ? ORDER BY {key} LIMIT ?"""
-        for _, memory_id, text in _paged(database, sql):
-            yield Remaining("memory", memory_id.decode(errors="replace"), text)
-    yield from _remaining_graph(database)
-    for place, text in database.rows(_SELECT_SETTINGS):
-        yield Remaining("place", place, text)
-    for table in _OTHERS:
-        rows = database.rows(f"SELECT {_row(database, table)} FROM {table}")
-        for start in range(0, len(rows), _PAGE):
-            text = b"\x00".join(text for (text,) in rows[start : start + _PAGE])
-            yield Remaining("other", table, text)
-
-
-def _remaining_graph(database: Database) -> Iterator[Remaining]:
-    """Yield what the graph holds: as that of a memory which says so, or as written by hand."""
-    for table, kind in (("entities", "entity"), ("relationships", "relationship")):
-        sql = f"""SELECT g.seq, g.id, CASE WHEN g.by_hand = 0 THEN (SELECT memory_id
-  FROM {kind}_sources WHERE {kind}_id = g.id ORDER BY rowid LIMIT 1) END, {_row(database, table)}
-FROM {table} AS g WHERE g.seq > ? ORDER BY g.seq LIMIT ?"""
-        for _, its_id, memory_id, text in _paged(database, sql):
-            if memory_id is None:
-                yield Remaining("place", f"the {kind} {its_id} of the graph", text)
-            else:
-                yield Remaining("memory", memory_id, text)
-    sql = f"""SELECT alias_id, entity_id, memory_id, {_row(database, "entity_aliases")}
-FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
-    for _, its_id, memory_id, text in _paged(database, sql):
-        if memory_id is None:
-            yield Remaining("place", f"an alias of the entity {its_id} of the graph", text)
-        else:
-            yield Remaining("memory", memory_id, text)
-
-
-def _row(database: Database, table: str) -> str:
-    """Return the SQL of a row as the file has it: column after column, with nothing between."""
-    names = database.rows("SELECT name FROM pragma_table_info(?)", (table,))
-    columns = ", ".join(f'"{name}"' for (name,) in names)
-    return f"CAST(concat({columns}) AS BLOB)"
-
-
-def remaining_vectors(database: Database) -> Iterator[bytes]:
-    """Yield all vectors that the tables hold, with the hashes of their texts."""
-    for _, text_hash, vector in _paged(database, _SELECT_EMBEDDINGS):
-        yield text_hash + vector
-
-
-def _paged(database: Database, sql: str) -> Iterator[Row]:
-    after = 0
-    while rows := database.rows(sql, (after, _PAGE)):
-        yield from rows
-        after = further(rows[-1][0], than=after)

@@ -13,7 +13,9 @@ from typing import Any, Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.models.times import read_stored_time
-from agent_memory.storage.sqlite.connection import Database, Row
+from agent_memory.storage.records import GraphMoment
+from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.table import Table
 
 MOST_REACHED: Final = 20_000
 """Entities, counted once for each distance, that a walk through the graph looks at."""
@@ -41,210 +43,270 @@ _HOLDS: Final = "g.valid_from <= ?1 AND (g.valid_to IS NULL OR g.valid_to > ?1)"
 _IN_SCOPE: Final = "(?2 IS NULL OR g.user_id = ?2)"
 
 
-class Moment:
-    """A time that the graph is looked at, as it is stored, and whose graph; ``None``: everybody's.
+class GraphTable(Table):
+    """The tables of the graph: entities, relationships, and their sources."""
 
-    ``is_past`` lets memories count that were deleted later.
-    """
+    # Names ---------------------------------------------------------------------------------------
+    def unnamed(self) -> list[Row]:
+        """Return what another program wrote without a key: entity or alias, row, name, user.
 
-    def __init__(self, stamp: str, user_id: str | None, *, is_past: bool) -> None:
-        self.stamp = stamp
-        self.user_id = user_id
-        self.edges = _PAST if is_past else "graph_edges"
-
-
-# Names ------------------------------------------------------------------------------------------
-
-
-def unnamed(database: Database) -> list[Row]:
-    """Return what another program wrote and has no key yet: entity or alias, its row, name, user.
-
-    Entities come first, the oldest first.
-    """
-    return database.rows("""
+        Entities come first, the oldest first.
+        """
+        return self._db.rows("""
 SELECT 'entity', seq, CAST(name AS TEXT), user_id FROM entities WHERE name_key IS NULL
 UNION ALL SELECT 'alias', a.alias_id, CAST(a.alias AS TEXT), e.user_id
 FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id WHERE a.alias_key IS NULL
 ORDER BY 1 DESC, 2""")
 
+    def id_of_seq(self, seq: int) -> str:
+        """Return the id of the entity in a row."""
+        return str(self._db.value("SELECT id FROM entities WHERE seq = ?", (seq,)))
 
-def id_of_seq(database: Database, seq: int) -> str:
-    """Return the id of the entity in a row."""
-    return str(database.value("SELECT id FROM entities WHERE seq = ?", (seq,)))
+    def set_key(self, kind: str, row: int, key: str) -> None:
+        """Give an entity or an alias its key."""
+        if kind == "entity":
+            self._db.run("UPDATE entities SET name_key = ? WHERE seq = ?", (key, row))
+        else:
+            self._db.run("UPDATE entity_aliases SET alias_key = ? WHERE alias_id = ?", (key, row))
 
-
-def set_key(database: Database, kind: str, row: int, key: str) -> None:
-    """Give an entity or an alias its key."""
-    if kind == "entity":
-        database.run("UPDATE entities SET name_key = ? WHERE seq = ?", (key, row))
-    else:
-        database.run("UPDATE entity_aliases SET alias_key = ? WHERE alias_id = ?", (key, row))
-
-
-def find(database: Database, key: str, user_id: str | None) -> str | None:
-    """Return the id of the entity that has a name or an alias, in one user's graph."""
-    sql = """
+    def find(self, key: str, user_id: str | None) -> str | None:
+        """Return the id of the entity that has a name or an alias, in one user's graph."""
+        sql = """
 SELECT id FROM (
   SELECT 0 AS place, seq, id FROM entities WHERE name_key = ?1 AND user_id IS ?2
   UNION ALL SELECT 1, e.seq, e.id FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id
   WHERE a.alias_key = ?1 AND e.user_id IS ?2)
 ORDER BY place, seq LIMIT 1"""
-    found = database.value(sql, (key, user_id))
-    return None if found is None else str(found)
+        found = self._db.value(sql, (key, user_id))
+        return None if found is None else str(found)
 
+    def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
+        """Return the ids of the entities with these names or aliases, and the key of each.
 
-def find_all(database: Database, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
-    """Return the ids of the entities with these names or aliases, and the key of each.
-
-    Of one user's graph, or of everybody's for ``None``.
-    """
-    sql = f"""
+        Of one user's graph, or of everybody's for ``None``.
+        """
+        sql = f"""
 SELECT g.id, g.name_key FROM entities AS g
 WHERE g.name_key IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}
 UNION ALL SELECT g.id, a.alias_key FROM entity_aliases AS a JOIN entities AS g ON g.id = a.entity_id
 WHERE a.alias_key IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}
 UNION ALL SELECT g.id, lower(trim(g.name)) FROM entities AS g WHERE g.name_key IS NULL
 AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
-    found: dict[str, str] = {}
-    for entity_id, key in database.rows(sql, (to_json(list(keys)), user_id)):
-        found.setdefault(entity_id, key)
-    return found
+        found: dict[str, str] = {}
+        for entity_id, key in self._db.rows(sql, (to_json(list(keys)), user_id)):
+            found.setdefault(entity_id, key)
+        return found
 
+    def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+        """Return the names and types of entities, whether they can be seen or not."""
+        sql = f"SELECT id, name, type FROM entities WHERE id {_AMONG}"
+        return {row[0]: (row[1], row[2]) for row in self._db.rows(sql, (to_json(list(ids)),))}
 
-def names(database: Database, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-    """Return the names and types of entities, whether they can be seen or not."""
-    sql = f"SELECT id, name, type FROM entities WHERE id {_AMONG}"
-    return {row[0]: (row[1], row[2]) for row in database.rows(sql, (to_json(list(ids)),))}
+    def unarchived(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of some memories that are there and not archived."""
+        sql = f"SELECT id FROM memories WHERE archived = 0 AND id {_AMONG}"
+        return {memory_id for (memory_id,) in self._db.rows(sql, (to_json(list(memory_ids)),))}
 
+    # Entities ------------------------------------------------------------------------------------
+    def insert_entity(self, values: Mapping[str, Any]) -> str:
+        """Add an entity of the columns that are given, and return its id."""
+        return self._insert("entities", values)
 
-def unarchived(database: Database, memory_ids: Sequence[str]) -> set[str]:
-    """Return those of some memories that are there and not archived."""
-    sql = f"SELECT id FROM memories WHERE archived = 0 AND id {_AMONG}"
-    return {memory_id for (memory_id,) in database.rows(sql, (to_json(list(memory_ids)),))}
+    def insert_edge(self, values: Mapping[str, Any]) -> str:
+        """Add a relationship of the columns that are given, and return its id."""
+        return self._insert("relationships", values)
 
+    def _insert(self, table: str, values: Mapping[str, Any]) -> str:
+        told = {name: value for name, value in values.items() if value is not None}
+        marks = ", ".join("?" * len(told))
+        sql = f"INSERT INTO {table} ({', '.join(told)}) VALUES ({marks}) RETURNING id"
+        return str(self._db.rows(sql, tuple(told.values()))[0][0])
 
-# Entities ---------------------------------------------------------------------------------------
+    def touch_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
+        """Change columns of an entity."""
+        settings = "".join(f"{name} = ?, " for name in values)
+        sql = f"UPDATE entities SET {settings}updated_at = ? WHERE id = ?"
+        self._db.run(sql, (*values.values(), now, entity_id))
 
+    def entity_row(self, entity_id: str) -> dict[str, Any]:
+        """Return the columns of an entity that tell whose it is and what it is called."""
+        names = ("id", "name", "name_key", "type", "confidence", "user_id", "by_hand")
+        row = self._db.row(f"SELECT {', '.join(names)} FROM entities WHERE id = ?", (entity_id,))
+        return dict(zip(names, row or (), strict=False))
 
-def insert_entity(database: Database, values: Mapping[str, Any]) -> str:
-    """Add an entity of the columns that are given, and return its id."""
-    return _insert(database, "entities", values)
+    def add_alias(self, entity_id: str, alias: str, key: str, memory_id: str | None) -> None:
+        """Give an entity another name."""
+        sql = """INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)
+VALUES (?, ?, ?, ?)"""
+        self._db.run(sql, (entity_id, alias, key, memory_id))
 
+    def entities(
+        self,
+        *,
+        agent_id: str,
+        user_id: str | None,
+        ids: Sequence[str] | None = None,
+        out_of_sight: bool = False,
+        limit: int = -1,
+    ) -> list[EntityView]:
+        """Return the entities that can be seen, oldest first, or those of them with these ids.
 
-def insert_edge(database: Database, values: Mapping[str, Any]) -> str:
-    """Add a relationship of the columns that are given, and return its id."""
-    return _insert(database, "relationships", values)
-
-
-def _insert(database: Database, table: str, values: Mapping[str, Any]) -> str:
-    told = {name: value for name, value in values.items() if value is not None}
-    marks = ", ".join("?" * len(told))
-    sql = f"INSERT INTO {table} ({', '.join(told)}) VALUES ({marks}) RETURNING id"
-    return str(database.rows(sql, tuple(told.values()))[0][0])
-
-
-def touch_entity(database: Database, entity_id: str, values: Mapping[str, Any], now: str) -> None:
-    """Change columns of an entity."""
-    settings = "".join(f"{name} = ?, " for name in values)
-    sql = f"UPDATE entities SET {settings}updated_at = ? WHERE id = ?"
-    database.run(sql, (*values.values(), now, entity_id))
-
-
-def entity_row(database: Database, entity_id: str) -> dict[str, Any]:
-    """Return the columns of an entity that tell whose it is and what it is called."""
-    names = ("id", "name", "name_key", "type", "confidence", "user_id", "by_hand")
-    row = database.row(f"SELECT {', '.join(names)} FROM entities WHERE id = ?", (entity_id,))
-    return dict(zip(names, row or (), strict=False))
-
-
-def add_alias(
-    database: Database, entity_id: str, alias: str, key: str, memory_id: str | None
-) -> None:
-    """Give an entity another name."""
-    sql = "INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id) VALUES (?, ?, ?, ?)"
-    database.run(sql, (entity_id, alias, key, memory_id))
-
-
-def entities(
-    database: Database,
-    *,
-    agent_id: str,
-    user_id: str | None,
-    ids: Sequence[str] | None = None,
-    out_of_sight: bool = False,
-    limit: int = -1,
-) -> list[EntityView]:
-    """Return the entities that can be seen, oldest first, or those of them with these ids.
-
-    With ``out_of_sight`` those too that no memory speaks of any more.
-    """
-    among = "" if ids is None else "AND g.id IN (SELECT value FROM json_each(?1))"
-    table = "entities" if out_of_sight else "graph_entities"
-    sql = f"""SELECT {_ENTITY} FROM {table} AS g WHERE {_IN_SCOPE} {among}
+        With ``out_of_sight`` those too that no memory speaks of any more.
+        """
+        among = "" if ids is None else "AND g.id IN (SELECT value FROM json_each(?1))"
+        table = "entities" if out_of_sight else "graph_entities"
+        sql = f"""SELECT {_ENTITY} FROM {table} AS g WHERE {_IN_SCOPE} {among}
 ORDER BY g.seq LIMIT ?3"""
-    rows = database.rows(sql, (to_json(list(ids or ())), user_id, limit))
-    found = to_json([row[0] for row in rows])
-    aliases = _listed(database, "SELECT entity_id, alias FROM entity_aliases WHERE entity_id"
-                      f" {_AMONG} ORDER BY alias_id", found)  # fmt: skip
-    sources = _sources(database, "entity", found)
-    return [
-        EntityView.model_construct(
-            **dict(zip(_ENTITY.split(", "), row[:6], strict=False)),
-            agent_id=agent_id,
-            created_at=read_stored_time(row[6]),
-            updated_at=read_stored_time(row[7]),
-            aliases=aliases.get(row[0], []),
-            source_memory_ids=sources.get(row[0], []),
-        )
-        for row in rows
-    ]
+        rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit))
+        found = to_json([row[0] for row in rows])
+        aliases = self._listed("SELECT entity_id, alias FROM entity_aliases WHERE entity_id"
+                          f" {_AMONG} ORDER BY alias_id", found)  # fmt: skip
+        sources = self._sources("entity", found)
+        return [
+            EntityView.model_construct(
+                **dict(zip(_ENTITY.split(", "), row[:6], strict=False)),
+                agent_id=agent_id,
+                created_at=read_stored_time(row[6]),
+                updated_at=read_stored_time(row[7]),
+                aliases=aliases.get(row[0], []),
+                source_memory_ids=sources.get(row[0], []),
+            )
+            for row in rows
+        ]
 
-
-def _sources(database: Database, kind: str, ids: str) -> dict[str, list[str]]:
-    sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
+    def _sources(self, kind: str, ids: str) -> dict[str, list[str]]:
+        sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
 JOIN memories AS m ON m.id = x.memory_id
 WHERE x.is_undone = 0 AND x.{kind}_id {_AMONG} ORDER BY x.rowid"""
-    return _listed(database, sql, ids)
+        return self._listed(sql, ids)
 
+    def _listed(self, sql: str, ids: str) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for of, value in self._db.rows(sql, (ids,)):
+            found.setdefault(of, []).append(value)
+        return found
 
-def _listed(database: Database, sql: str, ids: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for of, value in database.rows(sql, (ids,)):
-        found.setdefault(of, []).append(value)
-    return found
+    # Relationships -------------------------------------------------------------------------------
+    def edges(
+        self,
+        when: GraphMoment,
+        *,
+        agent_id: str,
+        among: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        include_closed: bool = False,
+        at_any_time: bool = False,
+        limit: int = -1,
+    ) -> list[EdgeView]:
+        """Return the relationships that hold at a moment and can be seen, oldest first.
 
-
-# Relationships ----------------------------------------------------------------------------------
-
-
-def edges(
-    database: Database,
-    when: Moment,
-    *,
-    agent_id: str,
-    among: Sequence[str] | None = None,
-    ids: Sequence[str] | None = None,
-    include_closed: bool = False,
-    at_any_time: bool = False,
-    limit: int = -1,
-) -> list[EdgeView]:
-    """Return the relationships that hold at a moment and can be seen, oldest first.
-
-    ``include_closed`` tells those too that held before, ``at_any_time`` all. ``among`` narrows them
-    to those at any of some entities, ``ids`` to those with these ids.
-    """
-    chosen = "" if among is None else """AND (g.source_id IN (SELECT value FROM json_each(?3))
+        ``include_closed`` tells those too that held before, ``at_any_time`` all. ``among`` narrows
+        them to those at any of some entities, ``ids`` to those with these ids.
+        """
+        chosen = "" if among is None else """AND (g.source_id IN (SELECT value FROM json_each(?3))
   OR g.target_id IN (SELECT value FROM json_each(?3)))"""  # fmt: skip
-    if ids is not None:
-        chosen = "AND g.id IN (SELECT value FROM json_each(?3))"
-    time = "?1 IS NOT NULL" if at_any_time else "g.valid_from <= ?1" if include_closed else _HOLDS
-    sql = f"""SELECT {_EDGE} FROM {when.edges} AS g WHERE {_IN_SCOPE} AND {time} {chosen}
+        if ids is not None:
+            chosen = "AND g.id IN (SELECT value FROM json_each(?3))"
+        time = (
+            "?1 IS NOT NULL" if at_any_time else "g.valid_from <= ?1" if include_closed else _HOLDS
+        )
+        sql = f"""SELECT {_EDGE} FROM {_edges(when)} AS g WHERE {_IN_SCOPE} AND {time} {chosen}
 ORDER BY g.seq LIMIT ?4"""
-    wanted = to_json(list(among if ids is None and among is not None else ids or ()))
-    rows = database.rows(sql, (when.stamp, when.user_id, wanted, limit))
-    sources = _sources(database, "relationship", to_json([row[0] for row in rows]))
-    found = [_edge(row, agent_id, sources.get(row[0], [])) for row in rows]
-    return found if include_closed or at_any_time else _without_twins(found)
+        wanted = to_json(list(among if ids is None and among is not None else ids or ()))
+        rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit))
+        sources = self._sources("relationship", to_json([row[0] for row in rows]))
+        found = [_edge(row, agent_id, sources.get(row[0], [])) for row in rows]
+        return found if include_closed or at_any_time else _without_twins(found)
+
+    def reached(
+        self, when: GraphMoment, start: Sequence[str], depth: int
+    ) -> tuple[dict[str, int], bool]:
+        """Return the entities within so many relationships, with the distance of each.
+
+        The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for
+        each distance that it has): the nearest come first.
+        """
+        step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_HOLDS}"
+        sql = f"""
+WITH RECURSIVE reached (id, depth) AS (
+  SELECT value, 0 FROM json_each(?3)
+  UNION SELECT g.target_id, r.depth + 1 FROM reached AS r
+    JOIN {_edges(when)} AS g ON g.source_id = r.id WHERE {step}
+  UNION SELECT g.source_id, r.depth + 1 FROM reached AS r
+    JOIN {_edges(when)} AS g ON g.target_id = r.id WHERE {step}
+  LIMIT {MOST_REACHED + 1})
+SELECT id, depth FROM reached ORDER BY depth"""
+        rows = self._db.rows(sql, (when.stamp, when.user_id, to_json(list(start)), depth))
+        distances: dict[str, int] = {}
+        for entity_id, distance in rows:
+            distances.setdefault(entity_id, distance)
+        return distances, len(rows) > MOST_REACHED
+
+    def edge_between(
+        self, when: GraphMoment, one: str, others: Sequence[str]
+    ) -> tuple[str, str] | None:
+        """Return a relationship of an entity with any of some others, and which: their ids."""
+        sql = f"""
+SELECT id, other FROM (
+  SELECT g.seq, g.id, g.target_id AS other FROM {_edges(when)} AS g
+  WHERE g.source_id = ?3 AND g.target_id IN (SELECT value FROM json_each(?4))
+    AND {_IN_SCOPE} AND {_HOLDS}
+  UNION ALL SELECT g.seq, g.id, g.source_id FROM {_edges(when)} AS g
+  WHERE g.target_id = ?3 AND g.source_id IN (SELECT value FROM json_each(?4))
+    AND {_IN_SCOPE} AND {_HOLDS})
+ORDER BY seq LIMIT 1"""
+        row = self._db.row(sql, (when.stamp, when.user_id, one, to_json(list(others))))
+        return None if row is None else (str(row[0]), str(row[1]))
+
+    def open_edges(
+        self, source_id: str, relationship: str, target_id: str | None = None
+    ) -> list[Row]:
+        """Return what holds of an entity: id, target and ``valid_from`` of each, oldest first."""
+        sql = """SELECT id, target_id, valid_from FROM graph_edges WHERE source_id = ?
+AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORDER BY seq"""
+        return self._db.rows(sql, (source_id, relationship, target_id))
+
+    def confirm_edge(
+        self,
+        edge_id: str,
+        *,
+        confidence: float,
+        context: str | None,
+        start: str,
+        now: str,
+    ) -> None:
+        """Note that something was said again: it is as sure as the surest who said so."""
+        sql = """UPDATE relationships SET confidence = max(confidence, ?), updated_at = ?,
+valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
+        self._db.run(sql, (confidence, now, start, context, edge_id))
+
+    def stand_by_itself(self, kind: str, of: str) -> None:
+        """Let an entity, or a relationship, be seen without any memory."""
+        table = "entities" if kind == "entity" else "relationships"
+        self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (of,))
+
+    def close_edge(
+        self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
+    ) -> None:
+        """Let a relationship hold no more from a moment on, which is not before it began."""
+        sql = """UPDATE relationships SET valid_to = max(valid_from, ?), closed_by = ?,
+closing_change_id = ?, closing_is_undone = 0, updated_at = ? WHERE id = ?"""
+        self._db.run(sql, (at, by, change_id, now, edge_id))
+
+    def add_source(self, kind: str, of: str, memory_id: str, change_id: int | None) -> None:
+        """Note that an entity, or a relationship, was read from a memory."""
+        sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, change_id) VALUES (?, ?, ?)
+ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET change_id = excluded.change_id, is_undone = 0
+WHERE is_undone = 1"""
+        self._db.run(sql, (of, memory_id, change_id))
+
+    def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
+        """Return, by id, whose each memory is and the number of its last change."""
+        sql = f"""SELECT id, user_id,
+  (SELECT max(change_id) FROM history WHERE memory_id = memories.id)
+FROM memories WHERE id {_AMONG}"""
+        rows = self._db.rows(sql, (to_json(list(memory_ids)),))
+        return {row[0]: row[1:] for row in rows}
 
 
 def _without_twins(found: Sequence[EdgeView]) -> list[EdgeView]:
@@ -264,100 +326,6 @@ def _edge(row: Row, agent_id: str, sources: list[str]) -> EdgeView:
     return EdgeView.model_construct(**told, agent_id=agent_id, source_memory_ids=sources)
 
 
-def reached(
-    database: Database, when: Moment, start: Sequence[str], depth: int
-) -> tuple[dict[str, int], bool]:
-    """Return the entities within so many relationships, with the distance of each.
-
-    The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for each
-    distance that it has): the nearest come first.
-    """
-    step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_HOLDS}"
-    sql = f"""
-WITH RECURSIVE reached (id, depth) AS (
-  SELECT value, 0 FROM json_each(?3)
-  UNION SELECT g.target_id, r.depth + 1 FROM reached AS r
-    JOIN {when.edges} AS g ON g.source_id = r.id WHERE {step}
-  UNION SELECT g.source_id, r.depth + 1 FROM reached AS r
-    JOIN {when.edges} AS g ON g.target_id = r.id WHERE {step}
-  LIMIT {MOST_REACHED + 1})
-SELECT id, depth FROM reached ORDER BY depth"""
-    rows = database.rows(sql, (when.stamp, when.user_id, to_json(list(start)), depth))
-    distances: dict[str, int] = {}
-    for entity_id, distance in rows:
-        distances.setdefault(entity_id, distance)
-    return distances, len(rows) > MOST_REACHED
-
-
-def edge_between(
-    database: Database, when: Moment, one: str, others: Sequence[str]
-) -> tuple[str, str] | None:
-    """Return a relationship of an entity with any of some others, and which: their ids."""
-    sql = f"""
-SELECT id, other FROM (
-  SELECT g.seq, g.id, g.target_id AS other FROM {when.edges} AS g
-  WHERE g.source_id = ?3 AND g.target_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS}
-  UNION ALL SELECT g.seq, g.id, g.source_id FROM {when.edges} AS g
-  WHERE g.target_id = ?3 AND g.source_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS})
-ORDER BY seq LIMIT 1"""
-    row = database.row(sql, (when.stamp, when.user_id, one, to_json(list(others))))
-    return None if row is None else (str(row[0]), str(row[1]))
-
-
-def open_edges(
-    database: Database, source_id: str, relationship: str, target_id: str | None = None
-) -> list[Row]:
-    """Return what holds of an entity: id, target and ``valid_from`` of each, oldest first."""
-    sql = """SELECT id, target_id, valid_from FROM graph_edges WHERE source_id = ?
-AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORDER BY seq"""
-    return database.rows(sql, (source_id, relationship, target_id))
-
-
-def confirm_edge(
-    database: Database,
-    edge_id: str,
-    *,
-    confidence: float,
-    context: str | None,
-    start: str,
-    now: str,
-) -> None:
-    """Note that something was said again: it is as sure as the surest who said so."""
-    sql = """UPDATE relationships SET confidence = max(confidence, ?), updated_at = ?,
-valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
-    database.run(sql, (confidence, now, start, context, edge_id))
-
-
-def stand_by_itself(database: Database, kind: str, of: str) -> None:
-    """Let an entity, or a relationship, be seen without any memory."""
-    table = "entities" if kind == "entity" else "relationships"
-    database.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (of,))
-
-
-def close_edge(
-    database: Database, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
-) -> None:
-    """Let a relationship hold no more from a moment on, which is not before it began."""
-    sql = """UPDATE relationships SET valid_to = max(valid_from, ?), closed_by = ?,
-closing_change_id = ?, closing_is_undone = 0, updated_at = ? WHERE id = ?"""
-    database.run(sql, (at, by, change_id, now, edge_id))
-
-
-def add_source(
-    database: Database, kind: str, of: str, memory_id: str, change_id: int | None
-) -> None:
-    """Note that an entity, or a relationship, was read from a memory."""
-    sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, change_id) VALUES (?, ?, ?)
-ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET change_id = excluded.change_id, is_undone = 0
-WHERE is_undone = 1"""
-    database.run(sql, (of, memory_id, change_id))
-
-
-def memories(database: Database, memory_ids: Sequence[str]) -> dict[str, Row]:
-    """Return whose memories these are and their last change, by the ids of those that there are."""
-    sql = f"""SELECT id, user_id, (SELECT max(change_id) FROM history WHERE memory_id = memories.id)
-FROM memories WHERE id {_AMONG}"""
-    rows = database.rows(sql, (to_json(list(memory_ids)),))
-    return {row[0]: row[1:] for row in rows}
+def _edges(when: GraphMoment) -> str:
+    """Return what is read as the relationships: the view, or those of a time in the past."""
+    return _PAST if when.is_past else "graph_edges"

@@ -10,7 +10,8 @@ from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import name_key
 from agent_memory.models.times import format_time
-from agent_memory.storage.sqlite.connection import Database, further
+from agent_memory.storage.records import further
+from agent_memory.storage.sqlite.table import Table
 
 _PAGE: Final = 1_000
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"
@@ -53,321 +54,310 @@ SELECT name FROM entities UNION SELECT type FROM entities UNION SELECT alias FRO
 UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships"""
 
 
-# Merging ----------------------------------------------------------------------------------------
+class GraphMaintenance(Table):
+    """What undo, erasure, import and export need of the graph."""
 
-
-def merge(database: Database, keep: str, other: str) -> None:
-    """Move aliases, relationships and sources of one entity to another; the entity goes."""
-    for kind in ("source", "target"):
-        sql = f"UPDATE relationships SET {kind}_id = ? WHERE {kind}_id = ?"
-        database.run(sql, (keep, other))
-    database.run("UPDATE entity_aliases SET entity_id = ? WHERE entity_id = ?", (keep, other))
-    database.run(
-        """INSERT INTO entity_sources (entity_id, memory_id, change_id, is_undone)
+    # Merging -------------------------------------------------------------------------------------
+    def merge(self, keep: str, other: str) -> None:
+        """Move aliases, relationships and sources of one entity to another; the entity goes."""
+        for kind in ("source", "target"):
+            sql = f"UPDATE relationships SET {kind}_id = ? WHERE {kind}_id = ?"
+            self._db.run(sql, (keep, other))
+        self._db.run("UPDATE entity_aliases SET entity_id = ? WHERE entity_id = ?", (keep, other))
+        self._db.run(
+            """INSERT INTO entity_sources (entity_id, memory_id, change_id, is_undone)
 SELECT ?, memory_id, change_id, is_undone FROM entity_sources WHERE entity_id = ?
 ON CONFLICT (entity_id, memory_id) DO NOTHING""",
-        (keep, other),
-    )
-    database.run(
-        """UPDATE entities SET
+            (keep, other),
+        )
+        self._db.run(
+            """UPDATE entities SET
 by_hand = max(by_hand, (SELECT by_hand FROM entities WHERE id = ?1)),
 type = coalesce(type, (SELECT type FROM entities WHERE id = ?1)),
 confidence = max(confidence, (SELECT confidence FROM entities WHERE id = ?1))
 WHERE id = ?2""",
-        (other, keep),
-    )
-    database.run("DELETE FROM entities WHERE id = ?", (other,))
-    _fold_twins(database, keep)
+            (other, keep),
+        )
+        self._db.run("DELETE FROM entities WHERE id = ?", (other,))
+        self._fold_twins(keep)
 
-
-def _fold_twins(database: Database, entity_id: str) -> None:
-    """Make one of the open relationships of an entity that say the same."""
-    sql = """
+    def _fold_twins(self, entity_id: str) -> None:
+        """Make one of the open relationships of an entity that say the same."""
+        sql = """
 SELECT r.id, o.id, min(o.seq) FROM relationships AS r JOIN relationships AS o
   ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
 WHERE (r.source_id = ?1 OR r.target_id = ?1) AND r.valid_to IS NULL AND o.valid_to IS NULL
 GROUP BY r.id HAVING min(o.seq) < r.seq"""
-    for twin, kept, _ in database.rows(sql, (entity_id,)):
-        database.run(
-            """INSERT INTO relationship_sources (relationship_id, memory_id, change_id, is_undone)
+        for twin, kept, _ in self._db.rows(sql, (entity_id,)):
+            self._db.run(
+                """INSERT INTO relationship_sources
+  (relationship_id, memory_id, change_id, is_undone)
 SELECT ?, memory_id, change_id, is_undone FROM relationship_sources WHERE relationship_id = ?
 ON CONFLICT (relationship_id, memory_id) DO NOTHING""",
-            (kept, twin),
-        )
-        database.run(
-            """UPDATE relationships SET
+                (kept, twin),
+            )
+            self._db.run(
+                """UPDATE relationships SET
 by_hand = max(by_hand, (SELECT by_hand FROM relationships WHERE id = ?1)),
 confidence = max(confidence, (SELECT confidence FROM relationships WHERE id = ?1)),
 valid_from = min(valid_from, (SELECT valid_from FROM relationships WHERE id = ?1))
 WHERE id = ?2""",
-            (twin, kept),
-        )
-        database.run("DELETE FROM relationships WHERE id = ?", (twin,))
+                (twin, kept),
+            )
+            self._db.run("DELETE FROM relationships WHERE id = ?", (twin,))
 
+    # Undoing -------------------------------------------------------------------------------------
+    def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
+        """Take what was read from changes out of sight that are undone now, or bring it back.
 
-# Undoing ----------------------------------------------------------------------------------------
-
-
-def follow_undo(database: Database, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
-    """Take what was read from changes out of sight that are undone now, or bring it back.
-
-    A memory that is gone takes what was read from it along by itself: here it is about those whose
-    text is another now. To undo an undo turns the same rows again. Must run inside ``write()``,
-    after the memories became what they were.
-    """
-    values = (to_json(list(memory_ids)), to_json(list(change_ids)))
-    undone = """{0} IN (SELECT value FROM json_each(?1)) AND {1} IN (
+        A memory that is gone takes what was read from it along by itself: here it is about those
+        whose text is another now. To undo an undo turns the same rows again. Must run inside
+        ``write()``, after the memories became what they were.
+        """
+        values = (to_json(list(memory_ids)), to_json(list(change_ids)))
+        undone = """{0} IN (SELECT value FROM json_each(?1)) AND {1} IN (
   SELECT change_id FROM history WHERE event = 'UPDATE'
   AND change_id IN (SELECT value FROM json_each(?2)))"""
-    last = "(SELECT max(change_id) FROM history AS h WHERE h.memory_id = {0})"
-    for table in ("entity_sources", "relationship_sources"):
-        sql = f"""UPDATE {table} SET is_undone = 1 - is_undone,
+        last = "(SELECT max(change_id) FROM history AS h WHERE h.memory_id = {0})"
+        for table in ("entity_sources", "relationship_sources"):
+            sql = f"""UPDATE {table} SET is_undone = 1 - is_undone,
 change_id = {last.format(f"{table}.memory_id")} WHERE {undone.format("memory_id", "change_id")}"""
-        database.run(sql, values)
-    sql = f"""UPDATE relationships SET closing_is_undone = 1 - closing_is_undone,
+            self._db.run(sql, values)
+        sql = f"""UPDATE relationships SET closing_is_undone = 1 - closing_is_undone,
 closing_change_id = {last.format("relationships.closed_by")}
 WHERE {undone.format("closed_by", "closing_change_id")}"""
-    database.run(sql, values)
+        self._db.run(sql, values)
 
+    def go_back(self, moment: datetime) -> None:
+        """Make the graph of a copy what it was at a moment, as far as it can be told."""
+        stamp = format_time(moment)
+        self._db.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))
+        self._db.run(
+            "UPDATE relationships SET valid_to = NULL, closed_by = NULL WHERE valid_to > ?",
+            (stamp,),
+        )
+        self._db.run("DELETE FROM entities WHERE created_at > ?", (stamp,))
 
-def go_back(database: Database, moment: datetime) -> None:
-    """Make the graph of a copy what it was at a moment, as far as it can be told."""
-    stamp = format_time(moment)
-    database.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))
-    database.run(
-        "UPDATE relationships SET valid_to = NULL, closed_by = NULL WHERE valid_to > ?", (stamp,)
-    )
-    database.run("DELETE FROM entities WHERE created_at > ?", (stamp,))
+    # Erasing -------------------------------------------------------------------------------------
+    def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return what the graph says that was read from some memories."""
+        ids = to_json(list(memory_ids))
+        rows = self._db.rows(_SELECT_TEXTS, (ids, ids, ids))
+        return {text for row in rows for text in row if isinstance(text, str)}
 
+    def texts(self) -> set[str]:
+        """Return all that the graph says."""
+        return {text for (text,) in self._db.rows(_SELECT_HELD) if isinstance(text, str)}
 
-# Erasing ----------------------------------------------------------------------------------------
+    def erase(self, memory_ids: Sequence[str]) -> None:
+        """Remove what was read from memories that are erased, and from no others.
 
-
-def texts_of(database: Database, memory_ids: Sequence[str]) -> set[str]:
-    """Return what the graph says that was read from some memories."""
-    ids = to_json(list(memory_ids))
-    rows = database.rows(_SELECT_TEXTS, (ids, ids, ids))
-    return {text for row in rows for text in row if isinstance(text, str)}
-
-
-def texts(database: Database) -> set[str]:
-    """Return all that the graph says."""
-    return {text for (text,) in database.rows(_SELECT_HELD) if isinstance(text, str)}
-
-
-def erase(database: Database, memory_ids: Sequence[str]) -> None:
-    """Remove what was read from memories that are erased, and from no others.
-
-    What others say too stays, but without the words about the time, which cannot be told apart.
-    Must run inside ``write()``, when the memories and their history are gone.
-    """
-    ids = to_json(list(memory_ids))
-    database.run(
-        f"""UPDATE relationships SET temporal_context = NULL WHERE by_hand = 0 AND id IN
+        What others say too stays, but without the words about the time, which cannot be told apart.
+        Must run inside ``write()``, when the memories and their history are gone.
+        """
+        ids = to_json(list(memory_ids))
+        self._db.run(
+            f"""UPDATE relationships SET temporal_context = NULL WHERE by_hand = 0 AND id IN
 (SELECT relationship_id FROM relationship_sources WHERE memory_id {_AMONG})""",
-        (ids,),
-    )
-    sweep(database)
+            (ids,),
+        )
+        self.sweep()
 
-
-def sweep(database: Database) -> None:
-    """Remove what was read from memories of which nothing is left, not even a history."""
-    lost = f"memory_id NOT IN {_KNOWN}"
-    database.run(f"DELETE FROM relationship_sources WHERE {lost}")
-    database.run(f"DELETE FROM entity_sources WHERE {lost}")
-    database.run(f"DELETE FROM entity_aliases WHERE memory_id IS NOT NULL AND {lost}")
-    database.run(
-        f"""UPDATE relationships SET valid_to = NULL, closed_by = NULL, closing_change_id = NULL,
+    def sweep(self) -> None:
+        """Remove what was read from memories of which nothing is left, not even a history."""
+        lost = f"memory_id NOT IN {_KNOWN}"
+        self._db.run(f"DELETE FROM relationship_sources WHERE {lost}")
+        self._db.run(f"DELETE FROM entity_sources WHERE {lost}")
+        self._db.run(f"DELETE FROM entity_aliases WHERE memory_id IS NOT NULL AND {lost}")
+        self._db.run(
+            f"""UPDATE relationships SET valid_to = NULL, closed_by = NULL,
+  closing_change_id = NULL,
 closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN}"""
-    )
-    database.run(
-        "DELETE FROM relationships WHERE by_hand = 0"
-        " AND id NOT IN (SELECT relationship_id FROM relationship_sources)"
-    )
-    database.run("""
+        )
+        self._db.run(
+            "DELETE FROM relationships WHERE by_hand = 0"
+            " AND id NOT IN (SELECT relationship_id FROM relationship_sources)"
+        )
+        self._db.run("""
 DELETE FROM entities WHERE by_hand = 0 AND id NOT IN (SELECT entity_id FROM entity_sources)
 AND id NOT IN (
   SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)""")
 
-
-# Checking ---------------------------------------------------------------------------------------
-
-
-def find_problems(database: Database) -> list[Problem]:
-    """Return what is wrong with the graph. Must run inside a transaction."""
-    problems = []
-    for table, is_orphan in _ORPHANS.items():
-        if count := database.value(f"SELECT count(*) FROM {table} WHERE {is_orphan}"):
-            what = "an entity" if table != "relationship_sources" else "a relationship"
-            detail = f"{count} rows of {table} are of {what} that is not there"
+    # Checking ------------------------------------------------------------------------------------
+    def find_problems(self) -> list[Problem]:
+        """Return what is wrong with the graph. Must run inside a transaction."""
+        problems = []
+        for table, is_orphan in _ORPHANS.items():
+            if count := self._db.value(f"SELECT count(*) FROM {table} WHERE {is_orphan}"):
+                what = "an entity" if table != "relationship_sources" else "a relationship"
+                detail = f"{count} rows of {table} are of {what} that is not there"
+                problems.append(Problem(kind="orphan", detail=detail))
+        for (edge_id,) in self._db.rows(f"SELECT id FROM relationships WHERE {_WRONG_TIMES}"):
+            detail = f"the times of relationship {edge_id} are none, or end before they begin"
+            problems.append(Problem(kind="wrong_time", detail=detail))
+        for (edge_id,) in self._db.rows(_MIXED):
+            detail = f"relationship {edge_id} joins entities of different users"
+            problems.append(Problem(kind="mixed_users", detail=detail))
+        lost = f"SELECT count(*) FROM relationship_sources WHERE memory_id NOT IN {_KNOWN}"
+        if count := self._db.value(lost):
+            detail = f"{count} relationships were read from memories of which nothing is left"
             problems.append(Problem(kind="orphan", detail=detail))
-    for (edge_id,) in database.rows(f"SELECT id FROM relationships WHERE {_WRONG_TIMES}"):
-        detail = f"the times of relationship {edge_id} are none, or end before they begin"
-        problems.append(Problem(kind="wrong_time", detail=detail))
-    for (edge_id,) in database.rows(_MIXED):
-        detail = f"relationship {edge_id} joins entities of different users"
-        problems.append(Problem(kind="mixed_users", detail=detail))
-    lost = f"SELECT count(*) FROM relationship_sources WHERE memory_id NOT IN {_KNOWN}"
-    if count := database.value(lost):
-        detail = f"{count} relationships were read from memories of which nothing is left"
-        problems.append(Problem(kind="orphan", detail=detail))
-    return problems
+        return problems
 
+    def repair(self) -> None:
+        """Mend the graph. Must run inside ``write()``.
 
-def repair(database: Database) -> None:
-    """Mend the graph. Must run inside ``write()``.
-
-    A time that is none becomes that of now, or when the relationship began; what joins two users'
-    entities is closed as if it had never held, for it cannot be told whose it is.
-    """
-    for table, is_orphan in _ORPHANS.items():
-        database.run(f"DELETE FROM {table} WHERE {is_orphan}")
-    database.run(f"DELETE FROM relationships WHERE id IN ({_MIXED})")
-    now = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
-    is_wrong = f"NOT valid_from {_IS_TIME} OR length(valid_from) <> 27"
-    database.run(f"UPDATE relationships SET valid_from = {now}, valid_to = NULL WHERE {is_wrong}")
-    database.run(f"UPDATE relationships SET valid_to = valid_from WHERE {_WRONG_TIMES}")
-    sweep(database)
-
-
-# Writing out and taking in ----------------------------------------------------------------------
-
-
-def every_entity(database: Database) -> Iterator[dict[str, Any]]:
-    """Yield what a file is told of each entity, in their order."""
-    for row in _paged(database, "entities", _ENTITY):
-        aliases = database.rows(
-            "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
-            (row["id"],),
+        A time that is none becomes that of now, or when the relationship began; what joins two
+        users' entities is closed as if it had never held, for it cannot be told whose it is.
+        """
+        for table, is_orphan in _ORPHANS.items():
+            self._db.run(f"DELETE FROM {table} WHERE {is_orphan}")
+        self._db.run(f"DELETE FROM relationships WHERE id IN ({_MIXED})")
+        now = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
+        is_wrong = f"NOT valid_from {_IS_TIME} OR length(valid_from) <> 27"
+        self._db.run(
+            f"UPDATE relationships SET valid_from = {now}, valid_to = NULL WHERE {is_wrong}"
         )
-        if aliases:
-            row["aliases"] = [alias for alias, _ in aliases]
-        if learned := {alias: memory_id for alias, memory_id in aliases if memory_id is not None}:
-            row["alias_sources"] = learned
-        yield {**row, **_told_sources(database, "entity", row["id"])}
+        self._db.run(f"UPDATE relationships SET valid_to = valid_from WHERE {_WRONG_TIMES}")
+        self.sweep()
 
-
-def every_edge(database: Database) -> Iterator[dict[str, Any]]:
-    """Yield what a file is told of each relationship, in their order."""
-    for row in _paged(database, "relationships", _EDGE):
-        yield {**row, **_told_sources(database, "relationship", row["id"])}
-
-
-def _paged(database: Database, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    sql = f"SELECT {', '.join(columns)}, seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"
-    after = -(2**63)
-    while rows := database.rows(sql, (after, _PAGE)):
-        for row in rows:
-            told = dict(zip(columns, row, strict=False))
-            yield {
-                name: bool(value) if name in ("by_hand", "closing_is_undone") else value
-                for name, value in told.items()
-                if value is not None and value != _DEFAULTS.get(name)
-            }
-        after = further(rows[-1][-1], than=after)
-
-
-def _told_sources(database: Database, kind: str, of: str) -> dict[str, list[str]]:
-    sql = f"SELECT memory_id, is_undone FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid"
-    rows = database.rows(sql, (of,))
-    told = {
-        "sources": [memory_id for memory_id, _ in rows],
-        "undone": [memory_id for memory_id, is_undone in rows if is_undone],
-    }
-    return {name: ids for name, ids in told.items() if ids}
-
-
-def take_entity(database: Database, values: Mapping[str, Any], moment: str) -> str:
-    """Take an entity in, or join it with the one of that id or name; return its id here.
-
-    What is there stays as it is, and gets the aliases and memories that the file tells. Must run
-    inside ``write()``. ``moment`` is the time where the file tells none.
-    """
-    user_id = values.get("user_id")
-    key = name_key(values["name"], user_id)
-    there = database.row(
-        "SELECT id FROM entities WHERE (id = ?1 AND user_id IS ?2)"
-        " OR (name_key = ?3 AND user_id IS ?2) ORDER BY id = ?1 DESC LIMIT 1",
-        (values["id"], user_id, key),
-    )
-    is_taken = there is None and database.row(
-        "SELECT 1 FROM entities WHERE id = ?", (values["id"],)
-    )
-    if there is not None:
-        entity_id = str(there[0])
-    else:
-        told = {name: values[name] for name in _ENTITY if name in values}
-        if is_taken:  # another user's
-            del told["id"]
-        entity_id = _insert(database, "entities", {**_times(moment), **told, "name_key": key})
-    _take_aliases(database, entity_id, values)
-    _take_sources(database, "entity", entity_id, values)
-    return entity_id
-
-
-def _take_aliases(database: Database, entity_id: str, values: Mapping[str, Any]) -> None:
-    learned = values.get("alias_sources", {})
-    for alias in values.get("aliases", ()):
-        is_there = "SELECT 1 FROM entity_aliases WHERE entity_id = ? AND alias = ?"
-        if database.row(is_there, (entity_id, alias)) is None:
-            database.run(
-                "INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)"
-                " VALUES (?, ?, ?, ?)",
-                (entity_id, alias, name_key(alias, values.get("user_id")), learned.get(alias)),
+    # Writing out and taking in -------------------------------------------------------------------
+    def every_entity(self) -> Iterator[dict[str, Any]]:
+        """Yield what a file is told of each entity, in their order."""
+        for row in self._paged("entities", _ENTITY):
+            aliases = self._db.rows(
+                "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
+                (row["id"],),
             )
+            if aliases:
+                row["aliases"] = [alias for alias, _ in aliases]
+            if learned := {
+                alias: memory_id for alias, memory_id in aliases if memory_id is not None
+            }:
+                row["alias_sources"] = learned
+            yield {**row, **self._told_sources("entity", row["id"])}
 
+    def every_edge(self) -> Iterator[dict[str, Any]]:
+        """Yield what a file is told of each relationship, in their order."""
+        for row in self._paged("relationships", _EDGE):
+            yield {**row, **self._told_sources("relationship", row["id"])}
 
-def take_edge(database: Database, values: Mapping[str, Any], moment: str) -> bool:
-    """Take a relationship in whose entities are there; return whether it was not there.
+    def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        sql = f"SELECT {', '.join(columns)}, seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"
+        after = -(2**63)
+        while rows := self._db.rows(sql, (after, _PAGE)):
+            for row in rows:
+                told = dict(zip(columns, row, strict=False))
+                yield {
+                    name: bool(value) if name in ("by_hand", "closing_is_undone") else value
+                    for name, value in told.items()
+                    if value is not None and value != _DEFAULTS.get(name)
+                }
+            after = further(rows[-1][-1], than=after)
 
-    One that is there stays as it is, and gets the memories that the file tells.
-    """
-    there = database.value(
-        "SELECT id FROM relationships WHERE (id = ?1 OR (relationship = ?3 AND valid_to IS ?5"
-        " AND valid_from = ?6)) AND source_id = ?2 AND target_id = ?4"
-        " ORDER BY id = ?1 DESC LIMIT 1",
-        tuple(
-            values.get(name)
-            for name in ("id", "source_id", "relationship", "target_id", "valid_to", "valid_from")
-        ),
-    )
-    edge_id = there
-    if there is None:
-        told = {name: values[name] for name in _EDGE if name in values}
-        if database.row("SELECT 1 FROM relationships WHERE id = ?", (values["id"],)):
-            del told["id"]
-        edge_id = _insert(database, "relationships", {**_times(moment), **told})
-    _take_sources(database, "relationship", str(edge_id), values)
-    return there is None
+    def _told_sources(self, kind: str, of: str) -> dict[str, list[str]]:
+        sql = f"SELECT memory_id, is_undone FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid"
+        rows = self._db.rows(sql, (of,))
+        told = {
+            "sources": [memory_id for memory_id, _ in rows],
+            "undone": [memory_id for memory_id, is_undone in rows if is_undone],
+        }
+        return {name: ids for name, ids in told.items() if ids}
 
+    def take_entity(self, values: Mapping[str, Any], moment: str) -> str:
+        """Take an entity in, or join it with the one of that id or name; return its id here.
 
-def has_both(database: Database, values: Mapping[str, Any]) -> bool:
-    """Return whether both entities of a relationship are there, in its user's graph."""
-    sql = "SELECT count(*) FROM entities WHERE id IN (?, ?) AND user_id IS ?"
-    ends = {values["source_id"], values["target_id"]}
-    found = database.value(sql, (values["source_id"], values["target_id"], values.get("user_id")))
-    return bool(found == len(ends))
+        What is there stays as it is, and gets the aliases and memories that the file tells. Must
+        run inside ``write()``. ``moment`` is the time where the file tells none.
+        """
+        user_id = values.get("user_id")
+        key = name_key(values["name"], user_id)
+        there = self._db.row(
+            "SELECT id FROM entities WHERE (id = ?1 AND user_id IS ?2)"
+            " OR (name_key = ?3 AND user_id IS ?2) ORDER BY id = ?1 DESC LIMIT 1",
+            (values["id"], user_id, key),
+        )
+        is_taken = there is None and self._db.row(
+            "SELECT 1 FROM entities WHERE id = ?", (values["id"],)
+        )
+        if there is not None:
+            entity_id = str(there[0])
+        else:
+            told = {name: values[name] for name in _ENTITY if name in values}
+            if is_taken:  # another user's
+                del told["id"]
+            entity_id = self._insert("entities", {**_times(moment), **told, "name_key": key})
+        self._take_aliases(entity_id, values)
+        self._take_sources("entity", entity_id, values)
+        return entity_id
 
+    def _take_aliases(self, entity_id: str, values: Mapping[str, Any]) -> None:
+        learned = values.get("alias_sources", {})
+        for alias in values.get("aliases", ()):
+            is_there = "SELECT 1 FROM entity_aliases WHERE entity_id = ? AND alias = ?"
+            if self._db.row(is_there, (entity_id, alias)) is None:
+                self._db.run(
+                    "INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)"
+                    " VALUES (?, ?, ?, ?)",
+                    (entity_id, alias, name_key(alias, values.get("user_id")), learned.get(alias)),
+                )
 
-def count(database: Database) -> int:
-    """Count entities and relationships, those too that are out of sight."""
-    sql = "SELECT (SELECT count(*) FROM entities) + (SELECT count(*) FROM relationships)"
-    return int(database.value(sql))
+    def take_edge(self, values: Mapping[str, Any], moment: str) -> bool:
+        """Take a relationship in whose entities are there; return whether it was not there.
+
+        One that is there stays as it is, and gets the memories that the file tells.
+        """
+        there = self._db.value(
+            "SELECT id FROM relationships WHERE (id = ?1 OR (relationship = ?3 AND valid_to IS ?5"
+            " AND valid_from = ?6)) AND source_id = ?2 AND target_id = ?4"
+            " ORDER BY id = ?1 DESC LIMIT 1",
+            tuple(
+                values.get(name)
+                for name in (
+                    "id",
+                    "source_id",
+                    "relationship",
+                    "target_id",
+                    "valid_to",
+                    "valid_from",
+                )
+            ),
+        )
+        edge_id = there
+        if there is None:
+            told = {name: values[name] for name in _EDGE if name in values}
+            if self._db.row("SELECT 1 FROM relationships WHERE id = ?", (values["id"],)):
+                del told["id"]
+            edge_id = self._insert("relationships", {**_times(moment), **told})
+        self._take_sources("relationship", str(edge_id), values)
+        return there is None
+
+    def has_both(self, values: Mapping[str, Any]) -> bool:
+        """Return whether both entities of a relationship are there, in its user's graph."""
+        sql = "SELECT count(*) FROM entities WHERE id IN (?, ?) AND user_id IS ?"
+        ends = {values["source_id"], values["target_id"]}
+        found = self._db.value(
+            sql, (values["source_id"], values["target_id"], values.get("user_id"))
+        )
+        return bool(found == len(ends))
+
+    def count(self) -> int:
+        """Count entities and relationships, those too that are out of sight."""
+        sql = "SELECT (SELECT count(*) FROM entities) + (SELECT count(*) FROM relationships)"
+        return int(self._db.value(sql))
+
+    def _insert(self, table: str, values: Mapping[str, Any]) -> str:
+        marks = ", ".join("?" * len(values))
+        sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks}) RETURNING id"
+        return str(self._db.rows(sql, tuple(values.values()))[0][0])
+
+    def _take_sources(self, kind: str, of: str, values: Mapping[str, Any]) -> None:
+        undone = set(values.get("undone", ()))
+        for memory_id in values.get("sources", ()):
+            sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, is_undone) VALUES (?, ?, ?)
+ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
+            self._db.run(sql, (of, memory_id, int(memory_id in undone)))
 
 
 def _times(moment: str) -> dict[str, str]:
     return {"created_at": moment, "updated_at": moment}
-
-
-def _insert(database: Database, table: str, values: Mapping[str, Any]) -> str:
-    marks = ", ".join("?" * len(values))
-    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks}) RETURNING id"
-    return str(database.rows(sql, tuple(values.values()))[0][0])
-
-
-def _take_sources(database: Database, kind: str, of: str, values: Mapping[str, Any]) -> None:
-    undone = set(values.get("undone", ()))
-    for memory_id in values.get("sources", ()):
-        sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, is_undone) VALUES (?, ?, ?)
-ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
-        database.run(sql, (of, memory_id, int(memory_id in undone)))

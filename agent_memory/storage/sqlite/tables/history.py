@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,7 +13,8 @@ from agent_memory.models.enums import HistoryEvent
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.sqlite.connection import Database, further
+from agent_memory.storage.records import Change, further
+from agent_memory.storage.sqlite.table import Table
 
 _SIGN: Final = """
 UPDATE history SET session_id = ?, changed_at = ?
@@ -28,115 +28,106 @@ _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_value
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
 VALUES (?, ?, ?, ?, ?, ?)"""
+_SELECT_TEXTS: Final = """
+SELECT change_id, CAST(memory_id AS BLOB), CAST(coalesce(old_values, '{}') AS BLOB),
+  CAST(coalesce(new_values, '{}') AS BLOB)
+FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"""
 _JSON_FIELDS: Final = ("tags", "metadata", "task_metadata")
 
 
-def last_change(database: Database) -> int:
-    """Return the number of the newest change, 0 for none."""
-    return int(database.value("SELECT max(change_id) FROM history") or 0)
+class HistoryTable(Table):
+    """The table of changes."""
 
+    def last_change(self) -> int:
+        """Return the number of the newest change, 0 for none."""
+        return int(self._db.value("SELECT max(change_id) FROM history") or 0)
 
-def sign(database: Database, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
-    """Say which session made the changes after ``since``, and when by the store's clock."""
-    database.run(_SIGN, (session_id, format_time(now), since, memory_id))
+    def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
+        """Say which session made the changes after ``since``, and when by the store's clock."""
+        self._db.run(_SIGN, (session_id, format_time(now), since, memory_id))
 
+    def sign_all(self, *, since: int, session_id: str, now: datetime) -> None:
+        """Say which session made all the changes after ``since``, and when."""
+        self._db.run(_SIGN_ALL, (session_id, format_time(now), since))
 
-def sign_all(database: Database, *, since: int, session_id: str, now: datetime) -> None:
-    """Say which session made all the changes after ``since``, and when."""
-    database.run(_SIGN_ALL, (session_id, format_time(now), since))
-
-
-def sign_between(
-    database: Database, after: int, until: int, *, session_id: str, now: datetime
-) -> None:
-    """Say which session made the changes from one number (not in it) to another, and when."""
-    sql = """UPDATE history SET session_id = ?, changed_at = ?
+    def sign_between(self, after: int, until: int, *, session_id: str, now: datetime) -> None:
+        """Say which session made the changes from one number (not in it) to another, and when."""
+        sql = """UPDATE history SET session_id = ?, changed_at = ?
 WHERE change_id > ? AND change_id <= ?"""
-    database.run(sql, (session_id, format_time(now), after, until))
+        self._db.run(sql, (session_id, format_time(now), after, until))
 
+    def every(self, *, page: int = 1_000) -> Iterator[Change]:
+        """Yield all changes, oldest first, read by the page."""
+        after = 0
+        sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
+        while rows := self._db.rows(sql, (after, page)):
+            yield from map(_change, rows)
+            after = further(rows[-1][0], than=after)
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change as the table holds it: the values are those of the columns of ``memories``.
+    def texts(self, *, page: int = 1_000) -> Iterator[list[str]]:
+        """Yield memory id, old and new values of every change, as text, whatever they hold."""
+        last = 0
+        while rows := self._db.rows(_SELECT_TEXTS, (last, page)):
+            for _, *columns in rows:
+                yield [column.decode(errors="replace") for column in columns]
+            last = further(rows[-1][0], than=last)
 
-    A column that was NULL is left out; JSON columns are their text.
-    """
+    def between(self, first: int, last: int) -> list[Change]:
+        """Return the changes from one number to another, oldest first."""
+        sql = f"SELECT {_CHANGE} FROM history WHERE change_id BETWEEN ? AND ? ORDER BY change_id"
+        return [_change(row) for row in self._db.rows(sql, (first, last))]
 
-    change_id: int
-    memory_id: str
-    event: str
-    changed_at: str
-    session_id: str | None
-    old: dict[str, Any]
-    new: dict[str, Any]
+    def of_memory(self, memory_id: str) -> list[Change]:
+        """Return all changes of a memory, oldest first."""
+        sql = f"SELECT {_CHANGE} FROM history WHERE memory_id = ? ORDER BY change_id"
+        return [_change(row) for row in self._db.rows(sql, (memory_id,))]
 
-    @property
-    def columns(self) -> frozenset[str]:
-        """Return the columns that changed."""
-        return frozenset({*self.old, *self.new})
+    def changed_after(self, moment: datetime) -> list[str]:
+        """Return the ids of the memories that were changed after a moment."""
+        sql = "SELECT DISTINCT memory_id FROM history WHERE changed_at > ?"
+        return [memory_id for (memory_id,) in self._db.rows(sql, (format_time(moment),))]
 
-
-def every(database: Database, *, page: int = 1_000) -> Iterator[Change]:
-    """Yield all changes, oldest first, read by the page."""
-    after = 0
-    sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
-    while rows := database.rows(sql, (after, page)):
-        yield from map(_change, rows)
-        after = further(rows[-1][0], than=after)
-
-
-def between(database: Database, first: int, last: int) -> list[Change]:
-    """Return the changes from one number to another, oldest first."""
-    sql = f"SELECT {_CHANGE} FROM history WHERE change_id BETWEEN ? AND ? ORDER BY change_id"
-    return [_change(row) for row in database.rows(sql, (first, last))]
-
-
-def of_memory(database: Database, memory_id: str) -> list[Change]:
-    """Return all changes of a memory, oldest first."""
-    sql = f"SELECT {_CHANGE} FROM history WHERE memory_id = ? ORDER BY change_id"
-    return [_change(row) for row in database.rows(sql, (memory_id,))]
-
-
-def changed_after(database: Database, moment: datetime) -> list[str]:
-    """Return the ids of the memories that were changed after a moment."""
-    sql = "SELECT DISTINCT memory_id FROM history WHERE changed_at > ?"
-    return [memory_id for (memory_id,) in database.rows(sql, (format_time(moment),))]
-
-
-def born_after(database: Database, moment: datetime) -> list[str]:
-    """Return the ids of the memories of which nothing is known until after a moment."""
-    sql = """SELECT h.memory_id FROM history AS h WHERE h.changed_at > ? AND h.event = 'ADD'
+    def born_after(self, moment: datetime) -> list[str]:
+        """Return the ids of the memories of which nothing is known until after a moment."""
+        sql = """SELECT h.memory_id FROM history AS h WHERE h.changed_at > ? AND h.event = 'ADD'
 AND NOT EXISTS (SELECT 1 FROM history AS e
   WHERE e.memory_id = h.memory_id AND (e.change_id < h.change_id OR e.changed_at <= ?))"""
-    stamp = format_time(moment)
-    return [memory_id for (memory_id,) in database.rows(sql, (stamp, stamp))]
+        stamp = format_time(moment)
+        return [memory_id for (memory_id,) in self._db.rows(sql, (stamp, stamp))]
 
+    def insert(self, change: Change) -> None:
+        """Add a change that was made elsewhere."""
+        old, new = (to_json(values) if values else None for values in (change.old, change.new))
+        moment, who = change.changed_at, change.session_id
+        self._db.run(_INSERT, (change.memory_id, change.event, moment, who, old, new))
 
-def insert(database: Database, change: Change) -> None:
-    """Add a change that was made elsewhere."""
-    old, new = (to_json(values) if values else None for values in (change.old, change.new))
-    moment, who = change.changed_at, change.session_id
-    database.run(_INSERT, (change.memory_id, change.event, moment, who, old, new))
-
-
-def known(database: Database, memory_ids: Sequence[str]) -> set[str]:
-    """Return those of the ids that have a history."""
-    sql = """SELECT DISTINCT memory_id FROM history
+    def known(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that have a history."""
+        sql = """SELECT DISTINCT memory_id FROM history
 WHERE memory_id IN (SELECT value FROM json_each(?))"""
-    return {memory_id for (memory_id,) in database.rows(sql, (to_json(list(memory_ids)),))}
+        return {memory_id for (memory_id,) in self._db.rows(sql, (to_json(list(memory_ids)),))}
 
-
-def forget(database: Database, memory_ids: Sequence[str], *, after: int, until: int) -> None:
-    """Drop the changes of some memories from one number (not in it) to another."""
-    sql = """DELETE FROM history WHERE change_id > ? AND change_id <= ?
+    def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
+        """Drop the changes of some memories from one number (not in it) to another."""
+        sql = """DELETE FROM history WHERE change_id > ? AND change_id <= ?
 AND memory_id IN (SELECT value FROM json_each(?))"""
-    database.run(sql, (after, until, to_json(list(memory_ids))))
+        self._db.run(sql, (after, until, to_json(list(memory_ids))))
 
+    def forget_after(self, moment: datetime, newest: int) -> None:
+        """Drop the changes after a moment, and those numbered above ``newest``."""
+        sql = "DELETE FROM history WHERE changed_at > ? OR change_id > ?"
+        self._db.run(sql, (format_time(moment), newest))
 
-def forget_after(database: Database, moment: datetime, newest: int) -> None:
-    """Drop the changes after a moment, and those numbered above ``newest``."""
-    sql = "DELETE FROM history WHERE changed_at > ? OR change_id > ?"
-    database.run(sql, (format_time(moment), newest))
+    def entries(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
+        """Return the changes of one memory, or of all, newest first."""
+        where, values = ("", ()) if memory_id is None else ("WHERE memory_id = ?", (memory_id,))
+        rows = self._db.rows(_SELECT.format(where=where), (*values, limit))
+        try:
+            return [_entry(row) for row in rows]
+        except (ValueError, TypeError) as error:  # what the schema rules out
+            raise StorageCorrupt(
+                f"{self._db.path} is damaged, and its history cannot be read: restore a backup"
+            ) from error
 
 
 def _change(row: Sequence[Any]) -> Change:
@@ -153,18 +144,6 @@ def _values(text: str | None) -> dict[str, Any]:
     if not isinstance(values, dict):
         return {}
     return {name: value for name, value in values.items() if isinstance(value, str | int | None)}
-
-
-def entries(database: Database, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
-    """Return the changes of one memory, or of all, newest first."""
-    where, values = ("", ()) if memory_id is None else ("WHERE memory_id = ?", (memory_id,))
-    rows = database.rows(_SELECT.format(where=where), (*values, limit))
-    try:
-        return [_entry(row) for row in rows]
-    except (ValueError, TypeError) as error:  # what the schema rules out
-        raise StorageCorrupt(
-            f"{database.path} is damaged, and its history cannot be read: restore a backup"
-        ) from error
 
 
 def _entry(row: Sequence[Any]) -> HistoryEntry:

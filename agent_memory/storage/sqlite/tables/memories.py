@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from agent_memory.errors import StorageError
-from agent_memory.models.enums import Importance, MemoryKind, MemoryType
 from agent_memory.models.fields import is_memory_id, to_json
-from agent_memory.models.memory import Memory, TaskMetadata
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.sqlite.connection import Database, Row
-from agent_memory.storage.sqlite.filters import Condition
+from agent_memory.models.memory import Memory
+from agent_memory.models.times import format_time
+from agent_memory.storage.filters import Filter
+from agent_memory.storage.records import Signals, column_value, memory_of_values
+from agent_memory.storage.sqlite.filters import compiled
+from agent_memory.storage.sqlite.table import Table
 from agent_memory.text.dates import Span
 
 _COLUMNS: Final = (
@@ -82,263 +81,161 @@ _UPDATABLE: Final = (
 Word = TypeVar("Word", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """What ranking needs of a memory beside its words."""
+class MemoryTable(Table):
+    """The table of memories: rows in, models out."""
 
-    seq: int
-    session: str
-    timestamp: str
-    access_count: int
+    def insert(self, memory: Memory) -> int:
+        """Add a memory and return its ``seq``. An id that exists already is ``ValidationError``."""
+        self._db.run(_INSERT, _values(memory))
+        return int(self._db.value("SELECT last_insert_rowid()"))
 
+    def exists(self, memory_id: str) -> bool:
+        """Return whether there is a memory of that id, archived ones included."""
+        return self._db.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
 
-def insert(database: Database, memory: Memory) -> int:
-    """Add a memory and return its ``seq``. An id that exists already is ``ValidationError``."""
-    database.run(_INSERT, _values(memory))
-    return int(database.value("SELECT last_insert_rowid()"))
+    def seq_of(self, memory_id: str) -> int | None:
+        """Return the row number of a memory, or ``None``."""
+        if not is_memory_id(memory_id):
+            return None
+        seq = self._db.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
+        return None if seq is None else int(seq)
 
+    def ids_of(self, seqs: Sequence[int]) -> list[str]:
+        """Return the ids of these rows, in the order of the rows."""
+        return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (to_json(list(seqs)),))]
 
-def exists(database: Database, memory_id: str) -> bool:
-    """Return whether there is a memory of that id, archived ones included."""
-    return database.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
+    def get(self, memory_id: str, *, agent_id: str) -> Memory | None:
+        """Return a memory, or ``None``."""
+        if not is_memory_id(memory_id):
+            return None
+        row = self._db.row(_SELECT_BY_ID, (memory_id,))
+        return None if row is None else memory_of_values(row, agent_id)
 
+    def get_many(self, seqs: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
+        """Return the memories of these rows, by row number."""
+        rows = self._db.rows(_SELECT_BY_SEQ, (to_json(list(seqs)),))
+        return {row[0]: memory_of_values(row, agent_id) for row in rows}
 
-def seq_of(database: Database, memory_id: str) -> int | None:
-    """Return the row number of a memory, or ``None``."""
-    if not is_memory_id(memory_id):
-        return None
-    seq = database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
-    return None if seq is None else int(seq)
-
-
-def ids_of(database: Database, seqs: Sequence[int]) -> list[str]:
-    """Return the ids of these rows, in the order of the rows."""
-    return [memory_id for (memory_id,) in database.rows(_SELECT_IDS, (to_json(list(seqs)),))]
-
-
-def get(database: Database, memory_id: str, *, agent_id: str) -> Memory | None:
-    """Return a memory, or ``None``."""
-    if not is_memory_id(memory_id):
-        return None
-    row = database.row(_SELECT_BY_ID, (memory_id,))
-    return None if row is None else _memory(row, agent_id)
-
-
-def get_many(database: Database, seqs: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
-    """Return the memories of these rows, by row number."""
-    rows = database.rows(_SELECT_BY_SEQ, (to_json(list(seqs)),))
-    return {row[0]: _memory(row, agent_id) for row in rows}
-
-
-def readable(database: Database, *, after: int, until: int, agent_id: str) -> list[Memory]:
-    """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
-    is_one = until - after <= 1
-    try:
-        # Of a span of one, too, SQLite would look at the next row, which may be damaged.
-        rows = (
-            database.rows(_SELECT_ONE, (until,))
-            if is_one
-            else database.rows(_SELECT_SPAN, (after, until))
-        )
-    except StorageError:
-        if is_one:
-            return []
-        middle = (after + until) // 2
-        return readable(database, after=after, until=middle, agent_id=agent_id) + readable(
-            database, after=middle, until=until, agent_id=agent_id
-        )
-    return [_memory(row, agent_id) for row in rows]
-
-
-def recent(
-    database: Database, condition: Condition, *, limit: int, offset: int, agent_id: str
-) -> list[Memory]:
-    """Return the newest memories that meet the condition, newest first."""
-    sql = _SELECT_RECENT.format(condition=condition.sql)
-    rows = database.rows(sql, (*condition.values, limit, offset))
-    return [_memory(row, agent_id) for row in rows]
-
-
-def ids(database: Database, condition: Condition) -> list[str]:
-    """Return the ids of the memories that meet the condition, oldest first."""
-    sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
-    return [memory_id for (memory_id,) in database.rows(sql, condition.values)]
-
-
-def count(database: Database, condition: Condition) -> int:
-    """Count the memories that meet the condition."""
-    sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
-    return int(database.value(sql, condition.values))
-
-
-def last_seq(database: Database) -> int:
-    """Return the highest row number, 0 when there is no memory."""
-    return int(database.value("SELECT max(seq) FROM memories") or 0)
-
-
-def last_seq_of_damaged(database: Database) -> int:
-    """Return the highest row number that was ever given, where the table may not be readable."""
-    for sql in (
-        "SELECT seq FROM sqlite_sequence WHERE name = 'memories'",
-        "SELECT max(seq) FROM memories",
-    ):
+    def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
+        """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
+        is_one = until - after <= 1
         try:
-            return int(database.value(sql) or 0)
+            # Of a span of one, too, SQLite would look at the next row, which may be damaged.
+            rows = (
+                self._db.rows(_SELECT_ONE, (until,))
+                if is_one
+                else self._db.rows(_SELECT_SPAN, (after, until))
+            )
         except StorageError:
-            continue
-    return 0
+            if is_one:
+                return []
+            middle = (after + until) // 2
+            return self.readable(after=after, until=middle, agent_id=agent_id) + self.readable(
+                after=middle, until=until, agent_id=agent_id
+            )
+        return [memory_of_values(row, agent_id) for row in rows]
 
+    def recent(self, filters: Filter, *, limit: int, offset: int, agent_id: str) -> list[Memory]:
+        """Return the newest memories that pass the filters, newest first."""
+        condition = compiled(filters)
+        sql = _SELECT_RECENT.format(condition=condition.sql)
+        rows = self._db.rows(sql, (*condition.values, limit, offset))
+        return [memory_of_values(row, agent_id) for row in rows]
 
-def update(database: Database, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:
-    """Set some fields of a memory; its version goes up by one."""
-    columns = [name for name in _UPDATABLE if name in changes]
-    settings = "".join(f"{name} = ?, " for name in columns)
-    sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
-    values = [_column_value(changes[name]) for name in columns]
-    database.run(sql, (*values, format_time(now), seq))
+    def ids(self, filters: Filter) -> list[str]:
+        """Return the ids of the memories that pass the filters, oldest first."""
+        condition = compiled(filters)
+        sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
+        return [memory_id for (memory_id,) in self._db.rows(sql, condition.values)]
 
+    def count(self, filters: Filter) -> int:
+        """Count the memories that pass the filters."""
+        condition = compiled(filters)
+        sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
+        return int(self._db.value(sql, condition.values))
 
-def delete(database: Database, seq: int) -> None:
-    """Remove a memory; its history stays."""
-    database.run("DELETE FROM memories WHERE seq = ?", (seq,))
+    def is_empty(self) -> bool:
+        """Return whether there are no memories, archived ones counted too."""
+        return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
 
+    def last_seq(self) -> int:
+        """Return the highest row number, 0 when there is no memory."""
+        return int(self._db.value("SELECT max(seq) FROM memories") or 0)
 
-def count_accesses(database: Database, accesses: Mapping[int, tuple[int, str]]) -> None:
-    """Add to the access counts: by row number, how many, and the time of the last.
+    def last_seq_of_damaged(self) -> int:
+        """Return the highest row id that was ever given, where the table may not be readable."""
+        for sql in (
+            "SELECT seq FROM sqlite_sequence WHERE name = 'memories'",
+            "SELECT max(seq) FROM memories",
+        ):
+            try:
+                return int(self._db.value(sql) or 0)
+            except StorageError:
+                continue
+        return 0
 
-    A damaged row that cannot be changed is passed over: it must not keep others from being stored.
-    """
-    database.run_many(
-        _COUNT_ACCESSES, ((times, moment, seq) for seq, (times, moment) in accesses.items())
-    )
+    def update(self, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+        """Set some fields of a memory; its version goes up by one."""
+        columns = [name for name in _UPDATABLE if name in changes]
+        settings = "".join(f"{name} = ?, " for name in columns)
+        sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
+        values = [column_value(changes[name]) for name in columns]
+        self._db.run(sql, (*values, format_time(now), seq))
 
+    def delete(self, seq: int) -> None:
+        """Remove a memory; its history stays."""
+        self._db.run("DELETE FROM memories WHERE seq = ?", (seq,))
 
-def signals(database: Database, seqs: Sequence[int], condition: Condition) -> list[Signals]:
-    """Return what ranking needs of these rows, leaving out those that fail the condition."""
-    sql = _SELECT_SIGNALS.format(condition=condition.sql)
-    return [Signals(*row) for row in database.rows(sql, (to_json(list(seqs)), *condition.values))]
+    def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
+        """Add to the access counts: by row number, how many, and the time of the last.
 
+        A damaged row that cannot be changed is passed over: it must not keep others from being
+        stored.
+        """
+        self._db.run_many(
+            _COUNT_ACCESSES, ((times, moment, seq) for seq, (times, moment) in accesses.items())
+        )
 
-def between(
-    database: Database, condition: Condition, spans: Iterable[Span], *, limit: int
-) -> list[int]:
-    """Return the newest rows of each span of days that meet the condition, ``limit`` of each."""
-    sql = _SELECT_BETWEEN.format(condition=condition.sql)
-    found: list[int] = []
-    for span in spans:
-        # Up to the last microsecond of the last day: the text of a time sorts as the time does.
-        bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
-        found += [seq for (seq,) in database.rows(sql, (*bounds, *condition.values, limit))]
-    return found
+    def signals(self, seqs: Sequence[int], filters: Filter) -> list[Signals]:
+        """Return what ranking needs of these rows, leaving out those that do not pass."""
+        condition = compiled(filters)
+        sql = _SELECT_SIGNALS.format(condition=condition.sql)
+        return [
+            Signals(*row) for row in self._db.rows(sql, (to_json(list(seqs)), *condition.values))
+        ]
 
+    def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
+        """Return the newest rows of each span of days under a filter, ``limit`` of each."""
+        condition = compiled(filters)
+        sql = _SELECT_BETWEEN.format(condition=condition.sql)
+        found: list[int] = []
+        for span in spans:
+            # Up to the last microsecond of the last day: the text of a time sorts as the time does.
+            bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
+            found += [seq for (seq,) in self._db.rows(sql, (*bounds, *condition.values, limit))]
+        return found
 
-def neighbours(database: Database, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
-    """Return the two rows before and the two after each, in its session, by distance.
+    def neighbours(self, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+        """Return the two rows before and the two after each, in its session, by distance.
 
-    -1 is the one just before. Where a session begins or ends, distances are left out.
-    """
-    return {
-        seq: {
-            distance: other
-            for distance, other in zip((-2, -1, 1, 2), around, strict=True)
-            if other is not None
+        -1 is the one just before. Where a session begins or ends, distances are left out.
+        """
+        return {
+            seq: {
+                distance: other
+                for distance, other in zip((-2, -1, 1, 2), around, strict=True)
+                if other is not None
+            }
+            for seq, *around in self._db.rows(_SELECT_AROUND, (to_json(list(seqs)),))
         }
-        for seq, *around in database.rows(_SELECT_AROUND, (to_json(list(seqs)),))
-    }
 
 
 def _values(memory: Memory) -> tuple[Any, ...]:
     return (
         memory.id, memory.content, memory.category, to_json(memory.tags),
-        format_time(memory.timestamp), _column_value(memory.last_accessed), memory.access_count,
+        format_time(memory.timestamp), column_value(memory.last_accessed), memory.access_count,
         memory.created_by_session, to_json(memory.metadata), memory.kind.value,
-        memory.importance.value, _column_value(memory.task_metadata), int(memory.archived),
+        memory.importance.value, column_value(memory.task_metadata), int(memory.archived),
         format_time(memory.updated_at), memory.user_id, memory.run_id, memory.memory_type.value,
         memory.version,
     )  # fmt: skip
-
-
-def is_same(one: object, other: object) -> bool:
-    """Return whether two values of a field are the same in the file: ``True`` is not 1 there."""
-    return one == other and _column_value(one) == _column_value(other)
-
-
-def _column_value(value: object) -> object:
-    """Return a field's value as its column holds it."""
-    if isinstance(value, datetime):
-        return format_time(value)
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, TaskMetadata):
-        return value.model_dump_json(exclude_none=True, exclude_defaults=True)
-    if isinstance(value, list | dict):
-        return to_json(value)
-    return value
-
-
-def _memory(row: Row, agent_id: str) -> Memory:
-    """Make the model of a row, without validation.
-
-    A row that another program wrote may hold what the library would refuse (a category of its
-    own, a damaged text): it must be readable all the same.
-    """
-    return Memory.model_construct(
-        id=row[1],
-        agent_id=agent_id,
-        content=row[2],
-        category=row[3],
-        tags=_read_list(row[4]),
-        embedding=None,
-        timestamp=read_stored_time(row[5]),
-        last_accessed=read_stored_time(row[6]) if row[6] else None,
-        access_count=row[7],
-        created_by_session=row[8],
-        metadata=_read_object(row[9]),
-        kind=_known(MemoryKind, row[10], MemoryKind.LEARNING),
-        importance=_known(Importance, row[11], Importance.MEDIUM),
-        task_metadata=_read_task(row[12]),
-        archived=bool(row[13]),
-        updated_at=read_stored_time(row[14]),
-        user_id=row[15],
-        run_id=row[16],
-        memory_type=_known(MemoryType, row[17], MemoryType.STANDARD),
-        version=row[18],
-    )
-
-
-def memory_of(row: Mapping[str, Any], *, agent_id: str) -> Memory:
-    """Make the model of a row that is given by column."""
-    names = [name.strip().removeprefix("m.") for name in _COLUMNS.split(",")]
-    return _memory(tuple(row.get(name) for name in names), agent_id)
-
-
-def _known(kind: type[Word], value: str, otherwise: Word) -> Word:
-    try:
-        return kind(value)
-    except ValueError:
-        return otherwise
-
-
-def _read_list(text: str | None) -> list[str]:
-    try:
-        value = json.loads(text or "[]")
-    except (ValueError, RecursionError):
-        return []
-    return [str(tag) for tag in value] if isinstance(value, list) else []
-
-
-def _read_object(text: str | None) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _read_task(text: str | None) -> TaskMetadata | None:
-    if text is None:
-        return None
-    try:
-        return TaskMetadata.model_validate_json(text)
-    except ValueError:
-        return None

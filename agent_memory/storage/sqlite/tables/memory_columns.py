@@ -12,97 +12,111 @@ from typing import Any, Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
-from agent_memory.storage.sqlite.connection import Database, further
+from agent_memory.storage.records import HISTORIC, USAGE, RowValues, further
+from agent_memory.storage.sqlite.table import Table
 
-HISTORIC: Final = (
-    "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
-    "created_by_session", "user_id", "run_id", "archived", "task_metadata", "metadata",
-)  # fmt: skip
-"""The columns whose changes the history records."""
-USAGE: Final = ("updated_at", "last_accessed", "access_count", "version")
-"""Those that tell of changes and accesses themselves."""
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memories"
-
-RowValues = dict[str, Any]
-"""A row: by column, what it holds."""
-
-
-def get(database: Database, memory_id: str) -> RowValues | None:
-    """Return the row of a memory, or ``None``."""
-    row = database.row(f"{_SELECT} WHERE id = ?", (memory_id,))
-    return None if row is None else dict(zip(_COLUMNS, row, strict=True))
-
-
-def get_many(database: Database, memory_ids: Sequence[str]) -> dict[str, RowValues]:
-    """Return the rows of several memories, by id."""
-    sql = f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))"
-    rows = database.rows(sql, (to_json(list(memory_ids)),))
-    return {row[1]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
-
-
-def every(database: Database, *, page: int = 1_000) -> Iterator[RowValues]:
-    """Yield all rows in the order in which they were stored, read by the page."""
-    after = 0
-    while rows := database.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (after, page)):
-        yield from (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
-        after = further(rows[-1][0], than=after)
+_PAGE: Final = 1_000
+# The rows that may hold a word: in one of ASCII alone it stands as it is, but for case, unless it
+# was escaped in JSON. The keyword index would find no more: it has no metadata, its words are other
+# words ("straße" is not "strasse" there), and it may be damaged. Texts are read as bytes, since
+# another program can store one that is not UTF-8.
+_SELECT_TEXTS: Final = r"""
+SELECT m.seq, CAST(m.id AS BLOB), CAST(m.content AS BLOB), CAST(m.tags AS BLOB),
+  CAST(m.metadata AS BLOB), CAST(coalesce(m.task_metadata, '{}') AS BLOB)
+FROM memories AS m
+WHERE m.seq > ?1 AND (
+  instr(lower(m.content), ?2)
+  OR octet_length(m.content) <> length(m.content)
+  OR EXISTS (
+    SELECT 1 FROM (SELECT m.tags || m.metadata || coalesce(m.task_metadata, '') AS json)
+    WHERE instr(lower(json), ?2) OR instr(json, '\') OR octet_length(json) <> length(json)))
+ORDER BY m.seq LIMIT ?3"""
 
 
-def insert(database: Database, values: Mapping[str, Any]) -> int:
-    """Add a row of the columns that are given, and return its ``seq``."""
-    # What comes from the history is only as sound as who wrote it: nothing but columns is SQL here.
-    told = {name: values[name] for name in _COLUMNS if name in values}
-    marks = ", ".join("?" * len(told))
-    sql = f"INSERT INTO memories ({', '.join(told)}) VALUES ({marks})"
-    database.run(sql, tuple(told.values()))
-    return int(database.value("SELECT last_insert_rowid()"))
+class MemoryRowTable(Table):
+    """Rows of the table of memories as they are, by column."""
 
+    def get(self, memory_id: str) -> RowValues | None:
+        """Return the row of a memory, or ``None``."""
+        row = self._db.row(f"{_SELECT} WHERE id = ?", (memory_id,))
+        return None if row is None else dict(zip(_COLUMNS, row, strict=True))
 
-def update(
-    database: Database, memory_id: str, values: Mapping[str, Any], *, updated_at: str
-) -> None:
-    """Change columns of a row; its version goes up by one."""
-    told = {name: values[name] for name in HISTORIC if name in values}
-    settings = "".join(f"{name} = ?, " for name in told)
-    sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE id = ?"
-    database.run(sql, (*told.values(), updated_at, memory_id))
+    def get_many(self, memory_ids: Sequence[str]) -> dict[str, RowValues]:
+        """Return the rows of several memories, by id."""
+        sql = f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))"
+        rows = self._db.rows(sql, (to_json(list(memory_ids)),))
+        return {row[1]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
 
+    def every(self, *, page: int = 1_000) -> Iterator[RowValues]:
+        """Yield all rows in the order in which they were stored, read by the page."""
+        after = 0
+        while rows := self._db.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (after, page)):
+            yield from (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
+            after = further(rows[-1][0], than=after)
 
-def set_values(database: Database, memory_id: str, row: Mapping[str, Any]) -> None:
-    """Make a row what it is to be, its version and its times too; all columns must be given."""
-    names = (*HISTORIC, *USAGE)
-    settings = ", ".join(f"{name} = ?" for name in names)
-    sql = f"UPDATE memories SET {settings} WHERE id = ?"
-    database.run(sql, (*(row[name] for name in names), memory_id))
+    def insert(self, values: Mapping[str, Any]) -> int:
+        """Add a row of the columns that are given, and return its ``seq``."""
+        # What comes from the history is only as sound as who wrote it: nothing but columns is SQL
+        # here.
+        told = {name: values[name] for name in _COLUMNS if name in values}
+        marks = ", ".join("?" * len(told))
+        sql = f"INSERT INTO memories ({', '.join(told)}) VALUES ({marks})"
+        self._db.run(sql, tuple(told.values()))
+        return int(self._db.value("SELECT last_insert_rowid()"))
 
+    def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
+        """Change columns of a row; its version goes up by one."""
+        told = {name: values[name] for name in HISTORIC if name in values}
+        settings = "".join(f"{name} = ?, " for name in told)
+        sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE id = ?"
+        self._db.run(sql, (*told.values(), updated_at, memory_id))
 
-def delete(database: Database, memory_id: str) -> None:
-    """Remove a row; its history stays."""
-    database.run("DELETE FROM memories WHERE id = ?", (memory_id,))
+    def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
+        """Make a row what it is to be, its version and its times too; all columns must be given."""
+        names = (*HISTORIC, *USAGE)
+        settings = ", ".join(f"{name} = ?" for name in names)
+        sql = f"UPDATE memories SET {settings} WHERE id = ?"
+        self._db.run(sql, (*(row[name] for name in names), memory_id))
 
+    def delete(self, memory_id: str) -> None:
+        """Remove a row; its history stays."""
+        self._db.run("DELETE FROM memories WHERE id = ?", (memory_id,))
 
-def delete_many(database: Database, memory_ids: Sequence[str]) -> None:
-    """Remove several rows; their history stays."""
-    sql = "DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    database.run(sql, (to_json(list(memory_ids)),))
+    def delete_many(self, memory_ids: Sequence[str]) -> None:
+        """Remove several rows; their history stays."""
+        sql = "DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+        self._db.run(sql, (to_json(list(memory_ids)),))
 
+    def is_free(self, seq: int) -> bool:
+        """Return whether no memory has this row number."""
+        return self._db.row("SELECT 1 FROM memories WHERE seq = ?", (seq,)) is None
 
-def is_free(database: Database, seq: int) -> bool:
-    """Return whether no memory has this row number."""
-    return database.row("SELECT 1 FROM memories WHERE seq = ?", (seq,)) is None
-
-
-def archive(database: Database, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
-    """Archive memories, or bring them back; return how many were not so before."""
-    sql = """UPDATE memories SET archived = ?, updated_at = ?, version = version + 1
+    def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
+        """Archive memories, or bring them back; return how many were not so before."""
+        sql = """UPDATE memories SET archived = ?, updated_at = ?, version = version + 1
 WHERE archived IS NOT ? AND id IN (SELECT value FROM json_each(?))"""
-    values = (int(archived), format_time(now), int(archived), to_json(list(memory_ids)))
-    return database.run(sql, values)
+        values = (int(archived), format_time(now), int(archived), to_json(list(memory_ids)))
+        return self._db.run(sql, values)
 
+    def last_use(self) -> str | None:
+        """Return when a memory was last changed or accessed, as it is stored."""
+        sql = "SELECT max(max(updated_at), coalesce(max(last_accessed), '')) FROM memories"
+        found = self._db.value(sql)
+        return None if found is None else str(found)
 
-def last_use(database: Database) -> str | None:
-    """Return when a memory was last changed or accessed, as it is stored."""
-    sql = "SELECT max(max(updated_at), coalesce(max(last_accessed), '')) FROM memories"
-    found = database.value(sql)
-    return None if found is None else str(found)
+    def texts_with(self, word: str) -> Iterator[list[str]]:
+        """Yield id, content, tags, metadata and task metadata of the rows that may hold a word.
+
+        The word is of lower case; ``""`` yields all rows. Archived memories too. JSON columns are
+        their text; bytes that are not UTF-8 are replaced.
+        """
+        last = 0
+        while True:
+            rows = self._db.rows(_SELECT_TEXTS, (last, word, _PAGE))
+            for _, *columns in rows:
+                yield [column.decode(errors="replace") for column in columns]
+            if len(rows) < _PAGE:
+                return
+            last = further(rows[-1][0], than=last)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from agent_memory.models.decision import Review
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.sqlite.connection import Database, Row
+from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.table import Table
 
 _INSERT: Final = """
 INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
@@ -22,70 +23,54 @@ SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq"""
 
 
-def add(
-    database: Database,
-    seq: int,
-    *,
-    replaced_by: str | None,
-    confidence: float | None,
-    reasoning: str | None,
-    session_id: str,
-    now: datetime,
-) -> int:
-    """Put a memory in question, if it is not, and return the number of the review."""
-    there = database.value(_SELECT_OPEN, (seq, replaced_by))
-    if there is not None:
-        return int(there)
-    values = (seq, replaced_by, confidence, reasoning, format_time(now), session_id)
-    database.run(_INSERT, values)
-    return int(database.value("SELECT max(review_id) FROM reviews"))
+class ReviewTable(Table):
+    """The table of memories that are in question."""
 
+    def add(
+        self,
+        seq: int,
+        *,
+        replaced_by: str | None,
+        confidence: float | None,
+        reasoning: str | None,
+        session_id: str,
+        now: datetime,
+    ) -> int:
+        """Put a memory in question, if it is not, and return the number of the review."""
+        there = self._db.value(_SELECT_OPEN, (seq, replaced_by))
+        if there is not None:
+            return int(there)
+        values = (seq, replaced_by, confidence, reasoning, format_time(now), session_id)
+        self._db.run(_INSERT, values)
+        return int(self._db.value("SELECT max(review_id) FROM reviews"))
 
-def put(database: Database, seq: int, values: Mapping[str, Any]) -> None:
-    """Take over a review that a file tells of."""
-    names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
-    database.run(_INSERT, (seq, *map(values.get, names)))
+    def put(self, seq: int, values: Mapping[str, Any]) -> None:
+        """Take over a review that a file tells of."""
+        names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
+        self._db.run(_INSERT, (seq, *map(values.get, names)))
 
+    def every(self) -> list[Review]:
+        """Return all reviews, oldest first."""
+        return [_review(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
 
-def fields_of(review: Review) -> dict[str, Any]:
-    """Return what is told of a review in a file."""
-    fields = {
-        "id": review.memory_id,
-        "replaced_by": review.replaced_by,
-        "confidence": review.confidence,
-        "reasoning": review.reasoning,
-        "proposed_at": format_time(review.proposed_at),
-        "session_id": review.session_id,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    def get(self, review_id: int) -> Review | None:
+        """Return a review, or ``None``."""
+        row = self._db.row(f"{_SELECT} WHERE r.review_id = ?", (review_id,))
+        return None if row is None else _review(row)
 
-
-def every(database: Database) -> list[Review]:
-    """Return all reviews, oldest first."""
-    return [_review(row) for row in database.rows(f"{_SELECT} ORDER BY r.review_id")]
-
-
-def get(database: Database, review_id: int) -> Review | None:
-    """Return a review, or ``None``."""
-    row = database.row(f"{_SELECT} WHERE r.review_id = ?", (review_id,))
-    return None if row is None else _review(row)
-
-
-def is_stale(database: Database, review_id: int) -> bool:
-    """Return whether the memory was changed since it was put in question."""
-    sql = """SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+    def is_stale(self, review_id: int) -> bool:
+        """Return whether the memory was changed since it was put in question."""
+        sql = """SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE r.review_id = ?"""
-    return bool(database.value(sql, (review_id,)))
+        return bool(self._db.value(sql, (review_id,)))
 
+    def forget_reasoning(self) -> None:
+        """Leave out why the memories are in question."""
+        self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
 
-def forget_reasoning(database: Database) -> None:
-    """Leave out why the memories are in question."""
-    database.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
-
-
-def drop(database: Database, review_id: int) -> None:
-    """Take a review away, as it is decided."""
-    database.run("DELETE FROM reviews WHERE review_id = ?", (review_id,))
+    def drop(self, review_id: int) -> None:
+        """Take a review away, as it is decided."""
+        self._db.run("DELETE FROM reviews WHERE review_id = ?", (review_id,))
 
 
 def _review(row: Row) -> Review:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
-from agent_memory.storage.sqlite.connection import Database
-
-Reason = Literal["stored", "accessed", "promoted"]
+from agent_memory.storage.records import Reason
+from agent_memory.storage.sqlite.table import Table
 
 _ENTER: Final = """
 INSERT INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)
@@ -34,70 +33,63 @@ AND m.access_count >= ? AND m.archived = 0 AND m.seq NOT IN (SELECT seq FROM scr
 ORDER BY m.seq"""
 
 
-def enter(database: Database, seqs: Sequence[int], reason: Reason, *, now: datetime) -> None:
-    """Put memories in. One that is there stays as it is, unless it is promoted by hand now."""
-    moment = format_time(now)
-    database.run_many(_ENTER, ((seq, moment, reason) for seq in seqs))
+class ScratchpadTable(Table):
+    """The table of the memories in the scratchpad."""
 
+    def enter(self, seqs: Sequence[int], reason: Reason, *, now: datetime) -> None:
+        """Put memories in. One that is there stays as it is, unless it is promoted by hand now."""
+        moment = format_time(now)
+        self._db.run_many(_ENTER, ((seq, moment, reason) for seq in seqs))
 
-def evict(database: Database, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
-    """Take out the least recently used beyond ``max_size`` and return their ids."""
-    surplus = size(database) - max_size
-    if surplus <= 0:
-        return []
-    leaving = database.rows(_SELECT_SURPLUS, (to_json(list(keep)), surplus))
-    database.run_many("DELETE FROM scratchpad WHERE seq = ?", ((seq,) for seq, _ in leaving))
-    return [memory_id for _, memory_id in leaving]
+    def evict(self, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
+        """Take out the least recently used beyond ``max_size`` and return their ids."""
+        surplus = self.size() - max_size
+        if surplus <= 0:
+            return []
+        leaving = self._db.rows(_SELECT_SURPLUS, (to_json(list(keep)), surplus))
+        self._db.run_many("DELETE FROM scratchpad WHERE seq = ?", ((seq,) for seq, _ in leaving))
+        return [memory_id for _, memory_id in leaving]
 
+    def leave(self, seq: int) -> bool:
+        """Take one memory out, and return whether it was in."""
+        return self._db.run("DELETE FROM scratchpad WHERE seq = ?", (seq,)) > 0
 
-def leave(database: Database, seq: int) -> bool:
-    """Take one memory out, and return whether it was in."""
-    return database.run("DELETE FROM scratchpad WHERE seq = ?", (seq,)) > 0
+    def contains(self, seq: int) -> bool:
+        """Return whether a memory is in."""
+        return self._db.row("SELECT 1 FROM scratchpad WHERE seq = ?", (seq,)) is not None
 
+    def members(self) -> list[int]:
+        """Return the rows that are in, most recently used first, then most often (B)."""
+        return [seq for (seq,) in self._db.rows(_SELECT_ALL)]
 
-def contains(database: Database, seq: int) -> bool:
-    """Return whether a memory is in."""
-    return database.row("SELECT 1 FROM scratchpad WHERE seq = ?", (seq,)) is not None
+    def reasons(self) -> dict[int, Reason]:
+        """Return why each row is in."""
+        return dict(self._db.rows("SELECT seq, reason FROM scratchpad"))
 
+    def worthy(self, seqs: Sequence[int], *, threshold: int) -> list[int]:
+        """Return those of the rows that are not in and were accessed often enough to be."""
+        found = self._db.rows(_SELECT_WORTHY, (to_json(list(seqs)), threshold))
+        return [seq for (seq,) in found]
 
-def members(database: Database) -> list[int]:
-    """Return the rows that are in, most recently used first, then most often (B)."""
-    return [seq for (seq,) in database.rows(_SELECT_ALL)]
+    def size(self) -> int:
+        """Count the entries, without those of archived memories."""
+        sql = "SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq) WHERE archived = 0"
+        return int(self._db.value(sql))
 
-
-def reasons(database: Database) -> dict[int, Reason]:
-    """Return why each row is in."""
-    return dict(database.rows("SELECT seq, reason FROM scratchpad"))
-
-
-def worthy(database: Database, seqs: Sequence[int], *, threshold: int) -> list[int]:
-    """Return those of the rows that are not in and were accessed often enough to be."""
-    found = database.rows(_SELECT_WORTHY, (to_json(list(seqs)), threshold))
-    return [seq for (seq,) in found]
-
-
-def size(database: Database) -> int:
-    """Count the entries, without those of archived memories."""
-    sql = "SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq) WHERE archived = 0"
-    return int(database.value(sql))
-
-
-def count_promoted(database: Database) -> int:
-    """Count the entries that were promoted by hand, without those of archived memories."""
-    sql = """SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq)
+    def count_promoted(self) -> int:
+        """Count the entries that were promoted by hand, without those of archived memories."""
+        sql = """SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq)
 WHERE reason = 'promoted' AND archived = 0"""
-    return int(database.value(sql))
+        return int(self._db.value(sql))
 
+    def put(self, seq: int, *, reason: str, entered_at: str) -> None:
+        """Put a memory in as it was in before; one that is there stays as it is."""
+        sql = "INSERT OR IGNORE INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)"
+        self._db.run(sql, (seq, entered_at, reason))
 
-def put(database: Database, seq: int, *, reason: str, entered_at: str) -> None:
-    """Put a memory in as it was in before; one that is there stays as it is."""
-    sql = "INSERT OR IGNORE INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)"
-    database.run(sql, (seq, entered_at, reason))
-
-
-def every(database: Database) -> list[tuple[str, str, str]]:
-    """Return the id, when it came in and why of each entry, in the order of coming in."""
-    sql = """SELECT m.id, s.entered_at, s.reason
+    def every(self) -> list[tuple[str, str, str]]:
+        """Return the id, when it came in and why of each entry, in the order of coming in."""
+        sql = """SELECT m.id, s.entered_at, s.reason
 FROM scratchpad AS s CROSS JOIN memories AS m USING (seq)
 ORDER BY s.entered_at, s.seq"""
-    return database.rows(sql)
+        return self._db.rows(sql)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
-from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.records import Amount, Usage
+from agent_memory.storage.sqlite.table import Table
 
 # A kind that another program made up is a learning, as it is when the memory is read.
 _KIND: Final = "CASE WHEN m.kind IN ('core', 'task') THEN m.kind ELSE 'learning' END"
@@ -43,71 +43,44 @@ WHERE m.archived = 0 AND {_KIND} = ? AND NOT {_IS_DEAR}
 ORDER BY {_LAST_USED}, m.access_count, m.seq LIMIT ?"""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """How a memory is used, times as the file holds them.
+class UsageQueries(Table):
+    """How much each memory is used, and how much there is of each kind."""
 
-    ``size`` is of its content, in bytes. ``is_kept`` tells that nothing may archive it by itself.
-    ``task`` is a task's metadata as JSON, read by nobody yet.
-    """
+    def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
+        """Return how each unarchived memory of these kinds is used, least recently first.
 
-    seq: int
-    kind: MemoryKind
-    last_used: str
-    updated_at: str
-    access_count: int
-    size: int
-    is_kept: bool
-    task: bytes | None
+        Last used is when it was last accessed, stored or changed, whichever was latest. Of those
+        used at the same time, the less often used comes first, then the older. Kept are those of
+        high importance, promoted by hand, or used after ``recent_since``.
+        """
+        rows = self._db.rows(_SELECT_USES, (format_time(recent_since), to_json(list(kinds))))
+        known = {kind.value: kind for kind in MemoryKind}
+        return [
+            Usage(seq, known[kind], last_used, updated_at, accesses, size, bool(is_kept), task)
+            for seq, kind, last_used, updated_at, accesses, size, is_kept, task in rows
+        ]
 
+    def texts(self, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return the id and content of each row; of a damaged content, what can be read."""
+        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
+        return {
+            seq: (memory_id, content.decode(errors="replace")) for seq, memory_id, content in rows
+        }
 
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """How many memories there are, and the bytes of their contents."""
+    def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
+        """Count the memories of each of these kinds that are not archived."""
+        rows = self._db.rows(_SELECT_AMOUNTS, (to_json(list(kinds)),))
+        return defaultdict(Amount, {kind: Amount(count, size) for kind, count, size in rows})
 
-    count: int = 0
-    size: int = 0
+    def archived_amounts(self, memory_ids: Sequence[str]) -> dict[MemoryKind, tuple[int, int]]:
+        """Return, by kind, how many of these are archived, and the bytes of their contents."""
+        rows = self._db.rows(_SELECT_ARCHIVED, (to_json(list(memory_ids)),))
+        return {MemoryKind(kind): (count, size) for kind, count, size in rows}
 
+    def least_used(self, kind: MemoryKind, *, limit: int) -> list[str]:
+        """Return the ids of the least recently used of a kind that may be archived.
 
-def uses(database: Database, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Use]:
-    """Return how each memory of these kinds is used that is not archived, least recently first.
-
-    Last used is when it was last accessed, stored or changed, whichever was latest. Of those used
-    at the same time, the less often used comes first, then the older. Kept are those of high
-    importance, promoted by hand, or used after ``recent_since``.
-    """
-    rows = database.rows(_SELECT_USES, (format_time(recent_since), to_json(list(kinds))))
-    known = {kind.value: kind for kind in MemoryKind}
-    return [
-        Use(seq, known[kind], last_used, updated_at, accesses, size, bool(is_kept), task)
-        for seq, kind, last_used, updated_at, accesses, size, is_kept, task in rows
-    ]
-
-
-def texts(database: Database, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Return the id and content of each row; of a damaged content, what can be read."""
-    rows = database.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
-    return {seq: (memory_id, content.decode(errors="replace")) for seq, memory_id, content in rows}
-
-
-def amounts(database: Database, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
-    """Count the memories of each of these kinds that are not archived."""
-    rows = database.rows(_SELECT_AMOUNTS, (to_json(list(kinds)),))
-    return defaultdict(Amount, {kind: Amount(count, size) for kind, count, size in rows})
-
-
-def archived_amounts(
-    database: Database, memory_ids: Sequence[str]
-) -> dict[MemoryKind, tuple[int, int]]:
-    """Return, by kind, how many of these memories are archived, and the bytes of their contents."""
-    rows = database.rows(_SELECT_ARCHIVED, (to_json(list(memory_ids)),))
-    return {MemoryKind(kind): (count, size) for kind, count, size in rows}
-
-
-def least_used(database: Database, kind: MemoryKind, *, limit: int) -> list[str]:
-    """Return the ids of the least recently used of a kind that may be suggested for the archive.
-
-    Neither archived, nor of high importance, nor promoted by hand.
-    """
-    rows = database.rows(_SELECT_LEAST_USED, (kind.value, limit))
-    return [memory_id for (memory_id,) in rows]
+        Neither archived, nor of high importance, nor promoted by hand.
+        """
+        rows = self._db.rows(_SELECT_LEAST_USED, (kind.value, limit))
+        return [memory_id for (memory_id,) in rows]

@@ -1,0 +1,275 @@
+"""The seam between what is done with memories and where they are kept: what an engine offers.
+
+``services`` and everything above know this module, ``filters``, ``records``, ``tables`` and
+``indexes``, and no engine. ``storage.sqlite.engine`` stands behind it; ``storage.opening`` says
+which engine an address means. What only some engines can do is a ``Capability`` with a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agent_memory.models.agent import (
+    CheckReport,
+)
+from agent_memory.models.backup import BackupFile
+from agent_memory.storage.indexes import (
+    EmbeddingTable,
+    KeywordIndex,
+    SimilarityQueries,
+    VectorIndex,
+)
+from agent_memory.storage.records import FileSummary, Replaced
+from agent_memory.storage.tables import (
+    AgentTable,
+    ErasureQueries,
+    FingerprintTable,
+    GraphMaintenance,
+    GraphTable,
+    HistoryTable,
+    MemoryRowTable,
+    MemoryTable,
+    OperationTable,
+    RecallTable,
+    RejectionTable,
+    ReviewTable,
+    ScratchpadTable,
+    UsageQueries,
+)
+
+
+class Capability(StrEnum):
+    """What not every engine can do."""
+
+    FILE_BACKUP = "file_backup"
+    """Whole copies of the store as files: ``backup``, ``restore``, ``rebuild``."""
+    SNAPSHOT = "snapshot"
+    """A private copy of the store as it stood at a moment: ``as_of``."""
+    PROVEN_ERASURE = "proven_erasure"
+    """Looking through the raw bytes for what was erased."""
+    REPAIR = "repair"
+    """Finding damage in the store, and mending it: ``check``."""
+    FOREIGN_WRITERS = "foreign_writers"
+    """Other programs write the same tables, and what they wrote is followed."""
+
+
+class Engine(Protocol):
+    """The memories of one agent, opened. Threads may share it.
+
+    Methods of the tables and indexes that read may be called outside of a transaction: each then
+    sees what is there at that moment. What writes must run inside ``write()``.
+    """
+
+    capabilities: frozenset[Capability]
+
+    @property
+    def memories(self) -> MemoryTable:
+        """The memories, as models."""
+
+    @property
+    def memory_rows(self) -> MemoryRowTable:
+        """The memories by column, as they are stored: for undo, import and export."""
+
+    @property
+    def history(self) -> HistoryTable:
+        """Every change of a memory."""
+
+    @property
+    def operations(self) -> OperationTable:
+        """Changes that belong together, and what cannot be undone."""
+
+    @property
+    def agent(self) -> AgentTable:
+        """Who the agent is, its settings, its counters."""
+
+    @property
+    def scratchpad(self) -> ScratchpadTable:
+        """The memories in the scratchpad."""
+
+    @property
+    def recalls(self) -> RecallTable:
+        """When each memory was last given out."""
+
+    @property
+    def rejections(self) -> RejectionTable:
+        """Values that must not come back."""
+
+    @property
+    def reviews(self) -> ReviewTable:
+        """Memories that are in question."""
+
+    @property
+    def fingerprints(self) -> FingerprintTable:
+        """By what near duplicates are found."""
+
+    @property
+    def embeddings(self) -> EmbeddingTable:
+        """Models, their vectors, and what waits for one."""
+
+    @property
+    def graph(self) -> GraphTable:
+        """Entities and relationships."""
+
+    @property
+    def graph_maintenance(self) -> GraphMaintenance:
+        """What undo, erasure, import and export need of the graph."""
+
+    @property
+    def usage(self) -> UsageQueries:
+        """How much each memory is used, and how much there is of each kind."""
+
+    @property
+    def erasure(self) -> ErasureQueries:
+        """What erasing for good removes, and what may be left."""
+
+    @property
+    def keywords(self) -> KeywordIndex:
+        """The index of words."""
+
+    @property
+    def similarity(self) -> SimilarityQueries:
+        """Which memories say much of what a text says."""
+
+    @property
+    def vectors(self) -> VectorIndex:
+        """The index of vectors."""
+
+    @property
+    def files(self) -> FileOperations:
+        """What only a file can do. Raises ``ConfigurationError`` where there is none."""
+
+    @property
+    def location(self) -> str:
+        """Where the memories are, for messages."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened for reading alone."""
+
+    @property
+    def can_write(self) -> bool:
+        """Whether writing may succeed, as far as is known."""
+
+    @property
+    def schema_version(self) -> int:
+        """The number of the last migration that was applied."""
+
+    @property
+    def library_version(self) -> str:
+        """The version of the database in use."""
+
+    def read(self) -> AbstractContextManager[None]:
+        """Run the body on one unchanging view of the memories."""
+
+    def write(self, *, durable: bool = True) -> AbstractContextManager[None]:
+        """Run the body in one transaction, which no other writer can come between.
+
+        ``durable=False`` is for what can be made anew, such as embeddings: a power cut may lose it.
+        """
+
+    def impatient(self) -> AbstractContextManager[None]:
+        """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
+
+    def reader(self) -> AbstractContextManager[Engine]:
+        """Give the body an engine of its own that reads one unchanging view."""
+
+    def close(self) -> None:
+        """Close it. Closing twice is fine; using it afterwards is ``StorageClosed``."""
+
+    def prepare(self, agent_id: str, *, clock: Callable[[], datetime]) -> None:
+        """Bring the schema up to date, after a backup, and write down whose memories they are."""
+
+    def upgrade(self, *, now: datetime) -> None:
+        """Bring the schema up to date, without a backup."""
+
+    def check(self, *, mend: bool, back_up: Callable[[], object]) -> CheckReport:
+        """Look for damage and drift, and mend it if asked to, after ``back_up`` where need be."""
+
+    def words(self, text: str) -> list[tuple[str, str]]:
+        """Return the words of a text, each as the keyword index holds it and as it is written."""
+
+
+class FileOperations(Protocol):
+    """What only a file can do, for one open file."""
+
+    @property
+    def path(self) -> Path:
+        """The file, absolute."""
+
+    @property
+    def journal(self) -> Literal["wal", "rollback"]:
+        """How commits are kept whole: by a write-ahead log or by a rollback journal."""
+
+    @property
+    def warning(self) -> str | None:
+        """What should be known of the file's drive and names; ``None`` when all is as usual."""
+
+    def back_up(self, destination: Path | None, *, now: datetime, overwrite: bool) -> Path:
+        """Write a consistent copy of the file, while others may write, and return its path."""
+
+    def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
+        """Write a copy into ``backups/`` and drop the oldest of that reason beyond ``keep``."""
+
+    def list_backups(self) -> list[BackupFile]:
+        """Return the backups beside the file, newest first."""
+
+    def raw_parts(self) -> list[Path]:
+        """Return the file, and its log unless that is empty."""
+
+    def raw(self, part: Path, length: int) -> Iterator[bytes]:
+        """Yield the bytes of one of these as they are, ``length`` at a time but for the last."""
+
+    def refuse_readers(self) -> None:
+        """Raise ``StorageLocked`` while somebody reads an older state of the file."""
+
+    def compact(self) -> None:
+        """Write the file anew with nothing but what its tables hold, and leave the log empty."""
+
+    def rewriting(
+        self, changed: Sequence[str], *, kept: Sequence[str]
+    ) -> AbstractContextManager[None]:
+        """Let the body rewrite memories, and their indexes follow. Must run inside ``write()``."""
+
+
+class FileStorage(Protocol):
+    """What can be done with files of memories that no engine has open."""
+
+    def is_open_here(self, path: Path) -> bool:
+        """Return whether this process has a file open as a store, or as the log of one."""
+
+    def private_copy(self, source: Path) -> AbstractContextManager[Path]:
+        """Make a copy of a store in a private folder; it goes with the body."""
+
+    def sweep_copies(self) -> None:
+        """Delete the copies that processes left which were killed."""
+
+    def raw_of_file(self, path: Path, length: int) -> Iterator[bytes]:
+        """Yield the bytes of a file, ``length`` at a time but for the last."""
+
+    def latest_version(self) -> int:
+        """Return the number of the newest migration."""
+
+    def look(self, place: Path) -> FileSummary | None:
+        """Look at the file that is to be replaced; ``None`` where there is nothing to be read."""
+
+    def look_at_backup(self, backup: Path) -> FileSummary:
+        """Look at a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and other storage errors."""
+
+    def choose(self, place: Path, backup: str) -> Path | None:
+        """Return the backup in ``backups/`` that has this name, or is the ``latest``."""
+
+    def prepare(
+        self, backup: Path, new: Path, *, now: datetime, page_size: int | None
+    ) -> CheckReport:
+        """Copy a backup into a new private file, bring its schema up to date, and check it."""
+
+    def replace(self, place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
+        """Let the content of a closed private file take the place of a store's."""
+
+    def put_in_place(self, place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
+        """Give a closed file the name of a store that cannot be opened, or is not there."""

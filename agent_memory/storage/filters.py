@@ -1,0 +1,353 @@
+"""What memories a verb is about: a small tree, which each engine compiles for its own tables.
+
+The tree is made of ``SearchFilters`` once, and checked there: an engine gets what it can compile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.enums import MemoryCategory, TaskStatus
+from agent_memory.models.fields import clean_key, clean_metadata, to_json
+from agent_memory.models.search import SearchFilters
+from agent_memory.models.times import format_time
+
+_MAX_DEPTH: Final = 10
+_MAX_CONDITIONS: Final = 100
+
+Operator = Literal["eq", "gt", "gte", "lt", "lte", "in", "contains", "icontains"]
+"""What is asked of a value in the metadata. ``ne`` and ``nin`` are ``Not`` of their opposites."""
+OPERATORS: Final[dict[str, Operator]] = {
+    "eq": "eq",
+    "ne": "eq",
+    "gt": "gt",
+    "gte": "gte",
+    "lt": "lt",
+    "lte": "lte",
+    "in": "in",
+    "nin": "in",
+    "contains": "contains",
+    "icontains": "icontains",
+}
+_NEGATED: Final = ("ne", "nin")
+
+
+class Filter:
+    """A node of the tree. Which memories pass is said by its class and its fields."""
+
+    __slots__ = ()
+
+    @property
+    def is_narrowing(self) -> bool:
+        """Return whether it can leave out more than archived memories."""
+        return self not in (EVERYTHING, NOT_ARCHIVED)
+
+    @property
+    def leaves_out_archived(self) -> bool:
+        """Return whether no archived memory passes."""
+        return self == NOT_ARCHIVED
+
+    def and_also(self, *others: Filter) -> Filter:
+        """Return the filter that this one and the others pass."""
+        return all_of(self, *others)
+
+
+@dataclass(frozen=True, slots=True)
+class All(Filter):
+    """Passes what passes every part; without parts, everything."""
+
+    parts: tuple[Filter, ...] = ()
+
+    @property
+    def leaves_out_archived(self) -> bool:
+        """Return whether any part leaves archived memories out."""
+        return any(part.leaves_out_archived for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Filter):
+    """Passes what passes one part at least; without parts, nothing."""
+
+    parts: tuple[Filter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Filter):
+    """Passes what does not pass a part."""
+
+    part: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Equals(Filter):
+    """Passes memories with a value in a column, such as ``user_id`` or ``kind``."""
+
+    column: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class AmongIds(Filter):
+    """Passes memories with one of these ids."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InCategories(Filter):
+    """Passes memories of one of these categories.
+
+    ``foreign`` are those of them that another program's export may have called so: it is kept in
+    the metadata, beside the category ``note``.
+    """
+
+    names: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HasTag(Filter):
+    """Passes memories with a tag."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archived(Filter):
+    """Passes archived memories, or those that are not."""
+
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Since(Filter):
+    """Passes memories of a time, as it is stored, or later."""
+
+    moment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Until(Filter):
+    """Passes memories of a time, as it is stored, or earlier."""
+
+    moment: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasTaskStatus(Filter):
+    """Passes tasks with a status."""
+
+    status: TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class AccessedOften(Filter):
+    """Passes memories that were accessed so often, or more."""
+
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class InMetadata(Filter):
+    """Passes memories whose metadata hold such a value under a key, dots reaching inside.
+
+    JSON's types are kept apart: ``true`` is not 1, a list is not null.
+    """
+
+    key: str
+    operator: Operator
+    operand: Any
+
+    @property
+    def paths(self) -> list[list[str]]:
+        """Return where the value may be: under the key as it is, and inside objects."""
+        return [[self.key]] if "." not in self.key else [[self.key], self.key.split(".")]
+
+
+@dataclass(frozen=True, slots=True)
+class NoRepeatOf(Filter):
+    """Passes memories that do not repeat any of some: their fingerprints, by row."""
+
+    fingerprints: tuple[tuple[int, int], ...]
+
+
+EVERYTHING: Final[Filter] = All()
+NOTHING: Final[Filter] = AnyOf()
+NOT_ARCHIVED: Final[Filter] = Archived(archived=False)
+
+
+def all_of(*parts: Filter) -> Filter:
+    """Return the filter that every part passes; one part stands for itself."""
+    inner = tuple(part for part in parts if part != EVERYTHING)
+    return inner[0] if len(inner) == 1 else All(inner)
+
+
+def any_of(*parts: Filter) -> Filter:
+    """Return the filter that any part passes; one part stands for itself."""
+    return parts[0] if len(parts) == 1 else AnyOf(parts)
+
+
+def filter_of(filters: SearchFilters, *, agent_id: str) -> Filter:
+    """Return the tree of all the given filters.
+
+    ``agent_id`` is the store's own: a filter for another agent finds nothing. Raises
+    ``ValidationError`` for a custom filter that cannot be understood.
+    """
+    parts = [*_of_columns(filters), *_of_tags(filters)]
+    if filters.archived is not None:
+        parts.append(Archived(filters.archived))
+    if filters.agent_id is not None and filters.agent_id != agent_id:
+        parts.append(NOTHING)
+    if filters.date_range and filters.date_range.start:
+        parts.append(Since(format_time(filters.date_range.start)))
+    if filters.date_range and filters.date_range.end:
+        parts.append(Until(format_time(filters.date_range.end)))
+    if filters.task_status is not None:
+        parts.append(HasTaskStatus(filters.task_status))
+    if filters.min_access_count:
+        parts.append(AccessedOften(filters.min_access_count))
+    if filters.custom_filters:
+        parts.append(_CustomFilters().parse(filters.custom_filters, depth=1))
+    return all_of(*parts)
+
+
+def scope_of(filters: SearchFilters, *, agent_id: str) -> Filter:
+    """Return the part of the filters that says whose memories may be seen at all."""
+    named = {name: getattr(filters, name) for name in ("user_id", "run_id", "agent_id")}
+    # What has a default_factory is given too: Pydantic inspects its signature, for 0.2 ms each.
+    only = SearchFilters.model_construct(**named, archived=None, tags=[], custom_filters={})
+    return filter_of(only, agent_id=agent_id)
+
+
+def _of_columns(filters: SearchFilters) -> list[Filter]:
+    parts: list[Filter] = [
+        Equals(column, str(value))
+        for column, value in (
+            ("user_id", filters.user_id),
+            ("run_id", filters.run_id),
+            ("memory_type", filters.memory_type),
+            ("kind", filters.kind),
+            ("importance", filters.importance),
+            ("created_by_session", filters.session_id),
+        )
+        if value is not None
+    ]
+    if filters.category is not None:
+        wanted = [filters.category] if isinstance(filters.category, str) else filters.category
+        foreign = sorted(set(wanted) - set(MemoryCategory))
+        parts.append(InCategories(tuple(wanted), tuple(foreign)))
+    return parts
+
+
+def _of_tags(filters: SearchFilters) -> list[Filter]:
+    if not filters.tags:
+        return []
+    tags = [HasTag(tag) for tag in filters.tags]
+    return [all_of(*tags) if filters.tags_match == "all" else any_of(*tags)]
+
+
+class _CustomFilters:
+    """Reads C's ``custom_filters`` over the metadata, and counts what they ask."""
+
+    def __init__(self) -> None:
+        self._conditions = 0
+
+    def parse(self, filters: Mapping[str, Any], *, depth: int) -> Filter:
+        """Return the filter that every entry of the mapping passes."""
+        if depth > _MAX_DEPTH:
+            raise _refusal("filters", f"nested over {_MAX_DEPTH} deep: write it flatter", depth)
+        parts: list[Filter] = []
+        for key, value in filters.items():
+            if key in ("AND", "OR"):
+                parts.append(self._group(key, value, depth))
+            elif key == "NOT":
+                parts.append(Not(self.parse(_mapping(key, value), depth=depth + 1)))
+            else:
+                parts.append(self._entry(key, value))
+        return all_of(*parts)
+
+    def _group(self, word: str, value: object, depth: int) -> Filter:
+        if not isinstance(value, list | tuple):
+            raise _refusal(word, "takes a list of filters", value)
+        parts = [self.parse(_mapping(word, item), depth=depth + 1) for item in value]
+        return all_of(*parts) if word == "AND" else any_of(*parts)
+
+    def _entry(self, key: str, value: object) -> Filter:
+        try:
+            clean_key(key)
+        except ValueError as error:
+            raise _refusal(key, str(error), value) from error
+        operators = value if isinstance(value, Mapping) else {"eq": value}
+        if not operators:
+            raise _refusal(key, "has no operator", value)
+        return all_of(*(self._test(key, name, operand) for name, operand in operators.items()))
+
+    def _test(self, key: str, name: str, operand: object) -> Filter:
+        self._conditions += 1
+        if self._conditions > _MAX_CONDITIONS:
+            raise _refusal("filters", f"over {_MAX_CONDITIONS} conditions", key)
+        if key.count(".") > _MAX_DEPTH:
+            raise _refusal(key, f"reaches over {_MAX_DEPTH} deep", operand)
+        if name not in OPERATORS:
+            raise _refusal(key, f"unknown operator {name!r}: use {', '.join(OPERATORS)}", operand)
+        operator = OPERATORS[name]
+        test = InMetadata(key, operator, _operand(key, operator, operand))
+        return Not(test) if name in _NEGATED else test
+
+
+def _operand(key: str, operator: Operator, operand: object) -> object:
+    """Return an operand as an engine compares it. Raises ``ValidationError``."""
+    if operator == "in":
+        if not isinstance(operand, list | tuple):
+            raise _refusal(key, "in and nin take a list of values", operand)
+        return [_scalar(key, value) for value in operand]
+    if operator == "eq" and isinstance(operand, list | tuple | Mapping):
+        try:
+            clean_metadata({key: operand})  # what no memory can have is not looked for
+        except ValueError as error:
+            raise _refusal(key, f"cannot be compared: {error}", operand) from error
+        _refuse_unwritable(key, operand)
+        return operand
+    value = _scalar(key, operand)
+    if operator in ("gt", "gte", "lt", "lte") and (value is None or isinstance(value, bool)):
+        sign = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}[operator]
+        raise _refusal(key, f"{sign} needs a number or a text", operand)
+    return value
+
+
+def _scalar(key: str, operand: object) -> str | int | float | None:
+    if isinstance(operand, float) and not math.isfinite(operand):
+        raise _refusal(key, "is not a finite number", operand)
+    if isinstance(operand, int) and not -(2**63) <= operand < 2**63:
+        raise _refusal(key, "is an integer of over 64 bits", operand)
+    if isinstance(operand, str) and not operand.isascii():
+        _refuse_unwritable(key, operand)
+    # Of a member of an enum, or another class of texts or numbers, the text or number that it is.
+    if operand is None or isinstance(operand, bool):
+        return operand
+    if isinstance(operand, str):
+        return str.__str__(operand)
+    if isinstance(operand, int | float):
+        return int.__index__(operand) if isinstance(operand, int) else float.__float__(operand)
+    raise _refusal(key, "needs a text, a number, true, false or null", operand)
+
+
+def _refuse_unwritable(key: str, operand: object) -> None:
+    try:
+        to_json(operand).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _refusal(key, f"cannot be compared: {error}", operand) from error
+
+
+def _mapping(word: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _refusal(word, "takes filters, each a mapping of key to condition", value)
+    return value
+
+
+def _refusal(key: str, message: str, value: object) -> ValidationError:
+    return ValidationError.of(f"custom_filters.{key}", message, value)

@@ -1,0 +1,174 @@
+"""What a transaction offers to find memories by: words, what they say alike, and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from agent_memory.models.agent import (
+    Problem,
+)
+from agent_memory.models.duplicate import Duplicate
+from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.storage.centering import Centred
+from agent_memory.storage.filters import Filter
+from agent_memory.storage.quantization import Quantized
+from agent_memory.storage.records import (
+    DuplicateQuery,
+    NearestVectors,
+    QueryVector,
+    Term,
+    WordCounts,
+)
+
+
+class KeywordIndex(Protocol):
+    """The FTS5 index of words."""
+
+    def terms_of(self, query: str) -> list[Term]:
+        """Return the distinct terms of a query, 64 at most, without stop words."""
+
+    def frequencies(self, terms: Sequence[Term]) -> list[int]:
+        """Return in how many memories each term stands."""
+
+    def candidates(
+        self,
+        terms: Sequence[Term],
+        frequencies: Sequence[int],
+        filters: Filter,
+        *,
+        needed: int,
+        limit: int,
+    ) -> tuple[list[int], list[Term]]:
+        """Return the rows that match best by FTS5's own measure, and the terms left out of it."""
+
+    def words(self, seqs: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
+        """Return the words of these rows as the index has them, by row number."""
+
+
+class SimilarityQueries(Protocol):
+    """Which memories say much of what a text says."""
+
+    def similar(self, question: DuplicateQuery, *, without: Sequence[str] = ()) -> list[Duplicate]:
+        """Return the memories with most words in common, five at most, but those of some ids."""
+
+    def is_corrected(self, question: DuplicateQuery, same: Sequence[Duplicate]) -> bool:
+        """Return whether a memory newer than all with the same text says something similar."""
+
+
+class EmbeddingTable(Protocol):
+    """The tables of embedding models, their vectors, and what waits for one."""
+
+    def models(self) -> list[EmbeddingModel]:
+        """Return the models of the file: the active one and the one that is being built, if any."""
+
+    def add_model(self, model: EmbeddingModel, *, now: datetime) -> int:
+        """Add a model that is to be built, and return its number."""
+
+    def activate(self, model_id: int) -> None:
+        """Let searches use a model from now on."""
+
+    def drop_model(self, model_id: int) -> None:
+        """Delete a model, and by cascade its vectors."""
+
+    def mark_indexed(self, model_id: int, *, is_indexed: bool) -> None:
+        """Note whether the index of a model follows its vectors."""
+
+    def put(self, model_id: int, pending: PendingText, vector: Quantized) -> bool:
+        """Keep a memory's vector, and return whether the memory still has that text."""
+
+    def of_same_text(self, model_id: int, text: str) -> Quantized | None:
+        """Return the vector that another memory of the same text has."""
+
+    def drop_other_texts(self, seq: int, text: str) -> list[int]:
+        """Delete the vectors that a memory has of another text; return the models that had one."""
+
+    def get(self, model: EmbeddingModel, seq: int) -> Quantized | None:
+        """Return the vector of a memory; one of another length is none."""
+
+    def count(self, model_id: int) -> int:
+        """Count the vectors of a model."""
+
+    def archived(self, seqs: Sequence[int]) -> set[int]:
+        """Return those of the rows that are archived."""
+
+    def every(
+        self, model_id: int, *, page: int = 1000
+    ) -> Iterator[tuple[str, bytes, float, bytes]]:
+        """Yield memory id, hash of the text, scale and bytes of each vector of a model."""
+
+    def is_queue_empty(self) -> bool:
+        """Return whether no memory changed since the embeddings were last brought up to date."""
+
+    def queued(self, *, after: int, limit: int) -> list[QueuedMemory]:
+        """Return queued memories from a row on; -1 for no limit."""
+
+    def count_queued(self) -> int:
+        """Count the memories that wait."""
+
+    def dequeue(self, seqs: Iterable[int]) -> None:
+        """Take rows off the queue."""
+
+    def clear_queue(self) -> None:
+        """Take all rows off the queue."""
+
+    def queue_missing(self, model_id: int) -> int:
+        """Queue every memory that has no vector of a model, and return how many that are."""
+
+    def refuse(self, pending: Iterable[PendingText]) -> None:
+        """Note that the embedder refused these texts: they are not asked for again."""
+
+    def forget_refusals(self) -> None:
+        """Let every text be asked for again, of another embedder perhaps."""
+
+    def without(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
+        """Return readable memories without a vector of a model, from a row on."""
+
+    def count_without(self, model_id: int) -> tuple[int, int]:
+        """Return how many memories have no vector of a model, and the bytes of their texts."""
+
+    def sample(self, model_id: int, size: int) -> list[tuple[int, str]]:
+        """Return rows and ids of some memories that have a vector and are not archived."""
+
+    def sample_with_texts(self, model_id: int, size: int) -> list[tuple[PendingText, Quantized]]:
+        """Return some memories with their texts and vectors."""
+
+
+class VectorIndex(Protocol):
+    """Finds the nearest vectors of one open file, and follows the memories as they change."""
+
+    def center(self, query: QueryVector) -> QueryVector:
+        """Return a query as seen from the middle of the vectors that it meets."""
+
+    def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
+        """Return the nearest of the memories that pass the filters. Must run inside ``read()``."""
+
+    def cosines(
+        self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
+    ) -> dict[int, float]:
+        """Return the cosine of each of these rows with a query, where its vector is current."""
+
+    def is_missing(self, model: EmbeddingModel) -> bool:
+        """Return whether a model has no codes where it could have them."""
+
+    def build(self, model: EmbeddingModel) -> None:
+        """Build the index of a model from its vectors. Must run inside ``write()``."""
+
+    def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
+        """Enter vectors by row, in place of those that are there."""
+
+    def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
+        """Take rows out."""
+
+    def drop(self, model: EmbeddingModel) -> None:
+        """Drop the index of a model."""
+
+    def forget_deleted(self) -> None:
+        """Take the memories out whose rows were erased."""
+
+    def problems_of(self, model: EmbeddingModel) -> list[Problem]:
+        """Read every vector of a model, and compare its index with them."""
+
+    def mend(self, model: EmbeddingModel) -> None:
+        """Drop the wrong vectors of a model and build its index anew. Must run in ``write()``."""

@@ -1,0 +1,408 @@
+"""What the tables of an engine give and take: plain records, the same for every engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeVar
+
+from agent_memory.errors import StorageCorrupt
+from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.models.enums import Importance, MemoryKind, MemoryType
+from agent_memory.models.fields import to_json
+from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.models.times import format_time, read_stored_time, shifted
+from agent_memory.storage.centering import Centred
+from agent_memory.text.normalize import exact_form, near_form
+
+Word = TypeVar("Word", bound=StrEnum)
+Row = tuple[Any, ...]
+
+MEMORY_COLUMNS: Final = (
+    "seq", "id", "content", "category", "tags", "timestamp", "last_accessed", "access_count",
+    "created_by_session", "metadata", "kind", "importance", "task_metadata", "archived",
+    "updated_at", "user_id", "run_id", "memory_type", "version",
+)  # fmt: skip
+"""The columns of a memory, in the order in which a table gives them."""
+
+
+def further(row: int, *, than: int) -> int:
+    """Return the number of the last row of a page, after which the next page is to begin.
+
+    In a damaged file the rows can be out of order: reading them by the page would never end. That
+    is ``StorageCorrupt``.
+    """
+    if row <= than:
+        raise StorageCorrupt(f"the file is damaged: row {row} comes after row {than}")
+    return row
+
+
+HISTORIC: Final = (
+    "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
+    "created_by_session", "user_id", "run_id", "archived", "task_metadata", "metadata",
+)  # fmt: skip
+"""The columns whose changes the history records."""
+
+
+USAGE: Final = ("updated_at", "last_accessed", "access_count", "version")
+"""Those that tell of changes and accesses themselves."""
+
+
+RowValues = dict[str, Any]
+"""A row: by column, what it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What ranking needs of a memory beside its words."""
+
+    seq: int
+    session: str
+    timestamp: str
+    access_count: int
+
+
+def is_same_value(value: object, other: object) -> bool:
+    """Return whether two values of a field are the same in the file: ``True`` is not 1 there."""
+    return value == other and column_value(value) == column_value(other)
+
+
+def column_value(value: object) -> object:
+    """Return a field's value as its column holds it."""
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, TaskMetadata):
+        return value.model_dump_json(exclude_none=True, exclude_defaults=True)
+    if isinstance(value, list | dict):
+        return to_json(value)
+    return value
+
+
+def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:
+    """Make the model of a row, its values in the order of ``MEMORY_COLUMNS``, without validation.
+
+    A row that another program wrote may hold what the library would refuse (a category of its
+    own, a damaged text): it must be readable all the same.
+    """
+    return Memory.model_construct(
+        id=row[1],
+        agent_id=agent_id,
+        content=row[2],
+        category=row[3],
+        tags=_read_list(row[4]),
+        embedding=None,
+        timestamp=read_stored_time(row[5]),
+        last_accessed=read_stored_time(row[6]) if row[6] else None,
+        access_count=row[7],
+        created_by_session=row[8],
+        metadata=_read_object(row[9]),
+        kind=_known(MemoryKind, row[10], MemoryKind.LEARNING),
+        importance=_known(Importance, row[11], Importance.MEDIUM),
+        task_metadata=_read_task(row[12]),
+        archived=bool(row[13]),
+        updated_at=read_stored_time(row[14]),
+        user_id=row[15],
+        run_id=row[16],
+        memory_type=_known(MemoryType, row[17], MemoryType.STANDARD),
+        version=row[18],
+    )
+
+
+def memory_of_row(row: Mapping[str, Any], *, agent_id: str) -> Memory:
+    """Make the model of a row that is given by column."""
+    return memory_of_values(tuple(map(row.get, MEMORY_COLUMNS)), agent_id)
+
+
+def _known(kind: type[Word], value: str, otherwise: Word) -> Word:
+    try:
+        return kind(value)
+    except ValueError:
+        return otherwise
+
+
+def _read_list(text: str | None) -> list[str]:
+    try:
+        value = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return []
+    return [str(tag) for tag in value] if isinstance(value, list) else []
+
+
+def _read_object(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _read_task(text: str | None) -> TaskMetadata | None:
+    if text is None:
+        return None
+    try:
+        return TaskMetadata.model_validate_json(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change as the table holds it: the values are those of the columns of ``memories``.
+
+    A column that was NULL is left out; JSON columns are their text.
+    """
+
+    change_id: int
+    memory_id: str
+    event: str
+    changed_at: str
+    session_id: str | None
+    old: dict[str, Any]
+    new: dict[str, Any]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Return the columns that changed."""
+        return frozenset({*self.old, *self.new})
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What was done, and the numbers of its first and last change in the history."""
+
+    operation_id: int
+    verb: str
+    first_change: int
+    last_change: int
+
+
+Reason = Literal["stored", "accessed", "promoted"]
+
+
+RECALL_WINDOW: Final = timedelta(hours=1)
+"""How long a memory that was given out is remembered as such."""
+
+
+def recall_window(now: datetime) -> tuple[str, str]:
+    """Return the first and the last moment at which what was given out counts.
+
+    A later one was written before the clock was set back: nothing is known of its age.
+    """
+    return format_time(shifted(now, -RECALL_WINDOW)), format_time(now)
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateCandidate:
+    """A memory that may say the same; ``tags`` are JSON.
+
+    ``timestamp`` is when it was learned, ``recalled_at`` when it was last given out, if that is
+    known.
+    """
+
+    seq: int
+    memory_id: str
+    content: str
+    user_id: str | None
+    run_id: str | None
+    category: str
+    tags: str
+    timestamp: str
+    recalled_at: str | None
+
+
+def fingerprint_of(content: str, user_id: str | None, run_id: str | None) -> int:
+    """Return the number that near duplicates about the same user, of the same run, have alike.
+
+    The library alone makes it: with a function of its own in the triggers, no other program could
+    write to the file. A release that changes the forms must set all fingerprints to NULL.
+    """
+    parts = (near_form(exact_form(content)), user_id or "", run_id or "")
+    digest = hashlib.blake2b("\x00".join(parts).encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateQuery:
+    """A text about a user, of a run, of which it is asked whether it is there already.
+
+    ``recalled`` is the span (as texts) in which a memory must have been given out to make the text
+    its echo; ``None`` when it cannot be one. ``index`` is the text's place in a list.
+    """
+
+    content: str
+    user_id: str | None
+    run_id: str | None
+    recalled: tuple[str, str] | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of a query: as the index holds it, stemmed, and as it was written.
+
+    ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
+    as a name.
+    """
+
+    word: str
+    written: str
+    is_prefix: bool = False
+    is_name: bool = False
+
+    @property
+    def match(self) -> str:
+        """Return the FTS5 query for this term alone: quoted, so that nothing is an operator.
+
+        FTS5 stems it itself. It must not be given a stem: that of "databas" is "databa".
+        """
+        quoted = '"' + self.written.replace('"', '""') + '"'
+        return f"{quoted} *" if self.is_prefix else quoted
+
+
+@dataclass(frozen=True, slots=True)
+class WordCounts:
+    """The words of a memory: how often each term of the query stands in it, and how many in all.
+
+    ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with a
+    question.
+    """
+
+    counts: tuple[int, ...]
+    length: int
+    opens: bool
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How a memory is used, times as the file holds them.
+
+    ``size`` is of its content, in bytes. ``is_kept`` tells that nothing may archive it by itself.
+    ``task`` is a task's metadata as JSON, read by nobody yet.
+    """
+
+    seq: int
+    kind: MemoryKind
+    last_used: str
+    updated_at: str
+    access_count: int
+    size: int
+    is_kept: bool
+    task: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How many memories there are, and the bytes of their contents."""
+
+    count: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GraphMoment:
+    """A time that the graph is looked at, as it is stored, and whose graph; ``None``: everybody's.
+
+    ``is_past`` lets memories count that were deleted later.
+    """
+
+    stamp: str
+    user_id: str | None
+    is_past: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedText:
+    """What memories say and ever said, as far as the file knows.
+
+    ``contents`` and ``strings`` (tags, and the keys and texts of metadata) are texts, in which
+    bytes that are not UTF-8 are half surrogate pairs. ``vectors`` are those of the embeddings, and
+    the hashes of the texts that they were made of.
+    """
+
+    contents: set[str] = field(default_factory=set)
+    strings: set[str] = field(default_factory=set)
+    vectors: set[bytes] = field(default_factory=set)
+
+    def add(self, other: ErasedText) -> None:
+        """Take over what another says."""
+        self.contents.update(other.contents)
+        self.strings.update(other.strings)
+        self.vectors.update(other.vectors)
+
+
+class RemovedRows(NamedTuple):
+    """How many rows were removed: memories, changes in the history, embeddings."""
+
+    memories: int
+    changes: int
+    embeddings: int
+
+
+class RemainingText(NamedTuple):
+    """Texts that a table holds: of a ``memory``, whose id is the ``name``; or of ``other`` things.
+
+    A ``place`` is one where somebody can write what they want; the ``name`` says which.
+    """
+
+    kind: Literal["memory", "place", "other"]
+    name: str
+    text: bytes
+
+
+VECTOR_COLUMNS: Final = ("storage_backend", "migration_date", "migration", "embeddings_generated")
+"""Columns that tell of the move to search by meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A query's vector, quantized, and the model that it and the vectors it meets are of.
+
+    ``seen`` is the vector as seen from the middle of the store, if cosines are to be from there.
+    """
+
+    model: EmbeddingModel
+    data: bytes
+    seen: Centred | None = None
+
+    @property
+    def asked(self) -> bytes | Centred:
+        """Return what cosines are asked with."""
+        return self.data if self.seen is None else self.seen
+
+    @property
+    def direction(self) -> bytes:
+        """Return what the nearest vectors point to."""
+        return self.data if self.seen is None else self.seen.data
+
+
+@dataclass(frozen=True, slots=True)
+class NearestVectors:
+    """Cosines by row of the nearest, and what was not as it should be."""
+
+    cosines: dict[int, float]
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """What a file says of itself: whose it is, the version of its schema, its page size."""
+
+    agent_id: str | None
+    version: int
+    page_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Where the content that was there is kept, and whether its rejections hold on."""
+
+    aside: Path | None
+    rejections_kept: bool

@@ -1,0 +1,214 @@
+"""The SQLite engine: one open file, its tables and indexes, and what only a file can do.
+
+A table is imported when it is first used: a search needs half of them, and starts twice as fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agent_memory.models.agent import CheckReport
+from agent_memory.models.times import format_time
+from agent_memory.storage.engine import Capability
+from agent_memory.storage.sqlite import schema
+from agent_memory.storage.sqlite.connection import Database, library_version
+from agent_memory.storage.sqlite.keyword_index import KeywordIndex
+from agent_memory.storage.sqlite.tables.agent import AgentTable
+from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
+from agent_memory.storage.sqlite.tables.fingerprints import FingerprintTable
+from agent_memory.storage.sqlite.tables.history import HistoryTable
+from agent_memory.storage.sqlite.tables.memories import MemoryTable
+from agent_memory.storage.sqlite.tables.operations import OperationTable
+from agent_memory.storage.sqlite.tables.recalls import RecallTable
+from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
+
+if TYPE_CHECKING:
+    from agent_memory.storage.sqlite.file_operations import FileOperations
+    from agent_memory.storage.sqlite.similar import SimilarityQueries
+    from agent_memory.storage.sqlite.tables.erased import ErasureQueries
+    from agent_memory.storage.sqlite.tables.graph import GraphTable
+    from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
+    from agent_memory.storage.sqlite.tables.memory_columns import MemoryRowTable
+    from agent_memory.storage.sqlite.tables.rejections import RejectionTable
+    from agent_memory.storage.sqlite.tables.reviews import ReviewTable
+    from agent_memory.storage.sqlite.tables.usage import UsageQueries
+    from agent_memory.storage.sqlite.vector_index import VectorIndex
+
+
+class SQLiteEngine:
+    """One agent's memories in one SQLite file. Threads may share it."""
+
+    capabilities = frozenset(Capability)
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.memories = MemoryTable(database)
+        self.history = HistoryTable(database)
+        self.operations = OperationTable(database)
+        self.agent = AgentTable(database)
+        self.scratchpad = ScratchpadTable(database)
+        self.recalls = RecallTable(database)
+        self.fingerprints = FingerprintTable(database)
+        self.embeddings = EmbeddingTable(database)
+        self.keywords = KeywordIndex(database)
+
+    # Tables and indexes that few verbs need ---------------------------------------------------
+
+    @cached_property
+    def memory_rows(self) -> MemoryRowTable:
+        """Rows of the table of memories as they are, by column."""
+        from agent_memory.storage.sqlite.tables.memory_columns import MemoryRowTable  # noqa: PLC0415
+
+        return MemoryRowTable(self.database)
+
+    @cached_property
+    def rejections(self) -> RejectionTable:
+        """The table of values that must not come back."""
+        from agent_memory.storage.sqlite.tables.rejections import RejectionTable  # noqa: PLC0415
+
+        return RejectionTable(self.database)
+
+    @cached_property
+    def reviews(self) -> ReviewTable:
+        """The table of memories that are in question."""
+        from agent_memory.storage.sqlite.tables.reviews import ReviewTable  # noqa: PLC0415
+
+        return ReviewTable(self.database)
+
+    @cached_property
+    def graph(self) -> GraphTable:
+        """The tables of entities and relationships."""
+        from agent_memory.storage.sqlite.tables.graph import GraphTable  # noqa: PLC0415
+
+        return GraphTable(self.database)
+
+    @cached_property
+    def graph_maintenance(self) -> GraphMaintenance:
+        """What undo, erasure, import and export need of the graph."""
+        from agent_memory.storage.sqlite.tables.graph_maintenance import (  # noqa: PLC0415
+            GraphMaintenance,
+        )
+
+        return GraphMaintenance(self.database)
+
+    @cached_property
+    def usage(self) -> UsageQueries:
+        """How much each memory is used, and how much there is of each kind."""
+        from agent_memory.storage.sqlite.tables.usage import UsageQueries  # noqa: PLC0415
+
+        return UsageQueries(self.database)
+
+    @cached_property
+    def erasure(self) -> ErasureQueries:
+        """What erasing for good removes, and what may be left."""
+        from agent_memory.storage.sqlite.tables.erased import ErasureQueries  # noqa: PLC0415
+
+        return ErasureQueries(self.database)
+
+    @cached_property
+    def similarity(self) -> SimilarityQueries:
+        """Which memories say much of what a text says."""
+        from agent_memory.storage.sqlite.similar import SimilarityQueries  # noqa: PLC0415
+
+        return SimilarityQueries(self.database)
+
+    @cached_property
+    def vectors(self) -> VectorIndex:
+        """The index of vectors."""
+        from agent_memory.storage.sqlite.vector_index import VectorIndex  # noqa: PLC0415
+
+        return VectorIndex(self.database)
+
+    @cached_property
+    def files(self) -> FileOperations:
+        """What only a file can do."""
+        from agent_memory.storage.sqlite.file_operations import FileOperations  # noqa: PLC0415
+
+        return FileOperations(self.database)
+
+    # Transactions -----------------------------------------------------------------------------
+
+    @property
+    def location(self) -> str:
+        """Where the memories are, for messages: the path of the file."""
+        return str(self.database.path)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened for reading alone."""
+        return self.database.read_only
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the file may be written, as far as was seen when it was last looked at."""
+        return self.database.can_write
+
+    def read(self) -> contextlib.AbstractContextManager[None]:
+        """Run the body on one unchanging view of the file."""
+        return self.database.read()
+
+    def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
+        """Run the body in one transaction that holds the write lock from its start."""
+        return self.database.write(durable=durable)
+
+    def impatient(self) -> contextlib.AbstractContextManager[None]:
+        """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
+        return self.database.impatient()
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[SQLiteEngine]:
+        """Give the body an engine on a connection of its own, in one view: nobody waits for it."""
+        own = Database(self.database.path, create=False, read_only=True)
+        with contextlib.closing(own), own.read():
+            yield SQLiteEngine(own)
+
+    def close(self) -> None:
+        """Close the file. Closing twice is fine; using it afterwards is ``StorageClosed``."""
+        self.database.close()
+
+    # Schema -----------------------------------------------------------------------------------
+
+    def prepare(self, agent_id: str, *, clock: Callable[[], datetime]) -> None:
+        """Bring the schema up to date, after a backup, and write down whose file it is."""
+        if schema.is_current(self.database) and self.agent.identity() is not None:
+            return
+        if self.database.read_only:
+            schema.refuse_incomplete(self.database)
+        now = clock()
+        schema.upgrade(
+            self.database,
+            now=format_time(now),
+            before_upgrade=lambda: self.files.back_up_before("upgrade", now=now, keep=5),
+        )
+        with self.database.write():
+            self.agent.introduce(agent_id, now=now)
+
+    def upgrade(self, *, now: datetime) -> None:
+        """Bring the schema up to date, without a backup."""
+        schema.upgrade(self.database, now=format_time(now), before_upgrade=lambda: None)
+
+    @property
+    def schema_version(self) -> int:
+        """The number of the last migration that was applied."""
+        return schema.current_version(self.database)
+
+    @property
+    def library_version(self) -> str:
+        """The version of SQLite in use."""
+        return library_version()
+
+    # Care -------------------------------------------------------------------------------------
+
+    def check(self, *, mend: bool, back_up: Callable[[], object]) -> CheckReport:
+        """Look for damage and drift, and mend it if asked to, after ``back_up`` where need be."""
+        from agent_memory.storage.sqlite.maintenance.check import check  # noqa: PLC0415
+
+        return check(self.database, self.database.path, mend=mend, back_up=back_up)
+
+    def words(self, text: str) -> list[tuple[str, str]]:
+        """Return the words of a text, each as the keyword index holds it and as it is written."""
+        return self.database.words(text)

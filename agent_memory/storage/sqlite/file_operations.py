@@ -1,0 +1,84 @@
+"""What only a file can do: backups, its raw bytes, writing it anew."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from agent_memory.models.backup import BackupFile
+from agent_memory.storage.sqlite.maintenance import backup, check_indexes
+from agent_memory.storage.sqlite.table import Table
+
+_MANY: Final = 500
+"""Changes from which on it is quicker to build the indexes anew than to keep them up to date."""
+
+
+class FileOperations(Table):
+    """What only a file can do, for one open file."""
+
+    @property
+    def path(self) -> Path:
+        """The file, absolute."""
+        return self._db.path
+
+    @property
+    def journal(self) -> Literal["wal", "rollback"]:
+        """How commits are kept whole: by a write-ahead log or by a rollback journal."""
+        return self._db.journal
+
+    @property
+    def warning(self) -> str | None:
+        """What should be known of the file's drive and names; ``None`` when all is as usual."""
+        return self._db.warning
+
+    # Backups ----------------------------------------------------------------------------------
+
+    def back_up(self, destination: Path | None, *, now: datetime, overwrite: bool) -> Path:
+        """Write a consistent copy of the file, while others may write, and return its path."""
+        return backup.back_up(self.path, destination, now=now, overwrite=overwrite)
+
+    def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
+        """Write a copy into ``backups/`` and drop the oldest of that reason beyond ``keep``."""
+        return backup.back_up_before(self.path, reason, now=now, keep=keep)
+
+    def list_backups(self) -> list[BackupFile]:
+        """Return the backups beside the file, newest first."""
+        return backup.list_backups(self.path)
+
+    # Raw bytes --------------------------------------------------------------------------------
+
+    def raw_parts(self) -> list[Path]:
+        """Return the file, and its log unless that is empty."""
+        return self._db.raw_parts()
+
+    def raw(self, part: Path, length: int) -> Iterator[bytes]:
+        """Yield the bytes of one of these as they are, ``length`` at a time but for the last."""
+        return self._db.raw(part, length)
+
+    def refuse_readers(self) -> None:
+        """Raise ``StorageLocked`` while somebody reads an older state of the file."""
+        self._db.refuse_readers()
+
+    def compact(self) -> None:
+        """Write the file anew with nothing but what its tables hold, and leave the log empty."""
+        self._db.compact()
+
+    # Rewriting --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def rewriting(self, changed: Sequence[str], *, kept: Sequence[str]) -> Iterator[None]:
+        """Let the body rewrite memories, and their indexes follow. Must run inside ``write()``.
+
+        ``changed`` are the ids of all of them, ``kept`` of those that are there afterwards.
+        """
+        # Triggers would keep the indexes in step row by row: 15 s for 100,000 of them.
+        triggers = check_indexes.drop_triggers(self._db) if len(changed) >= _MANY else []
+        yield
+        if triggers:
+            check_indexes.forget_derived(self._db, sorted(kept))
+            check_indexes.rebuild_indexes(self._db)
+        for trigger in triggers:
+            self._db.run(trigger)

@@ -1,0 +1,12 @@
+"""What every table and index of the SQLite engine is made of."""
+
+from __future__ import annotations
+
+from agent_memory.storage.sqlite.connection import Database
+
+
+class Table:
+    """A table or an index of one open file. It begins no transaction: its caller has one open."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database

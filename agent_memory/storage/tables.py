@@ -1,0 +1,578 @@
+"""What a transaction offers, table by table: the part of the seam that each engine implements.
+
+``storage.sqlite.tables`` is what stands behind it for SQLite, and tells the details of each
+method. A transaction is open when a method is called; ``Engine.read`` and ``Engine.write`` begin
+one. Rows are known by their row id, a number that never changes, and memories by their id too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from agent_memory.models.agent import (
+    AgentConfig,
+    AgentMetadata,
+    MigrationInfo,
+)
+from agent_memory.models.decision import Review
+from agent_memory.models.enums import MemoryKind
+from agent_memory.models.graph import EdgeView, EntityView
+from agent_memory.models.memory import HistoryEntry, Memory
+from agent_memory.models.safety import Rejection
+from agent_memory.storage.filters import Filter
+from agent_memory.storage.records import (
+    Amount,
+    Change,
+    DuplicateCandidate,
+    ErasedText,
+    GraphMoment,
+    Operation,
+    Reason,
+    RemainingText,
+    RemovedRows,
+    Row,
+    RowValues,
+    Signals,
+    Usage,
+)
+from agent_memory.text.dates import Span
+
+
+class MemoryTable(Protocol):
+    """The table of memories: rows in, models out."""
+
+    def insert(self, memory: Memory) -> int:
+        """Add a memory and return its ``seq``. An id that exists already is ``ValidationError``."""
+
+    def exists(self, memory_id: str) -> bool:
+        """Return whether there is a memory of that id, archived ones included."""
+
+    def seq_of(self, memory_id: str) -> int | None:
+        """Return the row number of a memory, or ``None``."""
+
+    def ids_of(self, seqs: Sequence[int]) -> list[str]:
+        """Return the ids of these rows, in the order of the rows."""
+
+    def get(self, memory_id: str, *, agent_id: str) -> Memory | None:
+        """Return a memory, or ``None``."""
+
+    def get_many(self, seqs: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
+        """Return the memories of these rows, by row number."""
+
+    def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
+        """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
+
+    def recent(self, filters: Filter, *, limit: int, offset: int, agent_id: str) -> list[Memory]:
+        """Return the newest memories that pass the filters, newest first."""
+
+    def ids(self, filters: Filter) -> list[str]:
+        """Return the ids of the memories that pass the filters, oldest first."""
+
+    def count(self, filters: Filter) -> int:
+        """Count the memories that pass the filters."""
+
+    def is_empty(self) -> bool:
+        """Return whether there are no memories, archived ones counted too."""
+
+    def last_seq(self) -> int:
+        """Return the highest row number, 0 when there is no memory."""
+
+    def last_seq_of_damaged(self) -> int:
+        """Return the highest row id that was ever given, where the table may not be readable."""
+
+    def update(self, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+        """Set some fields of a memory; its version goes up by one."""
+
+    def delete(self, seq: int) -> None:
+        """Remove a memory; its history stays."""
+
+    def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
+        """Add to the access counts: by row number, how many, and the time of the last."""
+
+    def signals(self, seqs: Sequence[int], filters: Filter) -> list[Signals]:
+        """Return what ranking needs of these rows, leaving out those that do not pass."""
+
+    def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
+        """Return the newest rows of each span of days under a filter, ``limit`` of each."""
+
+    def neighbours(self, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+        """Return the two rows before and the two after each, in its session, by distance."""
+
+
+class MemoryRowTable(Protocol):
+    """Rows of the table of memories as they are, by column."""
+
+    def get(self, memory_id: str) -> RowValues | None:
+        """Return the row of a memory, or ``None``."""
+
+    def get_many(self, memory_ids: Sequence[str]) -> dict[str, RowValues]:
+        """Return the rows of several memories, by id."""
+
+    def every(self, *, page: int = 1000) -> Iterator[RowValues]:
+        """Yield all rows in the order in which they were stored, read by the page."""
+
+    def insert(self, values: Mapping[str, Any]) -> int:
+        """Add a row of the columns that are given, and return its ``seq``."""
+
+    def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
+        """Change columns of a row; its version goes up by one."""
+
+    def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
+        """Make a row what it is to be, its version and its times too; all columns must be given."""
+
+    def delete(self, memory_id: str) -> None:
+        """Remove a row; its history stays."""
+
+    def delete_many(self, memory_ids: Sequence[str]) -> None:
+        """Remove several rows; their history stays."""
+
+    def is_free(self, seq: int) -> bool:
+        """Return whether no memory has this row number."""
+
+    def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
+        """Archive memories, or bring them back; return how many were not so before."""
+
+    def last_use(self) -> str | None:
+        """Return when a memory was last changed or accessed, as it is stored."""
+
+    def texts_with(self, word: str) -> Iterator[list[str]]:
+        """Yield id, content, tags, metadata and task metadata of the rows that may hold a word."""
+
+
+class HistoryTable(Protocol):
+    """The table of changes."""
+
+    def last_change(self) -> int:
+        """Return the number of the newest change, 0 for none."""
+
+    def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
+        """Say which session made the changes after ``since``, and when by the store's clock."""
+
+    def sign_all(self, *, since: int, session_id: str, now: datetime) -> None:
+        """Say which session made all the changes after ``since``, and when."""
+
+    def sign_between(self, after: int, until: int, *, session_id: str, now: datetime) -> None:
+        """Say which session made the changes from one number (not in it) to another, and when."""
+
+    def every(self, *, page: int = 1000) -> Iterator[Change]:
+        """Yield all changes, oldest first, read by the page."""
+
+    def texts(self, *, page: int = 1000) -> Iterator[list[str]]:
+        """Yield memory id, old and new values of every change, as text, whatever they hold."""
+
+    def between(self, first: int, last: int) -> list[Change]:
+        """Return the changes from one number to another, oldest first."""
+
+    def of_memory(self, memory_id: str) -> list[Change]:
+        """Return all changes of a memory, oldest first."""
+
+    def changed_after(self, moment: datetime) -> list[str]:
+        """Return the ids of the memories that were changed after a moment."""
+
+    def born_after(self, moment: datetime) -> list[str]:
+        """Return the ids of the memories of which nothing is known until after a moment."""
+
+    def insert(self, change: Change) -> None:
+        """Add a change that was made elsewhere."""
+
+    def known(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that have a history."""
+
+    def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
+        """Drop the changes of some memories from one number (not in it) to another."""
+
+    def forget_after(self, moment: datetime, newest: int) -> None:
+        """Drop the changes after a moment, and those numbered above ``newest``."""
+
+    def entries(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
+        """Return the changes of one memory, or of all, newest first."""
+
+
+class OperationTable(Protocol):
+    """The table of what was done to several memories at once, or for good."""
+
+    def last_number(self) -> int:
+        """Return the highest number that a change was ever given, deleted ones included."""
+
+    def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
+        """Record that the changes after number ``since`` are one operation, if there are any."""
+
+    def mark(self, verb: str, *, session_id: str, now: datetime) -> None:
+        """Note that something was done that ``undo`` cannot take back."""
+
+    def last(self) -> Operation | None:
+        """Return the last operation, if there was any."""
+
+
+class AgentTable(Protocol):
+    """The table with the one row of the agent."""
+
+    def identity(self) -> str | None:
+        """Return whose file this is."""
+
+    def config(self) -> AgentConfig:
+        """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
+
+    def set_config(self, settings: AgentConfig) -> None:
+        """Write the settings that were set."""
+
+    def merge_config(self, settings: Mapping[str, Any]) -> None:
+        """Write some settings, which must be valid; the others stay."""
+
+    def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
+        """Add searches and their time to the counters, and note that the agent was active."""
+
+    def queries(self) -> int:
+        """Return how many searches are counted."""
+
+    def count_promotions(self, promotions: int) -> None:
+        """Add to the number of memories that came into the scratchpad by use or by hand."""
+
+    def count_embeddings(self, embeddings: int) -> None:
+        """Add to the number of vectors that were made."""
+
+    def set_backend(
+        self, backend: Literal["file", "vector"], *, migration: MigrationInfo, now: datetime
+    ) -> None:
+        """Write down how memories are searched from now on, and how it came to that."""
+
+    def migration(self) -> MigrationInfo:
+        """Return how the last move went, as far as there was one."""
+
+    def was_rolled_back(self) -> bool:
+        """Return whether search is by keyword because somebody went back to it."""
+
+    def metadata(self, *, memory_count: int) -> AgentMetadata:
+        """Return the agent's metadata with the figures as they stand."""
+
+    def row(self) -> dict[str, Any]:
+        """Return what the file says of the agent, by column, JSON read."""
+
+    def set_row(self, values: Mapping[str, Any]) -> None:
+        """Write what a file said of the agent, by column, as far as it told."""
+
+
+class ScratchpadTable(Protocol):
+    """The table of the memories in the scratchpad."""
+
+    def enter(self, seqs: Sequence[int], reason: Reason, *, now: datetime) -> None:
+        """Put memories in. One that is there stays as it is, unless it is promoted by hand now."""
+
+    def evict(self, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
+        """Take out the least recently used beyond ``max_size`` and return their ids."""
+
+    def leave(self, seq: int) -> bool:
+        """Take one memory out, and return whether it was in."""
+
+    def contains(self, seq: int) -> bool:
+        """Return whether a memory is in."""
+
+    def members(self) -> list[int]:
+        """Return the rows that are in, most recently used first, then most often (B)."""
+
+    def reasons(self) -> dict[int, Reason]:
+        """Return why each row is in."""
+
+    def worthy(self, seqs: Sequence[int], *, threshold: int) -> list[int]:
+        """Return those of the rows that are not in and were accessed often enough to be."""
+
+    def size(self) -> int:
+        """Count the entries, without those of archived memories."""
+
+    def count_promoted(self) -> int:
+        """Count the entries that were promoted by hand, without those of archived memories."""
+
+    def put(self, seq: int, *, reason: str, entered_at: str) -> None:
+        """Put a memory in as it was in before; one that is there stays as it is."""
+
+    def every(self) -> list[tuple[str, str, str]]:
+        """Return the id, when it came in and why of each entry, in the order of coming in."""
+
+
+class RecallTable(Protocol):
+    """The table of when each memory was last given out."""
+
+    def rows_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """Return the row numbers of memories, by id."""
+
+    def record(self, recalled: Mapping[int, str], now: datetime) -> None:
+        """Write down when rows were given out, and forget what was long ago."""
+
+    def are_any(self, now: datetime) -> bool:
+        """Return whether anything was given out of late."""
+
+
+class RejectionTable(Protocol):
+    """The table of rejected values, as hashes."""
+
+    def add(self, words_hash: bytes, word_count: int, reason: str | None, now: datetime) -> bool:
+        """Reject a value, and return whether it was not rejected yet."""
+
+    def put(self, values: Mapping[str, Any]) -> None:
+        """Take over a rejection that a file tells of; one of the same value stays as it is."""
+
+    def remove(self, words_hash: bytes) -> bool:
+        """Lift the rejection of a value, and return whether there was one."""
+
+    def remove_by_id(self, rejection_id: int) -> bool:
+        """Lift a rejection, and return whether there was one."""
+
+    def find(self, words_hash: bytes) -> Rejection | None:
+        """Return the rejection of a value, or ``None``."""
+
+    def all_of(self) -> list[Rejection]:
+        """Return all rejections, oldest first."""
+
+    def known(self) -> Mapping[int, AbstractSet[bytes]]:
+        """Return the hashes of the rejected values by how many words those have."""
+
+
+class ReviewTable(Protocol):
+    """The table of memories that are in question."""
+
+    def add(
+        self,
+        seq: int,
+        *,
+        replaced_by: str | None,
+        confidence: float | None,
+        reasoning: str | None,
+        session_id: str,
+        now: datetime,
+    ) -> int:
+        """Put a memory in question, if it is not, and return the number of the review."""
+
+    def put(self, seq: int, values: Mapping[str, Any]) -> None:
+        """Take over a review that a file tells of."""
+
+    def every(self) -> list[Review]:
+        """Return all reviews, oldest first."""
+
+    def get(self, review_id: int) -> Review | None:
+        """Return a review, or ``None``."""
+
+    def is_stale(self, review_id: int) -> bool:
+        """Return whether the memory was changed since it was put in question."""
+
+    def forget_reasoning(self) -> None:
+        """Leave out why the memories are in question."""
+
+    def drop(self, review_id: int) -> None:
+        """Take a review away, as it is decided."""
+
+
+class FingerprintTable(Protocol):
+    """The table of fingerprints, by which near duplicates are found."""
+
+    def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
+        """Write fingerprints down, each with the row of its memory."""
+
+    def known(self, fingerprints: Sequence[int]) -> set[int]:
+        """Return those of some fingerprints that any memory has."""
+
+    def is_complete(self) -> bool:
+        """Return whether every memory has its fingerprint."""
+
+    def complete_page(self) -> list[int]:
+        """Make the fingerprints of a page of memories that another program wrote or changed."""
+
+    def is_left(self, completed: Sequence[int]) -> bool:
+        """Return whether a page that was just completed is not: the file is damaged then."""
+
+    def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
+        """Return the memories that have a fingerprint and are not archived, oldest first."""
+
+    def of_rows(self, seqs: Sequence[int]) -> dict[int, int]:
+        """Return the fingerprint of each of these rows, made now for one that has none yet."""
+
+    def those(self, seqs: Sequence[int]) -> list[DuplicateCandidate]:
+        """Return the memories of these rows that are not archived, oldest first."""
+
+    def same_without(self, fingerprint: int) -> Iterator[int]:
+        """Yield the rows that would have this fingerprint, of those that have none yet."""
+
+    def repeated(self) -> list[tuple[int, int]]:
+        """Return the fingerprints that several memories have, and how many, oldest memory first."""
+
+
+class GraphTable(Protocol):
+    """The tables of the graph: entities, relationships, and their sources."""
+
+    def unnamed(self) -> list[Row]:
+        """Return what another program wrote without a key: entity or alias, row, name, user."""
+
+    def id_of_seq(self, seq: int) -> str:
+        """Return the id of the entity in a row."""
+
+    def set_key(self, kind: str, row: int, key: str) -> None:
+        """Give an entity or an alias its key."""
+
+    def find(self, key: str, user_id: str | None) -> str | None:
+        """Return the id of the entity that has a name or an alias, in one user's graph."""
+
+    def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
+        """Return the ids of the entities with these names or aliases, and the key of each."""
+
+    def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+        """Return the names and types of entities, whether they can be seen or not."""
+
+    def unarchived(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of some memories that are there and not archived."""
+
+    def insert_entity(self, values: Mapping[str, Any]) -> str:
+        """Add an entity of the columns that are given, and return its id."""
+
+    def insert_edge(self, values: Mapping[str, Any]) -> str:
+        """Add a relationship of the columns that are given, and return its id."""
+
+    def touch_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
+        """Change columns of an entity."""
+
+    def entity_row(self, entity_id: str) -> dict[str, Any]:
+        """Return the columns of an entity that tell whose it is and what it is called."""
+
+    def add_alias(self, entity_id: str, alias: str, key: str, memory_id: str | None) -> None:
+        """Give an entity another name."""
+
+    def entities(
+        self,
+        *,
+        agent_id: str,
+        user_id: str | None,
+        ids: Sequence[str] | None = None,
+        out_of_sight: bool = False,
+        limit: int = -1,
+    ) -> list[EntityView]:
+        """Return the entities that can be seen, oldest first, or those of them with these ids."""
+
+    def edges(
+        self,
+        when: GraphMoment,
+        *,
+        agent_id: str,
+        among: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        include_closed: bool = False,
+        at_any_time: bool = False,
+        limit: int = -1,
+    ) -> list[EdgeView]:
+        """Return the relationships that hold at a moment and can be seen, oldest first."""
+
+    def reached(
+        self, when: GraphMoment, start: Sequence[str], depth: int
+    ) -> tuple[dict[str, int], bool]:
+        """Return the entities within so many relationships, with the distance of each."""
+
+    def edge_between(
+        self, when: GraphMoment, one: str, others: Sequence[str]
+    ) -> tuple[str, str] | None:
+        """Return a relationship of an entity with any of some others, and which: their ids."""
+
+    def open_edges(
+        self, source_id: str, relationship: str, target_id: str | None = None
+    ) -> list[Row]:
+        """Return what holds of an entity: id, target and ``valid_from`` of each, oldest first."""
+
+    def confirm_edge(
+        self, edge_id: str, *, confidence: float, context: str | None, start: str, now: str
+    ) -> None:
+        """Note that something was said again: it is as sure as the surest who said so."""
+
+    def stand_by_itself(self, kind: str, of: str) -> None:
+        """Let an entity, or a relationship, be seen without any memory."""
+
+    def close_edge(
+        self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
+    ) -> None:
+        """Let a relationship hold no more from a moment on, which is not before it began."""
+
+    def add_source(self, kind: str, of: str, memory_id: str, change_id: int | None) -> None:
+        """Note that an entity, or a relationship, was read from a memory."""
+
+    def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
+        """Return, by id, whose each memory is and the number of its last change."""
+
+
+class GraphMaintenance(Protocol):
+    """What undo, erasure, import and export need of the graph."""
+
+    def merge(self, keep: str, other: str) -> None:
+        """Move aliases, relationships and sources of one entity to another; the entity goes."""
+
+    def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
+        """Take what was read from changes out of sight that are undone now, or bring it back."""
+
+    def go_back(self, moment: datetime) -> None:
+        """Make the graph of a copy what it was at a moment, as far as it can be told."""
+
+    def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return what the graph says that was read from some memories."""
+
+    def texts(self) -> set[str]:
+        """Return all that the graph says."""
+
+    def erase(self, memory_ids: Sequence[str]) -> None:
+        """Remove what was read from memories that are erased, and from no others."""
+
+    def sweep(self) -> None:
+        """Remove what was read from memories of which nothing is left, not even a history."""
+
+    def every_entity(self) -> Iterator[dict[str, Any]]:
+        """Yield what a file is told of each entity, in their order."""
+
+    def every_edge(self) -> Iterator[dict[str, Any]]:
+        """Yield what a file is told of each relationship, in their order."""
+
+    def take_entity(self, values: Mapping[str, Any], moment: str) -> str:
+        """Take an entity in, or join it with the one of that id or name; return its id here."""
+
+    def take_edge(self, values: Mapping[str, Any], moment: str) -> bool:
+        """Take a relationship in whose entities are there; return whether it was not there."""
+
+    def has_both(self, values: Mapping[str, Any]) -> bool:
+        """Return whether both entities of a relationship are there, in its user's graph."""
+
+
+class UsageQueries(Protocol):
+    """How much each memory is used, and how much there is of each kind."""
+
+    def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
+        """Return how each unarchived memory of these kinds is used, least recently first."""
+
+    def texts(self, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return the id and content of each row; of a damaged content, what can be read."""
+
+    def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
+        """Count the memories of each of these kinds that are not archived."""
+
+    def archived_amounts(self, memory_ids: Sequence[str]) -> dict[MemoryKind, tuple[int, int]]:
+        """Return, by kind, how many of these are archived, and the bytes of their contents."""
+
+    def least_used(self, kind: MemoryKind, *, limit: int) -> list[str]:
+        """Return the ids of the least recently used of a kind that may be archived."""
+
+
+class ErasureQueries(Protocol):
+    """What erasing for good removes from the tables, and what may be left."""
+
+    def known(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that are of memories, archived ones too, or have a history."""
+
+    def said(self, memory_ids: Sequence[str]) -> ErasedText:
+        """Return what these memories say and ever said."""
+
+    def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
+        """Remove every row of these memories but those of the vector indexes."""
+
+    def unused(self, words: Iterable[str]) -> list[str]:
+        """Return those of the words that stand in no memory, as the keyword index holds them."""
+
+    def remaining(self) -> Iterator[RemainingText]:
+        """Yield all texts that the tables hold, read by the page."""
+
+    def remaining_vectors(self) -> Iterator[bytes]:
+        """Yield all vectors that the tables hold, with the hashes of their texts."""
