@@ -18,6 +18,7 @@ from agent_memory.models.agent import (
     CheckReport,
 )
 from agent_memory.models.backup import BackupFile
+from agent_memory.storage.graph_tables import GraphMaintenance, GraphTable
 from agent_memory.storage.indexes import (
     EmbeddingTable,
     KeywordIndex,
@@ -29,8 +30,6 @@ from agent_memory.storage.tables import (
     AgentTable,
     ErasureQueries,
     FingerprintTable,
-    GraphMaintenance,
-    GraphTable,
     HistoryTable,
     MemoryRowTable,
     MemoryTable,
