@@ -34,9 +34,13 @@ def stdio(root: Path, *options: str, pid_file: Path | None = None) -> Any:
 
 
 @contextlib.contextmanager
-def http(root: Path, *options: str, warns: Sequence[str] = ()) -> Iterator[str]:
+def http(
+    root: Path, *options: str, warns: Sequence[str] = (), descriptors: int | None = None
+) -> Iterator[str]:
     """Run a server over HTTP, and see to it that it ends cleanly, with these warnings alone."""
     command = [PROGRAM, *words(root, "--http", "0", *options)]
+    if descriptors is not None:
+        command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -19,10 +21,12 @@ import pytest
 
 pytest.importorskip("mcp")
 
+import uvicorn
 from mcp import Client
 from mcp_programs import PROGRAM, RawServer, http, stdio, with_client, words
 
 from agent_memory import AgentMemory
+from agent_memory.integrations.mcp import connections
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
@@ -352,3 +356,55 @@ def test_answers_over_http_are_not_held_back_until_there_are_more() -> None:
         # Nagle's algorithm costs 40 ms an answer; asyncio turns it off for sockets that name TCP.
         assert listening.proto == socket.IPPROTO_TCP
         assert listening.getsockname()[1] > 0
+
+
+def half_open(url: str, start: bytes = b"POST /mcp HTTP/1.1\r\nHost: localhost") -> socket.socket:
+    """Begin a request by hand."""
+    host, _, port = url.split("/")[2].partition(":")
+    connection = socket.create_connection((host, int(port)), timeout=20)
+    connection.sendall(start)
+    return connection
+
+
+@posix
+def test_half_open_connections_keep_nobody_from_being_answered(root: Path) -> None:
+    with http(root, descriptors=256) as url, contextlib.ExitStack() as stack:
+        for _ in range(400):
+            stack.enter_context(half_open(url))
+        for _ in range(3):
+            assert posted(url)[0] == 200
+        assert with_client(url, lambda client: client.list_tools()).tools
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+    ],
+    ids=["nothing", "headers", "body"],
+)
+def test_a_request_that_does_not_come_in_time_ends_its_connection(
+    start: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.4)
+    config = uvicorn.Config(lambda: None, http=connections.BoundedConnection, log_level="error")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        wait_for(lambda: server.started)
+        with half_open(url, start) as connection, contextlib.suppress(ConnectionError):
+            for _ in range(100):  # that a little more comes now and then is no help
+                time.sleep(0.05)
+                connection.settimeout(0.01)
+                connection.sendall(b"x" if start else b"")
+                with contextlib.suppress(TimeoutError):
+                    if connection.recv(1) == b"":
+                        break
+            else:
+                pytest.fail("it was still open after five seconds")
+        server.should_exit = True
+        thread.join(20)

@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import RequestParams
 from starlette.applications import Starlette
 
+from agent_memory.integrations.mcp.connections import BACKLOG, BoundedConnection
 from agent_memory.integrations.mcp.errors import RequestFailed
 from agent_memory.integrations.mcp.messages import HANDSHAKE_VERSIONS, complete
 from agent_memory.integrations.mcp.server import MemoryServer
@@ -59,6 +60,8 @@ def serve_http(
     """
     config = uvicorn.Config(
         application(server, names),
+        http=BoundedConnection,
+        backlog=BACKLOG,
         access_log=False,
         log_level="warning",
         timeout_graceful_shutdown=_LAST_WORDS,

@@ -74,7 +74,7 @@ def _serve_http(server: MemoryServer, host: str, port: int, names: Sequence[str]
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        made = socket.create_server((host, port), family=family, backlog=2048)
+        made = socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         message = (
             f"{host}:{port} cannot be listened on: {error}. Give another --http PORT or --host"
