@@ -40,7 +40,10 @@ _NUMBERS: Final = {
     "a": 1, "an": 1, "one": 1, "two": 2, "couple": 2, "three": 3, "few": 3, "four": 4, "five": 5,
     "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
 }  # fmt: skip
-_UNIT_DAYS: Final = {"day": 1, "week": 7, "month": 30, "year": 365}
+_ORDINALS: Final = ("first", "second", "third", "fourth", "last")
+_SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The month that each begins in, north of the equator; it lasts three."""
+_UNIT_DAYS: Final = {"day": 1, "week": 7, "fortnight": 14, "month": 30, "year": 365}
 _MOST_DAYS: Final = 365 * 200
 """How far back a date is looked for: before that, `date` ends."""
 
@@ -54,7 +57,7 @@ _MOST_CHARACTERS: Final = 10_000
 
 _HINT: Final = re.compile(
     r"\d|ago\b|day\b|night\b|morning\b|week|month|year|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov"
-    r"|dec",
+    r"|dec|spring|summer|autumn|fall|winter|fortnight",
     _FLAGS,
 )
 """What every text has that says a date: the patterns take 8 ms to compile, and most have none."""
@@ -62,11 +65,11 @@ _HINT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From one day to another, both included; ``said`` is how a text speaks of it."""
+    """From one day to another, both included; ``phrase`` is how a text speaks of it."""
 
     first: date
     last: date
-    said: str = field(default="", compare=False)
+    phrase: str = field(default="", compare=False)
 
     def nearness(self, day: date) -> float:
         """Return 1 for a day of the span, less the farther from it, towards 0."""
@@ -77,7 +80,7 @@ class Span:
         return math.exp(-days / _FADE_DAYS) if days <= _FADED_DAYS else 0.0
 
 
-def spans(text: str, today: date) -> list[Span]:
+def date_spans(text: str, today: date) -> list[Span]:
     """Return the different spans of days that a text speaks of, as seen from ``today``.
 
     They are ``MOST_SPANS`` at most, and from the first 10,000 characters.
@@ -85,7 +88,7 @@ def spans(text: str, today: date) -> list[Span]:
     text = text[:_MOST_CHARACTERS]
     if not _HINT.search(text):
         return []
-    found: dict[Span, Span] = {}
+    spans: dict[Span, Span] = {}
     for pattern, read in _rules():
         for match in pattern.finditer(text):
             try:
@@ -93,11 +96,11 @@ def spans(text: str, today: date) -> list[Span]:
             except OverflowError:  # before the first day that there is
                 continue
             if span is not None:
-                found.setdefault(span, replace(span, said=match[0]))
-            if len(found) == MOST_SPANS:
-                return list(found.values())
+                spans.setdefault(span, replace(span, phrase=match[0]))
+            if len(spans) == MOST_SPANS:
+                return list(spans.values())
         text = pattern.sub(" ; ", text)  # "7 May 2023" is not "May 2023" as well
-    return list(found.values())
+    return list(spans.values())
 
 
 Reader = Callable[[re.Match[str], date], Span | None]
@@ -112,8 +115,20 @@ def _rules() -> Sequence[tuple[re.Pattern[str], Reader]]:
     no_verb = r"(?!\s+(?:be|have|not|also|need|still|well)\b)"  # as in "option 3 may be better"
     before_month = r"(?:in|last|this(?!\s+may)|since|during|early|late|of|until|by)"
     count = rf"(?P<count>\d{{1,4}}|{'|'.join(_NUMBERS)})"
-    unit = "(?P<unit>day|week|month|year)"
+    unit = "(?P<unit>day|week|fortnight|month|year)"
+    any_month = month.replace("<month>", "<other>")
+    in_year = r"(?:(?:,|\s+of|\s+in)?\s+(?P<year>(?:19|20)\d\d))?"
+    season = rf"(?P<season>{'|'.join(_SEASONS)})"
     rules: tuple[tuple[str, Reader], ...] = (
+        (rf"(?:between|from)\s+{any_month}\s+(?:and|to|until)\s+{month}{in_year}", _of_months),
+        (
+            rf"(?P<ordinal>{'|'.join(_ORDINALS)})\s+week\s+(?:of|in)\s+{month}{in_year}",
+            _of_week_of_month,
+        ),
+        (rf"{season}(?:\s+of|\s+in)?\s+(?P<year>(?:19|20)\d\d)", _of_season),
+        (rf"(?P<which>this|last|past|previous)\s+{season}", _of_season),
+        (rf"{count}\s+weekends?\s+ago", _weekends_ago),
+        (r"(?:over|at|on|during)\s+the\s+weekend", _weekends_ago),
         (r"(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)(?:T[\d:.]+Z?)?", _of_day),
         (rf"{day}\s+(?:of\s+)?{month}{no_verb}(?:,?\s+(?P<year>\d{{4}}))?", _of_day),
         (rf"{month}\s+{day}(?![\d:])(?:,?\s+(?P<year>\d{{4}}))?", _of_day),
@@ -124,7 +139,10 @@ def _rules() -> Sequence[tuple[re.Pattern[str], Reader]]:
         ),
         (rf"{count}(?:\s+of)?\s+{unit}s?\s+ago", _ago),
         (rf"(?:last|past|previous)\s+{count}\s+{unit}s?", _past),
-        (r"(?P<which>this|last|past|previous)\s+(?P<unit>weekend|week|month|year)", _of_unit),
+        (
+            r"(?P<which>this|last|past|previous)\s+(?P<unit>weekend|week|fortnight|month|year)",
+            _of_unit,
+        ),
         (rf"(?:on|last|this|past)\s+(?P<weekday>{'|'.join(_WEEKDAYS)})", _of_weekday),
         (r"(?P<word>day before yesterday|yesterday|last night|today|tonight|this morning)", _near),
         (r"(?:in|of|during|since)\s+(?P<year>(?:19|20)\d\d)", _of_year),
@@ -158,6 +176,50 @@ def _of_month(match: re.Match[str], today: date) -> Span | None:
     return Span(date(number, month, 1), date(number, month, monthrange(number, month)[1]))
 
 
+def _of_months(match: re.Match[str], today: date) -> Span | None:
+    """Read "between May and June": without a year, the last that began."""
+    first, last = _month_number(match["other"]), _month_number(match["month"])
+    year = int(match["year"]) if match["year"] else today.year - (first > today.month)
+    if match["year"] and first > last:  # "between November and February 2023"
+        year -= 1
+    return _months(year, first, (last - first) % 12 + 1)
+
+
+def _of_week_of_month(match: re.Match[str], today: date) -> Span | None:
+    """Read "the first week of May" as its first seven days, "the last week" as its last."""
+    month = _of_month(match, today)
+    if month is None:
+        return None
+    week = _ORDINALS.index(match["ordinal"].lower())
+    if week == len(_ORDINALS) - 1:
+        return Span(month.last - timedelta(days=6), month.last)
+    first = month.first + timedelta(days=7 * week)
+    return Span(first, first + timedelta(days=6))
+
+
+def _of_season(match: re.Match[str], today: date) -> Span | None:
+    """Read "summer 2022" and "last summer"; a winter is that which begins in the year."""
+    month = _SEASONS[match["season"].lower()]
+    groups = match.groupdict()
+    if groups.get("year"):
+        span = _months(int(match["year"]), month, 3)
+        is_ahead = span is not None and span.first > today
+        return _months(int(match["year"]) - 1, month, 3) if is_ahead and month == 12 else span
+    span = _months(today.year, month, 3)
+    is_this = match["which"].lower() == "this"
+    if span is None or span.first > today or (span.last >= today and not is_this):
+        return _months(today.year - 1, month, 3)
+    return span
+
+
+def _months(year: int, month: int, count: int) -> Span | None:
+    """Return the span of some months from one of a year on."""
+    last_year, last = year + (month + count - 2) // 12, (month + count - 2) % 12 + 1
+    if year < 1 or last_year > 9999:
+        return None
+    return Span(date(year, month, 1), date(last_year, last, monthrange(last_year, last)[1]))
+
+
 def _of_year(match: re.Match[str], today: date) -> Span | None:
     del today
     year = int(match["year"])
@@ -188,11 +250,24 @@ def _of_unit(match: re.Match[str], today: date) -> Span | None:
         return Span(last.replace(day=1), last)
     monday = today - timedelta(days=today.weekday())
     if unit == "weekend":
-        saturday = monday + timedelta(days=5 if today.weekday() >= 5 and is_this else -2)
-        return Span(saturday, saturday + timedelta(days=1))
+        return _weekend(today, 0 if today.weekday() >= 5 and is_this else 1)
+    days = _UNIT_DAYS[unit]
     if is_this:
-        return Span(monday, today)
-    return Span(monday - timedelta(days=7), monday - timedelta(days=1))
+        return Span(monday - timedelta(days=days - 7), today)
+    return Span(monday - timedelta(days=days), monday - timedelta(days=1))
+
+
+def _weekends_ago(match: re.Match[str], today: date) -> Span | None:
+    """Read "two weekends ago"; "over the weekend" is the last that began."""
+    count = match.groupdict().get("count")
+    ago = _number(count) if count else int(today.weekday() < 5)
+    return _weekend(today, ago) if ago * 7 <= _MOST_DAYS else None
+
+
+def _weekend(today: date, ago: int) -> Span:
+    """Return the Saturday and Sunday of this week, or of one so many weeks ago."""
+    saturday = today - timedelta(days=today.weekday() - 5 + 7 * ago)
+    return Span(saturday, saturday + timedelta(days=1))
 
 
 def _of_weekday(match: re.Match[str], today: date) -> Span | None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.text.dates import Span, spans
+from agent_memory.text.dates import Span, date_spans
 
 UNTIMED = settings(deadline=None)
 TODAY = date(2026, 1, 30)
@@ -18,7 +18,7 @@ DAYS = st.dates()
 
 
 def days_of(text: str, today: date = TODAY) -> list[tuple[str, str]]:
-    return [(span.first.isoformat(), span.last.isoformat()) for span in spans(text, today)]
+    return [(span.first.isoformat(), span.last.isoformat()) for span in date_spans(text, today)]
 
 
 # What says a date -------------------------------------------------------------------------------
@@ -48,6 +48,21 @@ def days_of(text: str, today: date = TODAY) -> list[tuple[str, str]]:
         ("since dec", "2025-12-01", "2025-12-31"),
         ("the October party", "2025-10-01", "2025-10-31"),
         ("in 2023", "2023-01-01", "2023-12-31"),
+        ("between May and June", "2025-05-01", "2025-06-30"),
+        ("between May and June 2023", "2023-05-01", "2023-06-30"),
+        ("from November to February", "2025-11-01", "2026-02-28"),
+        ("between Nov and Feb 2024", "2023-11-01", "2024-02-29"),
+        ("the first week of May", "2025-05-01", "2025-05-07"),
+        ("the third week in January", "2026-01-15", "2026-01-21"),
+        ("the last week of February 2024", "2024-02-23", "2024-02-29"),
+        # A season.
+        ("summer 2022", "2022-06-01", "2022-08-31"),
+        ("the spring of 2023", "2023-03-01", "2023-05-31"),
+        ("fall 2024", "2024-09-01", "2024-11-30"),
+        ("winter 2024", "2024-12-01", "2025-02-28"),
+        ("winter 2026", "2025-12-01", "2026-02-28"),  # that of 2026 has not begun
+        ("last summer", "2025-06-01", "2025-08-31"),
+        ("this winter", "2025-12-01", "2026-02-28"),
         # As far from today.
         ("today", "2026-01-30", "2026-01-30"),
         ("this morning", "2026-01-30", "2026-01-30"),
@@ -62,6 +77,10 @@ def days_of(text: str, today: date = TODAY) -> list[tuple[str, str]]:
         # A unit that is over, or that goes on.
         ("this week", "2026-01-26", "2026-01-30"),
         ("last weekend", "2026-01-24", "2026-01-25"),
+        ("over the weekend", "2026-01-24", "2026-01-25"),
+        ("two weekends ago", "2026-01-17", "2026-01-18"),
+        ("last fortnight", "2026-01-12", "2026-01-25"),
+        ("the last two fortnights", "2026-01-02", "2026-01-30"),
         ("this month", "2026-01-01", "2026-01-30"),
         ("last month", "2025-12-01", "2025-12-31"),
         ("last year", "2025-01-01", "2025-12-31"),
@@ -78,6 +97,7 @@ def test_an_expression_says_these_days(text: str, first: str, last: str) -> None
     [
         ("a week ago", 7),
         ("two weeks ago", 14),
+        ("a fortnight ago", 14),
         ("3 weeks ago", 21),
         ("a month ago", 30),
         ("six months ago", 180),
@@ -85,7 +105,7 @@ def test_an_expression_says_these_days(text: str, first: str, last: str) -> None
     ],
 )
 def test_so_long_ago_is_give_or_take_half_of_the_unit(text: str, days: int) -> None:
-    (span,) = spans(text, TODAY)
+    (span,) = date_spans(text, TODAY)
     middle = TODAY - timedelta(days=days)
     assert span.first < middle < span.last
     # As much before as after, and less than the whole unit.
@@ -97,28 +117,28 @@ def test_so_long_ago_is_give_or_take_half_of_the_unit(text: str, days: int) -> N
     ("text", "days"), [("last 3 days", 3), ("the past two weeks", 14), ("previous 6 months", 180)]
 )
 def test_the_last_so_many_reach_to_today(text: str, days: int) -> None:
-    assert spans(text, TODAY) == [Span(TODAY - timedelta(days=days), TODAY)]
+    assert date_spans(text, TODAY) == [Span(TODAY - timedelta(days=days), TODAY)]
 
 
 @pytest.mark.parametrize("weekday", [0, 4, 6])
 def test_last_week_is_from_monday_to_sunday(weekday: int) -> None:
     today = date(2026, 1, 26) + timedelta(days=weekday)
-    assert spans("last week", today) == [Span(date(2026, 1, 19), date(2026, 1, 25))]
+    assert date_spans("last week", today) == [Span(date(2026, 1, 19), date(2026, 1, 25))]
 
 
 @pytest.mark.parametrize("weekday", range(7))
 def test_a_weekend_is_a_saturday_and_its_sunday(weekday: int) -> None:
     today = date(2026, 1, 26) + timedelta(days=weekday)
-    (last,) = spans("last weekend", today)
+    (last,) = date_spans("last weekend", today)
     assert (last.first, last.last) == (date(2026, 1, 24), date(2026, 1, 25))
-    (this,) = spans("this weekend", today)
+    (this,) = date_spans("this weekend", today)
     assert this.first.weekday() == 5
     assert this.last - this.first == timedelta(days=1)
     assert today < this.last or weekday < 5 or today in (this.first, this.last)
 
 
 def test_each_of_several_dates_is_found() -> None:
-    found = spans("Was it on 7 May 2023, in June 2024 or yesterday?", TODAY)
+    found = date_spans("Was it on 7 May 2023, in June 2024 or yesterday?", TODAY)
     assert set(found) == {
         Span(date(2023, 5, 7), date(2023, 5, 7)),
         Span(date(2024, 6, 1), date(2024, 6, 30)),
@@ -130,12 +150,12 @@ def test_each_of_several_dates_is_found() -> None:
     "text", ["on 7 May 2023", "2023-05-07", "two weeks ago", "the last 3 months", "last May"]
 )
 def test_what_says_more_is_not_read_as_what_says_less_as_well(text: str) -> None:
-    assert len(spans(text, TODAY)) == 1
+    assert len(date_spans(text, TODAY)) == 1
 
 
 def test_a_span_tells_how_the_text_speaks_of_it() -> None:
-    (span,) = spans("What broke Last Week, Bob?", TODAY)
-    assert span.said == "Last Week"
+    (span,) = date_spans("What broke Last Week, Bob?", TODAY)
+    assert span.phrase == "Last Week"
     assert span == Span(span.first, span.last)  # it is the same span however it is said
 
 
@@ -178,12 +198,12 @@ def test_a_time_as_programs_write_it_says_its_day(text: str) -> None:
     ],
 )
 def test_words_that_say_no_date_are_passed_over(text: str) -> None:
-    assert spans(text, TODAY) == []
+    assert date_spans(text, TODAY) == []
 
 
 @pytest.mark.parametrize("text", ["this may be wrong", "I think this may take a while"])
 def test_the_verb_may_is_no_month(text: str) -> None:
-    assert spans(text, TODAY) == []
+    assert date_spans(text, TODAY) == []
 
 
 @pytest.mark.parametrize(
@@ -205,7 +225,7 @@ def test_the_verb_may_is_no_month(text: str) -> None:
     ],
 )
 def test_a_date_that_there_is_not_is_passed_over(text: str) -> None:
-    assert spans(text, TODAY) == []
+    assert date_spans(text, TODAY) == []
 
 
 EXPRESSIONS = [
@@ -221,14 +241,14 @@ EXPRESSIONS = [
 def test_on_the_first_and_the_last_day_there_is_each_is_read_or_passed_over(
     text: str, today: date
 ) -> None:
-    for span in spans(text, today):
+    for span in date_spans(text, today):
         assert span.first <= span.last
 
 
 def test_what_was_before_the_first_day_is_passed_over() -> None:
-    assert spans("yesterday", date.min) == []
-    assert spans("last year, last month, last week, 3 days ago", date.min) == []
-    assert spans("today", date.min) == [Span(date.min, date.min)]
+    assert date_spans("yesterday", date.min) == []
+    assert date_spans("last year, last month, last week, 3 days ago", date.min) == []
+    assert date_spans("today", date.min) == [Span(date.min, date.min)]
 
 
 # Any text ---------------------------------------------------------------------------------------
@@ -246,12 +266,12 @@ TEXTS = st.text() | st.lists(PIECES, max_size=12).map(" ".join)
 @UNTIMED
 @given(TEXTS, DAYS)
 def test_any_text_is_read(text: str, today: date) -> None:
-    for span in spans(text, today):
+    for span in date_spans(text, today):
         assert span.first <= span.last
-        assert span.said in text
-        assert span.said.strip()
+        assert span.phrase in text
+        assert span.phrase.strip()
         assert span.nearness(span.first) == span.nearness(span.last) == 1.0
-    assert spans(text, today) == spans(text, today)
+    assert date_spans(text, today) == date_spans(text, today)
 
 
 @pytest.mark.parametrize(
@@ -261,13 +281,16 @@ def test_any_text_is_read(text: str, today: date) -> None:
 )  # fmt: skip
 def test_letters_that_only_look_like_those_of_a_date_are_read_without_error(text: str) -> None:
     """Python's patterns take a long s for an s when they do not mind capitals."""
-    assert spans(text, TODAY) in ([], spans(text.translate({0x17F: "s", 0x131: "i"}), TODAY))
+    assert date_spans(text, TODAY) in (
+        [],
+        date_spans(text.translate({0x17F: "s", 0x131: "i"}), TODAY),
+    )
 
 
 @pytest.mark.parametrize("piece", ["1 ", "in ", "last ", "7 may ", "1 of ", " ", "2023-", "may "])
 def test_a_very_long_text_is_read(piece: str) -> None:
     # A pattern that goes back over the same characters would take minutes.
-    for span in spans(piece * (200_000 // len(piece)) + "yesterday", TODAY):
+    for span in date_spans(piece * (200_000 // len(piece)) + "yesterday", TODAY):
         assert span.first <= span.last
 
 
@@ -276,8 +299,8 @@ def test_of_a_text_full_of_dates_only_some_are_read() -> None:
     log = "\n".join(
         f"{date(2020, 1, 1) + timedelta(days=line)} line {line}" for line in range(2_000)
     )
-    assert 0 < len(spans(log, TODAY)) <= 100
-    assert 0 < len(spans("2021-01-05 " * 20_000, TODAY)) <= 100
+    assert 0 < len(date_spans(log, TODAY)) <= 100
+    assert 0 < len(date_spans("2021-01-05 " * 20_000, TODAY)) <= 100
 
 
 # Nearness ---------------------------------------------------------------------------------------

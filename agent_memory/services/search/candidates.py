@@ -16,7 +16,7 @@ from agent_memory.services.search.scoring import Candidate, Query, Space
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.records import NearestVectors, QueryVector, Signals, Term, WordCounts
-from agent_memory.text.dates import spans
+from agent_memory.text.dates import date_spans
 
 BY_HAND: Final = "sqlite3"
 """What the file says for the session of a row that another program inserted."""
@@ -74,9 +74,9 @@ def gather(engine: Engine, sought: Sought) -> Gathered:
     vector_ms = (time.perf_counter() - started) * 1000
     if near.degraded:
         degraded.append(near.degraded)
-    dates = spans(sought.text, sought.now.date())
+    dates = date_spans(sought.text, sought.now.date())
     dated = engine.memories.between(sought.filters, dates, limit=DATED)
-    said = {word.lower() for span in dates for word in _WORDS.findall(span.said)}
+    said = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
     query = Query(
         frequencies=frequencies,
         corpus_size=engine.memories.last_seq(),
