@@ -196,14 +196,34 @@ def test_memories_that_were_recalled_are_not_observed_again(memory: AgentMemory)
 
 def test_what_is_too_short_too_long_or_not_sure_enough_is_left_out() -> None:
     text = "TODO: rotate all of the keys"
-    assert contents(text, min_content_length=22) == ["rotate all of the keys"]
-    assert contents(text, min_content_length=23) == []
+    assert contents(text, min_content_length=28) == ["rotate all of the keys"]
+    assert contents(text, min_content_length=29) == []  # the label counts too
     assert contents(f"TODO: rotate all {'x ' * 60}", max_content_length=100) == []
     assert contents(f"TODO: rotate all {'x' * LONGEST_SENTENCE}") == []
     assert contents(text, min_confidence=0.8) == ["rotate all of the keys"]
     assert contents(text, min_confidence=0.81) == []
     looked = look(text, source="t", session_id="s", config=MemoryCaptureConfig(min_confidence=1))
     assert (looked.observations, looked.below_confidence) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("TODO: fix login", "fix login"),
+        ("FIXME: broken link", "broken link"),
+        ("preference: dark mode", "dark mode"),
+        ("User preference: dark mode", "dark mode"),
+    ],
+)
+@pytest.mark.parametrize("source", ["tool:bash", "turn:user", "turn:assistant"])
+def test_two_words_after_a_label_are_enough(text: str, content: str, source: str) -> None:
+    assert [it.content for it in seen(text, source)] == [content]
+    assert [it.content for it in seen(f"two lines\n{text}\nand more\n", source)] == [content]
+
+
+@pytest.mark.parametrize("text", ["TODO: x", "TODO: fix", "preference: none", "preference: 0.5"])
+def test_one_word_after_a_label_is_not(text: str) -> None:
+    assert seen(text, "tool:bash") == []
 
 
 def test_one_text_gives_at_most_so_many_and_the_surest_ones() -> None:
@@ -273,7 +293,7 @@ def test_whatever_stands_around_it_an_observation_can_be_stored(
 ) -> None:
     for it in seen(before + cue + after, "turn:user"):
         made = it.to_memory("bob")
-        assert 10 <= len(made.content) <= LONGEST_SENTENCE
+        assert 10 - len(cue) <= len(made.content) <= LONGEST_SENTENCE
         assert len(made.tags) <= MOST_KEYWORDS
 
 

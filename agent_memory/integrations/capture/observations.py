@@ -123,7 +123,7 @@ def look(
         kind, sure = cues.said(passage)
         sure = _weighed(passage, sure, source)
         content = cues.without_label(passage.sentence)
-        if not _fits(content, chosen):
+        if not _fits(passage.sentence, content, chosen):
             continue
         if sure < chosen.min_confidence:
             below += 1
@@ -326,7 +326,7 @@ def _weighed(passage: Passage, sure: float, source: str) -> float:
         sure *= 0.5
     if "value" in shapes and passage.key:
         sure *= 0.6 if passage.key.lower() in _WEAK_KEYS else 1.0
-    if not _says_enough(cues.without_label(passage.sentence)):
+    if not _says_enough(passage.sentence):
         sure *= 0.3
     if source.startswith("turn:user"):
         return min(1.0, sure + _BY_THE_USER) if sure >= 0.4 else sure
@@ -335,8 +335,12 @@ def _weighed(passage: Passage, sure: float, source: str) -> float:
     return min(1.0, sure)
 
 
-def _says_enough(content: str) -> bool:
-    return len(_WORD.findall(content)) >= 3 or len(_DENSE.findall(content)) >= 6
+def _says_enough(sentence: str) -> bool:
+    """Return whether a sentence has three words, or two after a label such as "TODO:"."""
+    content = cues.without_label(sentence)
+    is_labelled = sentence.removesuffix(content).rstrip().endswith(":")
+    least = 2 if is_labelled else 3
+    return len(_WORD.findall(content)) >= least or len(_DENSE.findall(content)) >= 6
 
 
 def _in_address(passage: Passage) -> bool:
@@ -345,9 +349,11 @@ def _in_address(passage: Passage) -> bool:
     )
 
 
-def _fits(content: str, config: MemoryCaptureConfig) -> bool:
-    """Return whether a sentence has a length that is wanted, and can be stored."""
+def _fits(sentence: str, content: str, config: MemoryCaptureConfig) -> bool:
+    """Return whether a sentence has a length that is wanted, and its content can be stored.
+
+    The least length counts with the label: "TODO: fix login" is long enough, "fix login" is not.
+    """
     longest = min(config.max_content_length, passages.LONGEST_SENTENCE)
-    return (
-        config.min_content_length <= len(content) <= longest and validate_memory_content(content)[0]
-    )
+    is_fit = len(sentence) >= config.min_content_length and len(content) <= longest
+    return is_fit and validate_memory_content(content)[0]
