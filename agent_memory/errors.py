@@ -242,9 +242,9 @@ def without_secrets(said: Any) -> Any:  # noqa: ANN401 - whatever is said
     if not isinstance(said, str):
         return said
     # An error is seldom made, and most starts make none.
-    from agent_memory.text.secrets import masked  # noqa: PLC0415
+    from agent_memory.text.secrets import mask_secrets  # noqa: PLC0415
 
-    return masked(said)
+    return mask_secrets(said)
 
 
 def _shortened(value: object) -> str:

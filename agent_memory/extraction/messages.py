@@ -101,12 +101,12 @@ def _of_text(text: str) -> list[Message]:
     start = text.strip()
     if start[:1] in ("[", '"') or start in ("null", "true", "false") or start.isdigit():
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
-            return _of_values(json.loads(start))  # which refuses what holds no messages
+            return _of_values(_json(start))  # which refuses what holds no messages
     is_object = start.startswith("{")
     if not is_object and not re.match(r"\[\s*[\[{\]\"]", start):
         return _of_plain_text(text)
     try:
-        return _of_values(json.loads(text))
+        return _of_values(_json(text))
     except json.JSONDecodeError as error:
         if is_object and error.msg == "Extra data":
             return _of_lines(text)
@@ -115,6 +115,15 @@ def _of_text(text: str) -> list[Message]:
         raise _not_json(error, error.lineno) from None
     except RecursionError:
         raise ValidationError.of("messages", "the JSON is nested too deep", text) from None
+
+
+def _json(text: str) -> Any:  # noqa: ANN401 - JSON data
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:  # a number of 5,000 digits
+        raise json.JSONDecodeError(f"{error!s:.60}", text, 0) from None
 
 
 def _is_jsonl(text: str) -> bool:
@@ -128,7 +137,7 @@ def _of_lines(text: str) -> list[Message]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = _json(line)
         except json.JSONDecodeError as error:
             raise _not_json(error, number) from None
         except RecursionError:

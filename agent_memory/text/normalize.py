@@ -42,6 +42,7 @@ _SPELLING: Final = str.maketrans(
         "\u00ad": None, "\u200b": None, "\u200e": None, "\u200f": None, "\ufeff": None,
     }
 )  # fmt: skip
+_MARKS: Final = ".,;:…。!"
 # Marks at the end of a word, but not those that are part of it: "..", "*.", and "5!", a factorial.
 _END_MARKS: Final = re.compile(
     r"""(?<=[^\s!$&(*,\-./:;<=>?@\[\\^_`{|~])[.,;:…。]+$"""
@@ -87,7 +88,7 @@ def exact_form(text: str) -> str:
     a single letter or an article inside a sentence ("vitamin A", "The Hague").
     """
     words = _lowered(one_line(text if text.isascii() else _compatible(text)))
-    words[-1] = _END_MARKS.sub("", words[-1])
+    words[-1] = _without_end_marks(words[-1])
     return " ".join(words)
 
 
@@ -96,6 +97,19 @@ def _compatible(text: str) -> str:
     pieces = _SMALL_DIGITS.split(text)  # the small digits stand at the odd places
     pieces[::2] = [unicodedata.normalize("NFKC", piece) for piece in pieces[::2]]
     return "".join(pieces).translate(_SPELLING)
+
+
+def _without_end_marks(word: str) -> str:
+    """Return a word without the marks at its end that are no part of it.
+
+    It is looked for among the last marks alone: from each mark of a row inside a word, the pattern
+    would go through the rest of the row.
+    """
+    bare = word.rstrip(_MARKS)
+    if len(bare) == len(word):
+        return word
+    match = _END_MARKS.search(word, len(bare))
+    return word[: match.start()] if match else word
 
 
 def _lowered(line: str) -> list[str]:
@@ -120,12 +134,12 @@ def _lowered(line: str) -> list[str]:
 def _has_inner_capital(word: str) -> bool:
     """Return whether a letter after the first is a capital, in a word that is no filler."""
     bare = _LEADING_MARKS.sub("", word)
-    return bare[1:] != bare[1:].lower() and _END_MARKS.sub("", bare).lower() not in _FILLERS
+    return bare[1:] != bare[1:].lower() and _without_end_marks(bare).lower() not in _FILLERS
 
 
 def _is_name(word: str) -> bool:
     """Return whether a short word is a name because it has a capital inside a sentence."""
-    bare = word if word.isalnum() else _END_MARKS.sub("", word)
+    bare = word if word.isalnum() else _without_end_marks(word)
     if len(bare) == 1:
         return bare != "I"
     return bare.lower() in _FILLERS and not bare.isupper()
@@ -141,7 +155,7 @@ def near_form(exact: str) -> str:
     words: list[str] = []
     commas: list[int] = []
     for written in exact.split(" "):
-        bare = written if written[-1:].isalnum() else _END_MARKS.sub("", written)
+        bare = written if written[-1:].isalnum() else _without_end_marks(written)
         if bare != written and _is_negation(bare):
             bare = written
         words.append(bare)

@@ -1,6 +1,6 @@
-"""Whether a text holds keys, tokens or passwords, and where. Nothing here keeps or shows one.
+"""Keys, tokens and passwords in a text: where they stand. Nothing here keeps or shows one.
 
-They are told by the formats of well-known services (``credential_formats``), or by what they are
+They are known by the formats of well-known services (``secret_patterns``), or by what they are
 called: ``password: …``, ``API_KEY=…``, ``{"client_secret": "…"}``. A value of the second sort must
 look made up: an ordinary word, a placeholder and a variable's name are none. So a password that is
 a plain word is not noticed in a text, nor is one that is not called so.
@@ -19,7 +19,7 @@ _PASSWORD: Final = "password"  # noqa: S105 - what it is called
 _KEY: Final = "API key or token"
 
 
-class Span(NamedTuple):
+class SecretSpan(NamedTuple):
     """Where a secret stands in a text, from ``start`` to before ``end``, and what it is."""
 
     start: int
@@ -27,34 +27,29 @@ class Span(NamedTuple):
     kind: str
 
 
-class Credentials:
-    """Finds secrets by their formats and their names: the scanner that is used by default."""
+def find_secrets(text: str, *, any_case: bool = False) -> list[SecretSpan]:
+    """Return where secrets stand in a text, in order; they do not overlap.
 
-    def find(self, text: str) -> list[Span]:
-        """Return where secrets stand in a text, in order; they do not overlap."""
-        return find(text)
-
-
-def find(text: str, *, any_case: bool = False) -> list[Span]:
-    """Return where secrets stand in a text; with ``any_case`` those whose case was changed too."""
-    found = _by_format(text, any_case=any_case)
-    found += _by_name(text)
-    return joined(found) if len(found) > 1 else found
+    With ``any_case`` those are found too whose case was changed.
+    """
+    spans = _by_format(text, any_case=any_case)
+    spans += _by_name(text)
+    return merge_spans(spans) if len(spans) > 1 else spans
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """Return a text with ``[masked: GitHub token]`` and the like in place of secrets."""
-    return replaced(text, find(text), mask_of)
+    return replace_spans(text, find_secrets(text), mask_of)
 
 
-def replaced(text: str, spans: Iterable[Span], mask: Callable[[str], str]) -> str:
+def replace_spans(text: str, spans: Iterable[SecretSpan], mask: Callable[[str], str]) -> str:
     """Return a text with spans replaced by the mask of their kind. They must be in order."""
     pieces = []
-    done = 0
+    end = 0
     for span in spans:
-        pieces += [text[done : span.start], mask(span.kind)]
-        done = span.end
-    return "".join([*pieces, text[done:]])
+        pieces += [text[end : span.start], mask(span.kind)]
+        end = span.end
+    return "".join([*pieces, text[end:]])
 
 
 def mask_of(kind: str) -> str:
@@ -62,34 +57,36 @@ def mask_of(kind: str) -> str:
     return f"[masked: {kind}]"
 
 
-def joined(found: Iterable[Span]) -> list[Span]:
-    """Put spans in order and make one of those that overlap, of the kind that was found first."""
-    ranked = sorted(enumerate(found), key=lambda it: it[1].start)
-    made: list[tuple[int, Span]] = []
-    for rank, span in ranked:
-        if made and span.start < made[-1][1].end:
-            other_rank, other = made[-1]
+def merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
+    """Put spans in order and make one of those that overlap, of the kind that was given first."""
+    ranked = sorted((span.start, rank, span) for rank, span in enumerate(spans))
+    merged: list[tuple[int, SecretSpan]] = []
+    for _, rank, span in ranked:
+        if merged and span.start < merged[-1][1].end:
+            other_rank, other = merged[-1]
             kind = other.kind if other_rank < rank else span.kind
-            joint = Span(other.start, max(other.end, span.end), kind)
-            made[-1] = min(other_rank, rank), joint
+            joint = SecretSpan(other.start, max(other.end, span.end), kind)
+            merged[-1] = min(other_rank, rank), joint
         elif span.start < span.end:
-            made.append((rank, span))
-    return [span for _, span in made]
+            merged.append((rank, span))
+    return [span for _, span in merged]
 
 
 # By format ----------------------------------------------------------------------------------
 
-_HINTS: Final = tuple((hint, number) for number, it in enumerate(FORMATS) for hint in it.hints)
+_HINTS: Final = tuple((hint, number) for number, form in enumerate(FORMATS) for hint in form.hints)
 _SHORTEST: Final = 20
 """Characters that every format but an address has at least, without white space between."""
 
 
-def _by_format(text: str, *, any_case: bool) -> list[Span]:
+def _by_format(text: str, *, any_case: bool) -> list[SecretSpan]:
     if "://" not in text and max(map(len, text.split()), default=0) < _SHORTEST:
         return []  # as most texts: looking for 80 hints takes four times as long
     hints = _folded_hints() if any_case else _HINTS
-    hit = {number for hint, number in hints if hint in text}
-    return [span for number in sorted(hit) for span in _spans(number, text, any_case=any_case)]
+    numbers = {number for hint, number in hints if hint in text}
+    return [
+        span for number in sorted(numbers) for span in _of_format(number, text, any_case=any_case)
+    ]
 
 
 @cache
@@ -98,16 +95,20 @@ def _folded_hints() -> tuple[tuple[str, int], ...]:
 
 
 @cache
-def _pattern(number: int, *, any_case: bool) -> re.Pattern[str]:
+def _compiled(pattern: str, *, any_case: bool) -> re.Pattern[str]:
     """Compile a pattern when a text first has its hint."""
-    return re.compile(FORMATS[number].pattern, re.ASCII | (re.IGNORECASE if any_case else 0))
+    return re.compile(pattern, re.ASCII | (re.IGNORECASE if any_case else 0))
 
 
-def _spans(number: int, text: str, *, any_case: bool) -> Iterator[Span]:
-    for match in _pattern(number, any_case=any_case).finditer(text):
+def _of_format(number: int, text: str, *, any_case: bool) -> Iterator[SecretSpan]:
+    form = FORMATS[number]
+    needed = _compiled(form.needs, any_case=any_case) if form.needs else None
+    for match in _compiled(form.pattern, any_case=any_case).finditer(text):
+        if needed is not None and needed.search(match[0]) is None:
+            continue
         group = match.lastindex or 0
-        if not group or not _is_placeholder(match[group]):
-            yield Span(*match.span(group), FORMATS[number].kind)
+        if not group or match.lastgroup is not None or not _is_placeholder(match[group]):
+            yield SecretSpan(*match.span(group), form.kind)
 
 
 # By name ------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ _PASSWORDS: Final = (
     "password", "passwd", "passphrase", "passcode", "passwort", "mot de passe", "kennwort",
     "contraseña", "contrasena", "senha", "密码", "密碼", "口令", "пароль", "パスワード", "비밀번호",
 )  # fmt: skip
-_KEYS: Final = ("secret", "token", "credential", "credentials")
+_KEYS: Final = ("secret", "token", "credentials", "credential")
 _WHOLE_WORDS: Final = ("pass", "pwd")
 """Those that are a password's name only where no letter stands before them."""
 _OF_KEYS: Final = (
@@ -124,39 +125,39 @@ _OF_KEYS: Final = (
     "service", "shared", "client", "deploy", "license", "app",
 )  # fmt: skip
 """What stands before "key" in the name of a secret one."""
-_NAMES: Final = (*_PASSWORDS, *_WHOLE_WORDS, *_KEYS, "key", "bearer", "basic")
+_BARE: Final = ("bearer", "basic")
+_NAMES: Final = (*_PASSWORDS, *_WHOLE_WORDS, *_KEYS, "key", *_BARE)
+"""A longer one stands before those that it begins with: the first that fits is taken."""
+_HEAD: Final = 40
+"""Characters before a name that tell what it is the name of."""
 
 
-class _Name(NamedTuple):
-    """A telling name in a text: where it ends, and what may be said with it."""
-
-    start: int
-    end: int
-    is_password: bool
-    is_bare: bool
-    """Whether the value may follow without a sign between: ``Bearer …``."""
-
-
-def _names(folded: str) -> Iterator[_Name]:
-    """Yield the telling names in a text of small letters."""
-    for word in _NAMES:
-        start = folded.find(word)
-        while start >= 0:
-            end = start + len(word)
-            head = folded[max(0, start - 40) : start]
-            if _is_telling(word, head):
-                is_bare = word in ("bearer", "basic") or head.endswith("authorization: ")
-                yield _Name(start, end, word in _PASSWORDS or word in _WHOLE_WORDS, is_bare)
-            start = folded.find(word, end)
+@cache
+def _any_name() -> re.Pattern[str]:
+    return re.compile("|".join(_NAMES))
 
 
 def _is_telling(word: str, head: str) -> bool:
     """Return whether a word names a secret, given what stands before it."""
     if word == "key":
-        return head.rstrip(" _.-").endswith(_OF_KEYS)
+        head = head.rstrip(" _.-")
+        return head.endswith(_OF_KEYS) and not _is_type(head)
     if word == "basic":
         return head.rstrip(" \"':=").endswith("authorization")
+    if word in _KEYS:
+        return not head.rstrip(" _.-").endswith(("public", "publickey")) and not _is_type(head)
     return word not in _WHOLE_WORDS or not head[-1:].isalpha()
+
+
+def _is_type(head: str) -> bool:
+    """Return whether what stands before a word makes it part of a type's or a resource's name.
+
+    Neither ``AWS::IAM::AccessKey`` nor ``arn:aws:secretsmanager:*:*:secret:…`` names a value.
+    """
+    if ":" not in head:
+        return False
+    start = max(map(head.rfind, " \n\"'"))
+    return "::" in head[start + 1 :] or head.startswith("arn:", start + 1)
 
 
 # Of the same name: PASSWORD_1, api_key_prod.
@@ -170,8 +171,10 @@ _SIGN: Final = (
     r"|\s(?:is|was|to|lautet|ist|est|es|é)(?:\s?:)?\s)"
 )
 _VALUE: Final = (
-    r"(?:\"([^\"\n]{4,400})\"|'([^'\n]{4,400})'|`([^`\n]{4,400})`|[\"'`]?([^\s\"'`;]{6,4000}))"
+    r"(?:\"([^\"\n]{4,400})\"|'([^'\n]{4,400})'|`([^`\n]{4,400})`"
+    r"|[\"'`]?([^\s\"'`;]{6,4000}))"
 )
+_UNQUOTED: Final = r"[^\s\"'`;]{6,4000}"
 _CURL_USER: Final = r"\s(?:-u|--user)[\s=][\"']?[^\s:'\"]{1,80}:"
 
 
@@ -188,17 +191,24 @@ def _bare_tail() -> re.Pattern[str]:
 
 
 @cache
+def _unquoted_value() -> re.Pattern[str]:
+    return re.compile(_UNQUOTED)
+
+
+@cache
 def _curl_user() -> re.Pattern[str]:
     return re.compile(_CURL_USER)
 
 
-def _by_name(text: str) -> list[Span]:
+def _by_name(text: str) -> list[SecretSpan]:
+    """Return the values of telling names that look like secrets."""
     folded = _folded(text)
-    found = [span for name in _names(folded) for span in _after(text, name)]
+    spans: list[SecretSpan] = []
+    if any(word in folded for word in _NAMES):  # as in few texts
+        spans += _after(text, folded, _any_name().finditer(folded))
     if "curl" in folded:
-        for match in _curl_user().finditer(text):
-            found += _after(text, _Name(*match.span(), is_password=True, is_bare=True))
-    return found
+        spans += _after(text, folded, _curl_user().finditer(text))
+    return spans
 
 
 def _folded(text: str) -> str:
@@ -206,28 +216,75 @@ def _folded(text: str) -> str:
     folded = text.lower()
     if len(folded) == len(text):
         return folded
-    return "".join(small if len(small := it.lower()) == 1 else it for it in text)
+    return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
-def _after(text: str, name: _Name) -> Iterator[Span]:
-    """Yield where the value of a name stands, if there is one that looks like a secret."""
-    tail = None if name.is_bare else _tail().match(text, name.end)
-    if tail is None and (name.is_bare or _is_option(text, name.start)):
-        tail = _bare_tail().match(text, name.end)
+_TAIL: Final = 650
+"""Characters after a name among which its value stands, and more than the patterns look at."""
+_MOST_JUDGED: Final = 1_000
+
+
+def _after(text: str, folded: str, names: Iterable[re.Match[str]]) -> list[SecretSpan]:
+    """Return what looks like a secret after some names.
+
+    Inside a secret no other is looked for, and what stands around a name is judged once: so a text
+    takes linear time that is nothing but names.
+    """
+    judged: dict[tuple[str, str, int], SecretSpan | None] = {}
+    spans: list[SecretSpan] = []
+    done_to = 0
+    for name in names:
+        start, end = name.span()
+        if start < done_to:
+            continue
+        low = max(0, start - _HEAD)
+        key = name[0], text[low : end + _TAIL], start - low
+        if key not in judged:
+            if len(judged) == _MOST_JUDGED:
+                judged.clear()
+            judged[key] = _value_of(key[1], folded[low:start], name[0])
+        span = judged[key]
+        if span is not None:
+            is_cut = span.end == len(key[1])
+            done_to = _end_of_unquoted(text, low + span.start) if is_cut else low + span.end
+            spans.append(SecretSpan(low + span.start, done_to, span.kind))
+    return spans
+
+
+def _value_of(around: str, head: str, name: str) -> SecretSpan | None:
+    """Return where the value of a name stands, if it looks like a secret.
+
+    ``around`` is what stands around the name: ``head`` before it, in small letters. A value without
+    quotes that reaches to the end of it may go on.
+    """
+    is_user = name not in _NAMES  # of curl
+    if not is_user and not _is_telling(name, head):
+        return None
+    end = len(head) + len(name)
+    is_bare = is_user or name in _BARE or head.endswith("authorization: ")
+    tail = None if is_bare else _tail().match(around, end)
+    if tail is None and (is_bare or _is_option(head)):
+        tail = _bare_tail().match(around, end)
     if tail is None:
-        return
+        return None
     group = tail.lastindex or 0
-    start, value = tail.start(group), tail[group]
-    if group == 4:  # without quotes
-        value = _unquoted(value)
-    kind = _kind_of(value, is_password=name.is_password)
-    if kind is not None:
-        yield Span(start, start + len(value), kind)
+    value = tail[group] if group != 4 else _unquoted(tail[group])  # the fourth has no quotes
+    is_password = is_user or name in _PASSWORDS or name in _WHOLE_WORDS
+    kind = _kind_of(value, is_password=is_password)
+    if kind is None:
+        return None
+    start, end = tail.span(group)
+    return SecretSpan(start, end if end == len(around) else start + len(value), kind)
 
 
-def _is_option(text: str, start: int) -> bool:
-    """Return whether a name is that of an option: ``--db-password VALUE``."""
-    head = text[max(0, start - 40) : start]
+def _end_of_unquoted(text: str, start: int) -> int:
+    """Return where a value without quotes ends."""
+    match = _unquoted_value().match(text, start)
+    return start + (len(_unquoted(match[0])) if match else 0)
+
+
+def _is_option(head: str) -> bool:
+    """Return whether what stands before a name makes it an option: ``--db-password VALUE``."""
     return head[head.rfind(" ") + 1 :].startswith("-")
 
 
@@ -243,13 +300,14 @@ def _unquoted(value: str) -> str:
 
 
 # What looks made up -------------------------------------------------------------------------
-# As texts: they are compiled, and kept by ``re``, when a telling name is first seen.
+# As texts: they are compiled when a telling name is first seen.
 
 _PLACEHOLDER: Final = (
     r"(?i)^[<${%(\[]|^(.)\1*$|example|placeholder|change.?me|^your|your[_-]|redact|masked|dummy"
     r"|insert|todo|%[a-z]\b|xxx|\*\*\*|\.\.\.|…|environ|getenv|process\.env|^1password|^(?:passw(?:or)?d"
     r"|pass|pwd?|secret|token|test|user|none|null|true|false|undefined|required|optional|string"
     r"|hidden|unknown|empty|missing|invalid|incorrect|wrong)\d{0,3}$"
+    r"|^(?:[a-z]{1,20}[_-]){1,5}password\d{0,3}$"
 )
 # Names, paths, addresses, calls, dates, amounts, algorithms.
 _ORDINARY: Final = (
@@ -258,8 +316,6 @@ _ORDINARY: Final = (
     r"|^(?:sha-?\d|md5|argon2|pbkdf2|aes-?\d|rsa-?\d|base\d\d|oauth\d|utf-?\d|ed25519|[hre]s\d{3}"
     r"|x\.?509|v\d+(?:\.\d+)*$)"
 )
-_LOOKED_AT: Final = 200
-"""Characters of a value that tell whether it is ordinary."""
 _SYMBOL: Final = r"[!@#$%^&*+?~|]"
 _KEY_TEXT: Final = r"[A-Za-z0-9_./+=~:%-]{16,}"
 _PARTS: Final = r"[^A-Za-z0-9]+"
@@ -267,9 +323,12 @@ _PARTS: Final = r"[^A-Za-z0-9]+"
 
 def kind_of(name: str, value: str) -> str | None:
     """Return what a value is that is called so in data, ``None`` if it is no secret."""
-    for found in _names(_folded(name)):
-        if found.end == len(name) and not found.is_bare:
-            return _kind_of(value, is_password=found.is_password)
+    folded = _folded(name[-2 * _HEAD :])
+    for match in _any_name().finditer(folded):
+        word, head = match[0], folded[: match.start()]
+        if match.end() == len(folded) and word not in _BARE and _is_telling(word, head):
+            is_password = word in _PASSWORDS or word in _WHOLE_WORDS
+            return _kind_of(value, is_password=is_password)
     return None
 
 
@@ -286,9 +345,9 @@ def is_made_up_password(value: str) -> bool:
         return False
     if value.isdigit():
         return True
-    said = value.rstrip("!?")
-    has_letter = any(map(str.isalpha, said))
-    has_symbol = re.search(_SYMBOL, said) is not None
+    unexcited = value.rstrip("!?")
+    has_letter = any(map(str.isalpha, unexcited))
+    has_symbol = re.search(_SYMBOL, unexcited) is not None
     return has_letter and (has_symbol or not _is_wordy(value))
 
 
@@ -302,12 +361,17 @@ def is_made_up_key(value: str) -> bool:
 
 
 def _is_ordinary(value: str) -> bool:
-    head = value[:_LOOKED_AT]
+    head = value[:200]
     return _is_placeholder(head) or re.search(_ORDINARY, head) is not None
 
 
 def _is_placeholder(value: str) -> bool:
-    return re.search(_PLACEHOLDER, value) is not None
+    return _placeholder().search(value) is not None
+
+
+@cache
+def _placeholder() -> re.Pattern[str]:
+    return re.compile(_PLACEHOLDER)
 
 
 def _is_wordy(value: str) -> bool:

@@ -19,6 +19,7 @@ _ABBREVIATED: Final = re.compile(
     re.IGNORECASE,
 )
 _LISTED: Final = re.compile(r"^\s*(?:[-*•–]\s+|\d{1,3}[.)]\s+)")  # noqa: RUF001
+_NEXT_LETTER: Final = re.compile(r" *(\S)")
 _HAS_WORD: Final = re.compile(r"\w")
 
 
@@ -35,12 +36,12 @@ def _parts(text: str) -> Iterator[str]:
     begin = 0
     for stop in _STOP.finditer(text):
         if stop[0] == "." and _ABBREVIATED.search(text, max(0, stop.start() - 12), stop.end()):
-            follows = text[stop.end() :].lstrip(" ")[:1]
+            follows = _NEXT_LETTER.match(text, stop.end())
             # "… at 5." and "… at 5 p.m." may end a sentence; "Dr. Smith" does not.
             may_end = text[stop.start() - 1 : stop.start()].isdigit() or (
                 text[stop.start() - 2 : stop.start() - 1] == "."
             )
-            if not (may_end and follows.isupper()):
+            if not (may_end and follows and follows[1].isupper()):
                 continue
         yield text[begin : stop.end()]
         begin = stop.end()

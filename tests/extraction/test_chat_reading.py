@@ -104,3 +104,15 @@ def test_what_was_said_is_not_in_the_error() -> None:
     with pytest.raises(ValidationError) as raised:
         conversation([{"role": "user", "content": "my secret\x00"}])
     assert "my secret" not in f"{raised.value} {raised.value.errors()}"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"content": %s}', '[{"content": %s}]', '{"role": "user", "content": "a"}\n{"a": %s}']
+)
+def test_a_number_that_python_does_not_read_is_a_fault_of_the_text(text: str) -> None:
+    with pytest.raises(ValidationError, match="is not JSON"):
+        conversation(text % ("9" * 6_000))
+
+
+def test_digits_alone_are_what_somebody_said() -> None:
+    assert shortly(conversation("9" * 6_000)) == [("user", None, "9" * 6_000)]

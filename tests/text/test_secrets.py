@@ -20,7 +20,14 @@ from agent_memory.models.enums import OnSecret
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.services.policies.secrets import screened, settled
-from agent_memory.text.secrets import Span, find, joined, kind_of, masked, replaced
+from agent_memory.text.secrets import (
+    SecretSpan,
+    find_secrets,
+    kind_of,
+    mask_secrets,
+    merge_spans,
+    replace_spans,
+)
 
 TOKENS = tokens("unit")
 WORD = chars("word", ALNUM, 10) + "!9k"
@@ -41,30 +48,43 @@ def test_a_token_of_a_known_format_is_found_whole_whatever_is_around_it(name: st
         ("(", ")."),
     ):
         text = f"it is {before}{token}{after}and more"
-        assert token not in masked(text)
-        assert masked(text).endswith(f"{after}and more")
-        assert masked(masked(text)) == masked(text)
+        assert token not in mask_secrets(text)
+        assert mask_secrets(text).endswith(f"{after}and more")
+        assert mask_secrets(mask_secrets(text)) == mask_secrets(text)
 
 
 def test_of_the_labelled_texts_every_secret_is_found_and_nothing_else_is() -> None:
     """Hold the figures that the README gives: recall and precision on the labelled texts."""
     missed = [
-        one.text for one in with_secrets() if any(it in masked(one.text) for it in one.secrets)
+        one.text
+        for one in with_secrets()
+        if any(it in mask_secrets(one.text) for it in one.secrets)
     ]
-    wrong = [one.text for one in ordinary() if find(one.text)]
+    wrong = [one.text for one in ordinary() if find_secrets(one.text)]
     assert (len(with_secrets()) >= 60, len(ordinary()) >= 300) == (True, True)
     assert (missed, wrong) == ([], [])
 
 
+def test_a_value_without_quotes_is_masked_to_its_end() -> None:
+    key = chars("long", ALNUM, 1_500)
+    assert mask_secrets(f"token={key} and more") == "token=[masked: API key or token] and more"
+    assert mask_secrets(f"token={key}.") == "token=[masked: API key or token]."
+
+
+def test_of_names_in_a_row_the_one_with_a_value_counts() -> None:
+    text = "token=" * 3_000 + f" password: {WORD}"
+    assert [text[it.start : it.end] for it in find_secrets(text)] == [WORD]
+
+
 def test_what_is_masked_says_what_it_was() -> None:
-    assert masked(f"the key is {TOKENS['github classic']}, no?") == (
+    assert mask_secrets(f"the key is {TOKENS['github classic']}, no?") == (
         "the key is [masked: GitHub token], no?"
     )
     assert (
-        masked(f"login ann, password: {WORD}; ask")
+        mask_secrets(f"login ann, password: {WORD}; ask")
         == "login ann, password: [masked: password]; ask"
     )
-    assert masked(f"a://u:{WORD}@h/p") == "a://u:[masked: password in an address]@h/p"
+    assert mask_secrets(f"a://u:{WORD}@h/p") == "a://u:[masked: password in an address]@h/p"
 
 
 @pytest.mark.parametrize(
@@ -79,15 +99,19 @@ def test_what_is_masked_says_what_it_was() -> None:
         "the key 0a1b2c3d4e5f60718293a4b5c6d7e8f9",
         "api key: 1111111111111111",
         "password: [masked: password]",
+        "provided_password = 'secure_password123'",
+        "processorArchitecture='*' publicKeyToken='1fc8b3b9a1e18e3b'",
+        '"AWS::IAM::AccessKey": "72c2d9dd90025459"',
+        '"arn:aws:secretsmanager:*:*:secret:rds-db-credentials/*"',
     ],
 )
 def test_what_is_a_word_a_name_or_an_example_is_no_secret(text: str) -> None:
-    assert find(text) == []
+    assert find_secrets(text) == []
 
 
 def test_a_letter_that_grows_when_it_is_made_small_moves_nothing() -> None:
     text = f"İİİ password: {WORD}"
-    assert [text[it.start : it.end] for it in find(text)] == [WORD]
+    assert [text[it.start : it.end] for it in find_secrets(text)] == [WORD]
 
 
 def test_tags_lose_their_case_and_are_found_all_the_same() -> None:
@@ -97,9 +121,16 @@ def test_tags_lose_their_case_and_are_found_all_the_same() -> None:
 
 
 def test_spans_that_overlap_become_one() -> None:
-    spans = joined([Span(5, 9, "b"), Span(0, 6, "a"), Span(20, 22, "c"), Span(3, 3, "none")])
-    assert spans == [Span(0, 9, "b"), Span(20, 22, "c")]
-    assert replaced("0123456789abcdefghijklmn", spans, lambda kind: f"<{kind}>") == (
+    spans = merge_spans(
+        [
+            SecretSpan(5, 9, "b"),
+            SecretSpan(0, 6, "a"),
+            SecretSpan(20, 22, "c"),
+            SecretSpan(3, 3, "none"),
+        ]
+    )
+    assert spans == [SecretSpan(0, 9, "b"), SecretSpan(20, 22, "c")]
+    assert replace_spans("0123456789abcdefghijklmn", spans, lambda kind: f"<{kind}>") == (
         "<b>9abcdefghij<c>mn"
     )
 
@@ -147,7 +178,7 @@ def test_whatever_stands_around_a_token_none_of_it_is_left(
     before: str, first: str, name: str, last: str, after: str
 ) -> None:
     text = f"{before}{first}{TOKENS[name]}{last}{after}"
-    assert TOKENS[name] not in masked(text)
+    assert TOKENS[name] not in mask_secrets(text)
     found = FoundSecrets(memory_id="m", kinds=["x"], fields=["content"])
     changed, noticed = settled({"content": text}, memory_id="m", setting=OnSecret.MASK)
     assert TOKENS[name] not in changed["content"]
@@ -161,9 +192,9 @@ def test_whatever_stands_around_a_token_none_of_it_is_left(
 @settings(deadline=None, max_examples=300)
 @given(ANY)
 def test_any_text_can_be_looked_at(text: str) -> None:
-    spans = find(text)
+    spans = find_secrets(text)
     assert all(0 <= one.start < one.end <= len(text) for one in spans)
-    assert masked(masked(text)) == masked(text)
+    assert mask_secrets(mask_secrets(text)) == mask_secrets(text)
 
 
 def test_nothing_is_looked_at_where_secrets_are_kept() -> None:
@@ -194,7 +225,7 @@ def test_nothing_is_looked_at_where_secrets_are_kept() -> None:
 )
 def test_no_text_takes_long(text: str) -> None:
     started = time.process_time()
-    find(text)
+    find_secrets(text)
     assert time.process_time() - started < 1
 
 

@@ -60,7 +60,8 @@ _KEPT_ORDER: Final = _pattern(
 _FORGET: Final = _pattern(
     r"^\W*(?:[\w-]{1,40}:\s+)?(?:(?:please|can you|could you|ok|actually)[\s,]+)*"
     r"(?:forget|delete|erase|remove|stop remembering)\b(?!\W+(?:to\b|about it|it\b))"
-    r"|^\W*\S+(?: \S+)? (?:asks?|asked|wants?|wanted|requests?|requested) (?:\w+ )?(?:to|that)\b"
+    r"|^\W*+\w\S*+(?: \S++)? (?:asks?|asked|wants?|wanted|requests?|requested)"
+    r" (?:\w+ )?(?:to|that)\b"
     r".{0,60}\b(?:forget|forgotten|delete|deleted|erase|erased|remove|removed)\b"
 )
 _LABEL: Final = _pattern(

@@ -17,7 +17,14 @@ from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.memory import TaskMetadata
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.safety import FoundSecrets, SecretPolicy, is_secret_decision
-from agent_memory.text.secrets import Span, find, joined, kind_of, mask_of, replaced
+from agent_memory.text.secrets import (
+    SecretSpan,
+    find_secrets,
+    kind_of,
+    mask_of,
+    merge_spans,
+    replace_spans,
+)
 
 _LOOKED_AT: Final = ("content", "tags", "metadata", "task_metadata")
 _JSON_COLUMNS: Final = frozenset({"tags", "metadata", "task_metadata"})
@@ -180,15 +187,15 @@ class _Looking:
             return text
         for span in spans:
             self._note(place, span.kind)
-        masked = replaced(text, spans, mask_of)
+        masked = replace_spans(text, spans, mask_of)
         if longest is not None and len(masked) > longest:
-            masked = replaced(text, spans, lambda _: _SHORT_MASK)[:longest]
+            masked = replace_spans(text, spans, lambda _: _SHORT_MASK)[:longest]
         return masked
 
-    def _spans(self, text: str, *, any_case: bool) -> list[Span]:
+    def _spans(self, text: str, *, any_case: bool) -> list[SecretSpan]:
         if self._scanner is None:
-            return find(text, any_case=any_case)
-        return joined(Span(*found) for found in self._scanner.find(text))
+            return find_secrets(text, any_case=any_case)
+        return merge_spans(SecretSpan(*found) for found in self._scanner.find(text))
 
     def _note(self, place: str, kind: str) -> None:
         self.seen.kinds.append(kind)
