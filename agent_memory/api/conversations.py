@@ -18,7 +18,7 @@ from agent_memory.services.search.service import Question
 
 if TYPE_CHECKING:
     from agent_memory.models.conversation import Message
-    from agent_memory.models.decision import Done, Review, Step
+    from agent_memory.models.decision import Decision, DecisionOutcome, Review
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.graph import EdgeView
     from agent_memory.models.protocols import LanguageModel
@@ -86,7 +86,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         if not dry_run:
             self._store.refuse_read_only()  # before a model is paid
         settings = self._store.config()
-        call = add.Call(
+        request = add.AddRequest(
             messages=messages,
             user_id=user_id,
             agent_id=agent_id,
@@ -99,16 +99,16 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             may_delete=may_delete,
             graph=graph,
         )
-        hands = pipeline.Hands(
+        port = pipeline.MemoryPort(
             agent_id=self.agent_id,
             categories=lambda: settings.categories,
-            look_up=self._look_up,
-            recent=partial(self._store.recent, offset=0),
+            find_related=self._look_up,
+            list_recent=partial(self._store.recent, offset=0),
             prepare=partial(self._prepare, settings=settings),
-            carry_out=self._apply_decisions,
+            apply=self._apply_decisions,
             edges=self._edges,
         )
-        return add.add(hands, call, infer=infer, dry_run=dry_run, now=self._now)
+        return add.add(port, request, infer=infer, dry_run=dry_run, now=self._now)
 
     # Reviews ----------------------------------------------------------------------------------
 
@@ -223,13 +223,13 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         return memory
 
     def _apply_decisions(
-        self, steps: Sequence[Step], *, keep_copies: bool
-    ) -> tuple[list[Done], list[str]]:
+        self, decisions: Sequence[Decision], *, keep_copies: bool
+    ) -> tuple[list[DecisionOutcome], list[str]]:
         """Apply decisions in one transaction."""
         spent = self.embedding_usage.cost_usd
         applied = self._store.decisions.carry_out(
-            steps, session_id=self.session_id, keep_copies=keep_copies
+            decisions, session_id=self.session_id, keep_copies=keep_copies
         )
-        self._mover.follow(len(steps))
+        self._mover.follow(len(decisions))
         self._publish_stored(applied.memories, applied.added, spent)
         return applied.done, applied.problems

@@ -1,4 +1,4 @@
-"""Adding a conversation: what is given made into messages, learned from, carried out, answered."""
+"""Adding a conversation: messages are read, facts extracted, decisions made and applied."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from typing import Any, Final
 from agent_memory.errors import InvalidSession, ValidationError
 from agent_memory.extraction.llm.registry import PROMPT_SETTINGS, as_language_model
 from agent_memory.extraction.messages import conversation
-from agent_memory.extraction.pipeline import Hands, Learned, Learning, Wanted
+from agent_memory.extraction.pipeline import (
+    ExtractionPipeline,
+    ExtractionRequest,
+    ExtractionResult,
+    MemoryPort,
+)
 from agent_memory.models.conversation import Message, MessageRole
-from agent_memory.models.decision import Done, Event, Step
+from agent_memory.models.decision import Decision, DecisionOutcome, Event
 from agent_memory.models.documents.record_rules import validate_record_metadata
 from agent_memory.models.documents.responses import (
     AddedMemory,
@@ -30,7 +35,7 @@ _OF_MEMORIES: Final = ("category", "tags", "importance")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AddRequest:
     """What ``AgentMemory.add`` was given."""
 
     messages: Any
@@ -47,33 +52,38 @@ class Call:
 
 
 def add(
-    hands: Hands, call: Call, *, infer: bool, dry_run: bool, now: Callable[[], datetime]
+    port: MemoryPort,
+    request: AddRequest,
+    *,
+    infer: bool,
+    dry_run: bool,
+    now: Callable[[], datetime],
 ) -> AddMemoryResponse:
     """Add a conversation. Everything that was given is checked before anything is asked."""
     started = time.perf_counter()
-    _refuse_session(call, hands.agent_id)
-    messages = messages_of(call.messages)
-    wanted = Wanted(
-        user_id=call.user_id,
-        run_id=call.run_id,
-        fields=_fields(call.metadata, hands.categories()),
-        model=as_language_model(call.llm) if infer else None,
-        extraction_prompt=call.extraction_prompt or _prompt(call.llm, 0),
-        update_prompt=call.update_prompt or _prompt(call.llm, 1),
-        min_confidence=call.min_confidence,
-        may_delete=call.may_delete,
-        graph=call.graph and infer,
+    _refuse_session(request, port.agent_id)
+    messages = messages_of(request.messages)
+    extraction = ExtractionRequest(
+        user_id=request.user_id,
+        run_id=request.run_id,
+        fields=_fields(request.metadata, port.categories()),
+        model=as_language_model(request.llm) if infer else None,
+        extraction_prompt=request.extraction_prompt or _prompt(request.llm, 0),
+        update_prompt=request.update_prompt or _prompt(request.llm, 1),
+        min_confidence=request.min_confidence,
+        may_delete=request.may_delete,
+        graph=request.graph and infer,
     )
-    hands.prepare({**wanted.fields, "content": "what all memories are given must be right"})
-    learned = Learning(hands, messages, wanted).learn() if infer else None
-    steps = _verbatim(hands, messages, wanted) if learned is None else learned.steps
+    port.prepare({**extraction.fields, "content": "what all memories are given must be right"})
+    result = ExtractionPipeline(port, messages, extraction).run() if infer else None
+    decisions = _verbatim(port, messages, extraction) if result is None else result.decisions
     problems: list[str] = []
     if dry_run:
-        done = [_foreseen(step) for step in steps]
+        outcomes = [_foreseen(decision) for decision in decisions]
     else:
-        done, problems = hands.carry_out(steps, keep_copies=not infer) if steps else ([], [])
-    problems = [*(learned.problems if learned else ()), *problems]
-    return _answer(done, learned, problems, started=started, now=now())
+        outcomes, problems = port.apply(decisions, keep_copies=not infer) if decisions else ([], [])
+    problems = [*(result.problems if result else ()), *problems]
+    return _answer(outcomes, result, problems, started=started, now=now())
 
 
 def messages_of(given: object) -> list[Message]:
@@ -87,12 +97,15 @@ def messages_of(given: object) -> list[Message]:
     return messages
 
 
-def _refuse_session(call: Call, agent_id: str) -> None:
+def _refuse_session(request: AddRequest, agent_id: str) -> None:
     """Refuse ids that C does not allow, and another agent's."""
-    if call.agent_id not in (None, agent_id):
-        message = f"{call.agent_id!r:.120} is not {agent_id!r}, whose memories these are"
-        raise InvalidSession.of("agent_id", message, call.agent_id)
-    ids = {"user_id": _ANYBODY if call.user_id is None else call.user_id, "run_id": call.run_id}
+    if request.agent_id not in (None, agent_id):
+        message = f"{request.agent_id!r:.120} is not {agent_id!r}, whose memories these are"
+        raise InvalidSession.of("agent_id", message, request.agent_id)
+    ids = {
+        "user_id": _ANYBODY if request.user_id is None else request.user_id,
+        "run_id": request.run_id,
+    }
     SessionContext.of({name: value for name, value in ids.items() if value is not None})
 
 
@@ -104,84 +117,93 @@ def _fields(metadata: Mapping[str, Any], categories: Sequence[str]) -> dict[str,
     if not isinstance(metadata, Mapping):
         raise ValidationError.of("metadata", "must be a mapping", metadata)
     rest = dict(metadata)
-    told: dict[str, Any] = {name: rest.pop(name) for name in _OF_MEMORIES if name in rest}
+    stated: dict[str, Any] = {name: rest.pop(name) for name in _OF_MEMORIES if name in rest}
     is_fit, problem = validate_record_metadata(rest)
     if not is_fit:
         raise ValidationError.of("metadata", problem or "cannot be taken", metadata)
-    category = told.get("category")
+    category = stated.get("category")
     if isinstance(category, str) and category not in {*MemoryCategory, *categories}:
         rest[ORIGINAL_CATEGORY] = category
-        del told["category"]
-    return {**told, "metadata": rest}
+        del stated["category"]
+    return {**stated, "metadata": rest}
 
 
 def _prompt(llm: object, place: int) -> str | None:
     """Return a prompt of the user's that C's ``llm`` section has."""
-    told = llm.get(PROMPT_SETTINGS[place]) if isinstance(llm, Mapping) else None
-    return told if isinstance(told, str) and told.strip() else None
+    stated = llm.get(PROMPT_SETTINGS[place]) if isinstance(llm, Mapping) else None
+    return stated if isinstance(stated, str) and stated.strip() else None
 
 
-def _verbatim(hands: Hands, messages: Sequence[Message], wanted: Wanted) -> list[Step]:
-    """Return the steps that store messages as they are."""
-    steps = []
+def _verbatim(
+    port: MemoryPort, messages: Sequence[Message], extraction: ExtractionRequest
+) -> list[Decision]:
+    """Return the decisions that store messages as they are."""
+    decisions = []
     for place, message in enumerate(messages):
         text = message.text.strip()
         if message.role is MessageRole.SYSTEM or not text:
             continue
-        told = {"role": message.role.value, "name": message.name, **(message.metadata or {})}
-        said = {name: value for name, value in told.items() if value is not None}
+        stated = {"role": message.role.value, "name": message.name, **(message.metadata or {})}
+        speaker = {name: value for name, value in stated.items() if value is not None}
         item = {
-            **wanted.fields,
+            **extraction.fields,
             "content": text,
-            "metadata": {**said, **wanted.fields["metadata"]},
-            "user_id": wanted.user_id,
-            "run_id": wanted.run_id,
-            "session_id": wanted.run_id,
+            "metadata": {**speaker, **extraction.fields["metadata"]},
+            "user_id": extraction.user_id,
+            "run_id": extraction.run_id,
+            "session_id": extraction.run_id,
             "timestamp": message.timestamp,
         }
         given = {name: value for name, value in item.items() if value is not None}
         try:
-            steps.append(Step("ADD", hands.prepare(given)))
+            decisions.append(Decision("ADD", port.prepare(given)))
         except ValidationError as error:
             raise type(error)(f"messages.{place}: {error}", error.errors()) from error
-    return steps
+    return decisions
 
 
-def _foreseen(step: Step) -> Done:
-    """Return what a step would become."""
-    content = step.memory.content if step.memory is not None else step.seen
-    if step.in_review:
-        event: Event = "NONE" if step.memory is None else "ADD"
-        return Done(event, step.memory_id, content, problem=_in_question(step))
-    return Done(step.event, step.memory_id, content, was=step.seen)
+def _foreseen(decision: Decision) -> DecisionOutcome:
+    """Return what would become of a decision."""
+    content = decision.memory.content if decision.memory is not None else decision.seen
+    if decision.in_review:
+        event: Event = "NONE" if decision.memory is None else "ADD"
+        return DecisionOutcome(event, decision.memory_id, content, problem=_in_question(decision))
+    return DecisionOutcome(decision.event, decision.memory_id, content, was=decision.seen)
 
 
-def _in_question(step: Step) -> str:
-    return f"{step.event} of {step.memory_id} would be put in question: it is not sure enough"
+def _in_question(decision: Decision) -> str:
+    return (
+        f"{decision.event} of {decision.memory_id} would be put in question: it is not sure enough"
+    )
 
 
 def _answer(
-    done: Sequence[Done],
-    learned: Learned | None,
+    outcomes: Sequence[DecisionOutcome],
+    result: ExtractionResult | None,
     problems: Sequence[str],
     *,
     started: float,
     now: datetime,
 ) -> AddMemoryResponse:
-    changed = [one for one in done if one.event != "NONE"]
-    problems = [*problems, *(it.problem for it in done if it.problem)]
-    reviews = [it.review_id for it in done if it.review_id is not None]
+    changed = [outcome for outcome in outcomes if outcome.event != "NONE"]
+    problems = [*problems, *(outcome.problem for outcome in outcomes if outcome.problem)]
+    reviews = [outcome.review_id for outcome in outcomes if outcome.review_id is not None]
     return AddMemoryResponse(
         data=[
-            AddedMemory(id=it.memory_id, event=it.event, memory=it.content, previous_memory=it.was)
-            for it in changed
+            AddedMemory(
+                id=outcome.memory_id,
+                event=outcome.event,
+                memory=outcome.content,
+                previous_memory=outcome.was,
+            )
+            for outcome in changed
         ],
         metadata=AddMemoryMetadata(
             timestamp=now,
             processing_time_ms=round((time.perf_counter() - started) * 1000),
-            facts_extracted=len(done) if learned is None else len(learned.extraction.facts),
+            facts_extracted=len(outcomes) if result is None else len(result.extraction.facts),
             operations_performed=len(changed),
-            decided_by=None if learned is None else learned.by,
+            decided_by=None if result is None else result.by,
             problems=problems or None,
             reviews=reviews or None,
         ),

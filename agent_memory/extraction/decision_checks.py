@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agent_memory.extraction.rules.small_talk import is_request_to_forget
-from agent_memory.extraction.types import Fact, Known
+from agent_memory.extraction.types import Fact, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, OperationEvent
 from agent_memory.models.fields import Text, validate_memory_content
 from agent_memory.text.normalize import exact_form, grade_of
@@ -69,7 +69,7 @@ def says(text: str, fact: str, *, share: float = 0.0) -> bool:
 
 
 @dataclass
-class Settling:
+class DecisionChecks:
     """Facts, the memories related to each, and the operations on them so far.
 
     ``settle`` takes a model's answer about some of the facts; ``add_the_rest`` what no operation
@@ -77,7 +77,7 @@ class Settling:
     """
 
     facts: Sequence[Fact]
-    related: Sequence[Sequence[Known]]
+    related: Sequence[Sequence[RelatedMemory]]
     operations: list[MemoryOperation] = field(default_factory=list)
     covers: list[tuple[int, ...]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Settling:
     """What each memory that was touched says afterwards, ``None`` if it is gone."""
 
     def settle(
-        self, answer: DecisionAnswer, places: Sequence[int], known: dict[str, Known]
+        self, answer: DecisionAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
     ) -> None:
         """Take an answer about the facts at some places, which it numbers from 0.
 
@@ -115,7 +115,7 @@ class Settling:
         return len(left)
 
     def _told(
-        self, one: OperationAnswer, places: Sequence[int], known: dict[str, Known]
+        self, one: OperationAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
     ) -> list[int]:
         """Return the places of the facts that an operation is about."""
         if one.facts is not None:
@@ -128,7 +128,9 @@ class Settling:
             return [place for place in places if memory in self.related[place]]
         return [place for place in places if says(one.text, self.facts[place].text, share=_MOST)]
 
-    def _memory(self, one: OperationAnswer, known: dict[str, Known]) -> Known | None:
+    def _memory(
+        self, one: OperationAnswer, known: dict[str, RelatedMemory]
+    ) -> RelatedMemory | None:
         memory = known.get(one.id or "")
         if memory is None:
             self._refuse(one, "of a memory that was not given")
@@ -137,7 +139,7 @@ class Settling:
             return None
         return memory
 
-    def is_touched(self, memory: Known) -> bool:
+    def is_touched(self, memory: RelatedMemory) -> bool:
         """Return whether an operation changes a memory or takes it away."""
         return memory.id in self._texts
 
@@ -154,7 +156,7 @@ class Settling:
         else:
             self.note(ADD, said, text, confidence=one.confidence, reasoning=one.reasoning)
 
-    def _update(self, one: OperationAnswer, about: Sequence[int], memory: Known) -> None:
+    def _update(self, one: OperationAnswer, about: Sequence[int], memory: RelatedMemory) -> None:
         text = self._sound_text(one)
         said = [place for place in about if text and says(text, self.facts[place].text)]
         if not said:
@@ -170,7 +172,7 @@ class Settling:
             self.note(UPDATE, said, text, memory=memory, confidence=sure, reasoning=one.reasoning)
 
     def _delete(
-        self, one: OperationAnswer, about: Sequence[int], memory: Known, incoming: set[int]
+        self, one: OperationAnswer, about: Sequence[int], memory: RelatedMemory, incoming: set[int]
     ) -> None:
         """Take a memory away where that was asked for, or where what is new comes in elsewhere."""
         near = [place for place in about if self._is_about(place, memory)]
@@ -201,7 +203,9 @@ class Settling:
                 reasoning=one.reasoning,
             )
 
-    def _leave(self, one: OperationAnswer, about: Sequence[int], known: dict[str, Known]) -> None:
+    def _leave(
+        self, one: OperationAnswer, about: Sequence[int], known: dict[str, RelatedMemory]
+    ) -> None:
         """Change nothing, where a memory says a fact, and goes on saying it."""
         for place in about:
             fact = self.facts[place].text
@@ -222,15 +226,15 @@ class Settling:
 
     # Parts ------------------------------------------------------------------------------------
 
-    def _is_about(self, place: int, memory: Known) -> bool:
+    def _is_about(self, place: int, memory: RelatedMemory) -> bool:
         is_related = any(it.id == memory.id for it in self.related[place])
         return is_related or says(memory.text, self.facts[place].text)
 
-    def _saying_the_same(self, place: int) -> list[Known]:
+    def _saying_the_same(self, place: int) -> list[RelatedMemory]:
         fact = self.facts[place].text
         return [it for it in self.related[place] if grade_of(it.text, fact) is not None]
 
-    def _still_says(self, memory: Known, fact: str) -> bool:
+    def _still_says(self, memory: RelatedMemory, fact: str) -> bool:
         text = self._texts.get(memory.id, memory.text)
         return text is not None and says(text, fact)
 
@@ -252,7 +256,7 @@ class Settling:
         about: Sequence[int],
         text: str,
         *,
-        memory: Known | None = None,
+        memory: RelatedMemory | None = None,
         confidence: float | None = None,
         reasoning: str | None = None,
     ) -> None:

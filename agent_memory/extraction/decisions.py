@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from agent_memory.extraction.decision_checks import DecisionAnswer, Settling
+from agent_memory.extraction.decision_checks import DecisionAnswer, DecisionChecks
 from agent_memory.extraction.llm.ask import ask, name_of
 from agent_memory.extraction.llm.prompts import DECISION_SCHEMA, decision_messages
-from agent_memory.extraction.rules.decisions import decide_by_rules, decided_by_rules
-from agent_memory.extraction.types import By, Decided, Fact, Known
+from agent_memory.extraction.rules.decisions import apply_rules, decide_by_rules
+from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import ProcessingMetadata
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.times import now_utc
@@ -30,13 +30,13 @@ _LONGEST_SHOWN: Final = 2_000
 
 def decide(
     facts: Sequence[Fact],
-    related: Sequence[Sequence[Known]],
+    related: Sequence[Sequence[RelatedMemory]],
     model: LanguageModel | None,
     *,
     prompt: str | None = None,
     attempts: int = 3,
     now: datetime | None = None,
-) -> Decided:
+) -> OperationPlan:
     """Return what is to be done about facts; ``related`` has the memories to compare each with.
 
     Without a model, and where its provider fails, rules decide. ``prompt`` replaces the model's
@@ -53,18 +53,18 @@ def decide(
     """
     if model is None:
         return decide_by_rules(facts, related, now=now)
-    deciding = _Deciding(model, prompt, attempts, Settling(facts, related))
+    deciding = _Deciding(model, prompt, attempts, DecisionChecks(facts, related))
     for start in range(0, len(facts), AT_A_TIME):
         deciding.decide(range(start, min(start + AT_A_TIME, len(facts))))
     by: By = "model" if deciding.answered or not facts else "rules" if deciding.is_down else "raw"
-    settled = deciding.settling
+    settled = deciding.checks
     metadata = ProcessingMetadata(
         total_operations=len(settled.operations),
         decision_time=now or now_utc(),
         model_used=name_of(model) if by == "model" else by,
         uuid_mapping_used=True,
     )
-    return Decided(settled.operations, settled.covers, metadata, settled.problems, by)
+    return OperationPlan(settled.operations, settled.covers, metadata, settled.problems, by)
 
 
 @dataclass
@@ -74,47 +74,47 @@ class _Deciding:
     model: LanguageModel
     prompt: str | None
     attempts: int
-    settling: Settling
+    checks: DecisionChecks
     answered: int = 0
     is_down: bool = False
 
     def decide(self, places: Sequence[int]) -> None:
         """Decide about the facts at some places."""
-        settling = self.settling
-        known = _numbered(places, settling)
+        checks = self.checks
+        known = _numbered(places, checks)
         came = None
         if not self.is_down:
             came = ask(
                 self.model,
-                decision_messages([settling.facts[it] for it in places], known, self.prompt),
+                decision_messages([checks.facts[it] for it in places], known, self.prompt),
                 DECISION_SCHEMA,
                 DecisionAnswer,
                 attempts=self.attempts,
             )
-            settling.problems += [f"decision: {problem}" for problem in came.problems]
+            checks.problems += [f"decision: {problem}" for problem in came.problems]
             self.is_down = came.has_failed
         if self.is_down:
-            decided_by_rules(settling, places)
-            settling.problems.append(f"decision: rules decided about {len(places)} facts instead")
+            apply_rules(checks, places)
+            checks.problems.append(f"decision: rules decided about {len(places)} facts instead")
         elif came is not None and came.answer is not None:
             self.answered += 1
-            settling.settle(came.answer, places, known)
+            checks.settle(came.answer, places, known)
             self._add_the_rest(places, "no decision about it can stand")
         else:
             self._add_the_rest(places, "the model gave no decision to use")
 
     def _add_the_rest(self, places: Sequence[int], why: str) -> None:
-        count = self.settling.add_the_rest(places, why)
+        count = self.checks.add_the_rest(places, why)
         if count:
-            self.settling.problems.append(f"decision: {count} facts are added as they are: {why}")
+            self.checks.problems.append(f"decision: {count} facts are added as they are: {why}")
 
 
-def _numbered(places: Sequence[int], settling: Settling) -> dict[str, Known]:
+def _numbered(places: Sequence[int], checks: DecisionChecks) -> dict[str, RelatedMemory]:
     """Return the memories that a model may decide about, by small numbers."""
     found = {
         memory.id: memory
         for place in places
-        for memory in settling.related[place]
-        if len(memory.text) <= _LONGEST_SHOWN and not settling.is_touched(memory)
+        for memory in checks.related[place]
+        if len(memory.text) <= _LONGEST_SHOWN and not checks.is_touched(memory)
     }
     return {str(number): memory for number, memory in enumerate(found.values())}

@@ -1,4 +1,4 @@
-"""From a conversation to what is done about it: its facts, what is known of them, decisions.
+"""The pipeline of ``add``: the facts of a conversation, the memories related to them, decisions.
 
 Without a language model all of it is by rule. Whatever fails on the way, no fact is lost: what a
 model cannot say properly is stored as it is, and ``problems`` tell so.
@@ -14,12 +14,13 @@ from functools import cached_property
 from typing import Any, Final, Protocol
 
 from agent_memory.errors import ValidationError
-from agent_memory.extraction import decisions, facts
+from agent_memory.extraction.decisions import decide
+from agent_memory.extraction.facts import extract
 from agent_memory.extraction.graph_by_model import graph_updates_by_model
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
-from agent_memory.extraction.types import By, Extraction, Fact, Known
+from agent_memory.extraction.types import By, Extraction, Fact, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
-from agent_memory.models.decision import Done, Step
+from agent_memory.models.decision import Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphUpdate
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel
@@ -32,47 +33,49 @@ _LOOKED_AT: Final = 25
 """Hits among which they are found: those of other users, or runs, are passed over."""
 
 
-class LookUp(Protocol):
+class FindRelated(Protocol):
     """Finds the memories that have most to do with a text, and takes no notes of it."""
 
     def __call__(self, text: str, filters: SearchFilters, *, limit: int) -> list[Memory]:
         """Return them, best first."""
 
 
-class Recent(Protocol):
+class ListRecent(Protocol):
     """Lists memories."""
 
     def __call__(self, filters: SearchFilters, *, limit: int) -> list[Memory]:
         """Return the newest, newest first."""
 
 
-class CarryOut(Protocol):
+class ApplyDecisions(Protocol):
     """Carries out decisions in one transaction; see ``DecisionStore.carry_out``."""
 
-    def __call__(self, steps: Sequence[Step], *, keep_copies: bool) -> tuple[list[Done], list[str]]:
+    def __call__(
+        self, decisions: Sequence[Decision], *, keep_copies: bool
+    ) -> tuple[list[DecisionOutcome], list[str]]:
         """Return what became of each, and what the graph could not follow."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
-    """What a memory lends to those who learn for it.
+class MemoryPort:
+    """What the pipeline may do with the store: the port between extraction and the library.
 
     ``prepare`` returns the memory of an item as it may be stored, and raises what ``store`` would.
     """
 
     agent_id: str
     categories: Callable[[], Sequence[str]]
-    look_up: LookUp
-    recent: Recent
+    find_related: FindRelated
+    list_recent: ListRecent
     prepare: Callable[[Mapping[str, Any]], Memory]
-    carry_out: CarryOut
+    apply: ApplyDecisions
     edges: Callable[[str | None], list[EdgeView]]
     """Return what holds in a user's graph."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """How a conversation is to be learned from. What ``AgentMemory.add`` was given."""
+class ExtractionRequest:
+    """How facts are to be extracted and decided about: an ``AddRequest`` that was checked."""
 
     user_id: str | None
     run_id: str | None
@@ -87,45 +90,47 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Learned:
-    """What is to be done, who decided it, and what went wrong on the way."""
+class ExtractionResult:
+    """The decisions about a conversation, who made them, and what went wrong on the way."""
 
     extraction: Extraction
     by: By
-    steps: list[Step] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-class Learning:
-    """Learns from one conversation. Nothing is written: ``steps`` say what would be."""
+class ExtractionPipeline:
+    """Extracts from one conversation and decides. Nothing is written before the decisions are."""
 
-    def __init__(self, hands: Hands, messages: Sequence[Message], wanted: Wanted) -> None:
-        self._hands = hands
+    def __init__(
+        self, port: MemoryPort, messages: Sequence[Message], request: ExtractionRequest
+    ) -> None:
+        self._port = port
         self._messages = messages
-        self._wanted = wanted
+        self._request = request
         self._problems: list[str] = []
 
-    def learn(self) -> Learned:
+    def run(self) -> ExtractionResult:
         """Extract the facts, compare each with what is known, and decide."""
-        wanted = self._wanted
-        extraction = facts.extract(self._messages, wanted.model, prompt=wanted.extraction_prompt)
-        found = [self._related(fact) for fact in extraction.facts]
+        request = self._request
+        extraction = extract(self._messages, request.model, prompt=request.extraction_prompt)
+        related = [self._related(fact) for fact in extraction.facts]
         # With nothing to compare them with, all facts are new: no model need be asked.
-        decided = decisions.decide(
+        plan = decide(
             extraction.facts,
-            [[_known(it) for it in one] for one in found],
-            wanted.model if any(found) else None,
-            prompt=wanted.update_prompt,
+            [[_as_related(memory) for memory in memories] for memories in related],
+            request.model if any(related) else None,
+            prompt=request.update_prompt,
         )
-        learned = Learned(extraction, by=decided.by if any(found) else extraction.by)
-        there = {memory.id: memory for one in found for memory in one}
-        for operation, covers in zip(decided.operations, decided.covers, strict=True):
+        result = ExtractionResult(extraction, by=plan.by if any(related) else extraction.by)
+        known_memories = {memory.id: memory for memories in related for memory in memories}
+        for operation, covers in zip(plan.operations, plan.covers, strict=True):
             about = [extraction.facts[place] for place in covers]
-            learned.steps += self._steps(operation, about, there)
-        if wanted.graph:
-            learned.steps = self._with_graph(learned.steps)
-        learned.problems = [*extraction.problems, *decided.problems, *self._problems]
-        return learned
+            result.decisions += self._decisions(operation, about, known_memories)
+        if request.graph:
+            result.decisions = self._with_graph(result.decisions)
+        result.problems = [*extraction.problems, *plan.problems, *self._problems]
+        return result
 
     def _note(self, problem: str) -> None:
         logging.getLogger("agent_memory").warning("%s", problem)
@@ -137,48 +142,58 @@ class Learning:
         Where words and meaning find few, the newest follow: "I am allergic to wheat" has no word
         of "I like pasta".
         """
-        hits = self._hands.look_up(fact.text, self._scope, limit=_LOOKED_AT)
+        hits = self._port.find_related(fact.text, self._scope, limit=_LOOKED_AT)
         newest = [] if len(hits) >= RELATED else self._newest
-        found = {it.id: it for it in [*hits, *newest] if self._is_own(it)}
-        return list(found.values())[:RELATED]
+        related = {memory.id: memory for memory in [*hits, *newest] if self._is_own(memory)}
+        return list(related.values())[:RELATED]
 
     @cached_property
     def _scope(self) -> SearchFilters:
-        return SearchFilters(user_id=self._wanted.user_id, run_id=self._wanted.run_id)
+        return SearchFilters(user_id=self._request.user_id, run_id=self._request.run_id)
 
     @cached_property
     def _newest(self) -> list[Memory]:
-        return self._hands.recent(self._scope, limit=_LOOKED_AT)
+        return self._port.list_recent(self._scope, limit=_LOOKED_AT)
 
     def _is_own(self, memory: Memory) -> bool:
         """Return whether a memory is of the user, or of nobody as what is told is."""
-        is_users = memory.user_id == self._wanted.user_id
+        is_users = memory.user_id == self._request.user_id
         return is_users and (
-            self._wanted.user_id is not None or memory.run_id == self._wanted.run_id
+            self._request.user_id is not None or memory.run_id == self._request.run_id
         )
 
-    # Steps ------------------------------------------------------------------------------------
+    # Decisions --------------------------------------------------------------------------------
 
-    def _steps(
-        self, operation: MemoryOperation, about: Sequence[Fact], there: Mapping[str, Memory]
-    ) -> list[Step]:
-        """Return the steps of an operation; of a text that is refused, its sentences are tried.
+    def _decisions(
+        self,
+        operation: MemoryOperation,
+        about: Sequence[Fact],
+        known_memories: Mapping[str, Memory],
+    ) -> list[Decision]:
+        """Return the decisions of an operation; of a refused text, its sentences are tried.
 
         A key in one of them would keep out what stands beside it.
         """
-        step = self._step(operation, about, there)
+        decision = self._decision(operation, about, known_memories)
         parts = sentences(operation.text) if operation.event is OperationEvent.ADD else []
-        if step is not None or len(parts) < 2:
-            return [] if step is None else [step]
-        made = [self._made(operation.model_copy(update={"text": it}), about) for it in parts]
-        return [Step("ADD", it, confidence=operation.confidence) for it in made if it is not None]
+        if decision is not None or len(parts) < 2:
+            return [] if decision is None else [decision]
+        made = [self._made(operation.model_copy(update={"text": part}), about) for part in parts]
+        return [
+            Decision("ADD", memory, confidence=operation.confidence)
+            for memory in made
+            if memory is not None
+        ]
 
-    def _step(
-        self, operation: MemoryOperation, about: Sequence[Fact], there: Mapping[str, Memory]
-    ) -> Step | None:
+    def _decision(
+        self,
+        operation: MemoryOperation,
+        about: Sequence[Fact],
+        known_memories: Mapping[str, Memory],
+    ) -> Decision | None:
         if operation.event is OperationEvent.NONE:
             return None
-        known = there.get(operation.id or "")
+        known = known_memories.get(operation.id or "")
         memory = None
         if operation.event is not OperationEvent.DELETE:
             memory = self._made(operation, about)
@@ -187,10 +202,10 @@ class Learning:
         moment = self._moment(about)
         if known is not None and moment is not None and moment < known.timestamp:
             # What was said before the memory does not correct it: it is told beside it.
-            return Step("ADD", memory, confidence=operation.confidence) if memory else None
+            return Decision("ADD", memory, confidence=operation.confidence) if memory else None
         if operation.event is OperationEvent.ADD or known is None:
-            return Step("ADD", memory, confidence=operation.confidence) if memory else None
-        return Step(
+            return Decision("ADD", memory, confidence=operation.confidence) if memory else None
+        return Decision(
             "UPDATE" if operation.event is OperationEvent.UPDATE else "DELETE",
             memory,
             memory_id=known.id,
@@ -203,11 +218,11 @@ class Learning:
     def _is_in_question(self, operation: MemoryOperation) -> bool:
         sure = 1.0 if operation.confidence is None else operation.confidence
         is_delete = operation.event is OperationEvent.DELETE
-        return sure < self._wanted.min_confidence or (is_delete and not self._wanted.may_delete)
+        return sure < self._request.min_confidence or (is_delete and not self._request.may_delete)
 
     def _made(self, operation: MemoryOperation, about: Sequence[Fact]) -> Memory | None:
         """Make the memory of an operation; what may not be stored is told, and keeps no other."""
-        fields = dict(self._wanted.fields)
+        fields = dict(self._request.fields)
         metadata = {**fields.pop("metadata", {}), **(operation.metadata or {})}
         if operation.confidence is not None:
             metadata.setdefault("confidence", round(operation.confidence, 3))
@@ -216,59 +231,63 @@ class Learning:
             **fields,
             "content": operation.text,
             "metadata": metadata,
-            "user_id": self._wanted.user_id,
-            "run_id": self._wanted.run_id,
-            "session_id": self._wanted.run_id,
+            "user_id": self._request.user_id,
+            "run_id": self._request.run_id,
+            "session_id": self._request.run_id,
             "timestamp": moment,
         }
         given = {name: value for name, value in item.items() if value is not None}
         try:
-            return self._hands.prepare(given)
+            return self._port.prepare(given)
         except ValidationError as error:
             self._note(f"a fact was not stored: {error}")
             return None
 
     # The graph --------------------------------------------------------------------------------
 
-    def _with_graph(self, steps: Sequence[Step]) -> list[Step]:
-        """Return steps that say what their texts say of the graph."""
-        known = self._hands.edges(self._wanted.user_id)
-        said: dict[int, list[GraphUpdate]] = {
-            place: [] for place, step in enumerate(steps) if step.memory is not None
+    def _with_graph(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """Return the decisions with what their texts say of the graph."""
+        known = self._port.edges(self._request.user_id)
+        updates_of: dict[int, list[GraphUpdate]] = {
+            place: [] for place, decision in enumerate(decisions) if decision.memory is not None
         }
         texts = {
-            place: memory.content for place in said if (memory := steps[place].memory) is not None
+            place: memory.content
+            for place in updates_of
+            if (memory := decisions[place].memory) is not None
         }
-        if self._wanted.model is None:
+        if self._request.model is None:
             for place, text in texts.items():
-                found = graph_updates_by_rules([("", text)], known=known)
-                said[place] = [it.model_copy(update={"reasoning": None}) for it in found.updates]
+                graph = graph_updates_by_rules([("", text)], known=known)
+                updates_of[place] = [
+                    update.model_copy(update={"reasoning": None}) for update in graph.updates
+                ]
         elif texts:
-            found, problems = graph_updates_by_model(
-                list(texts.values()), known, self._wanted.model
+            graph, problems = graph_updates_by_model(
+                list(texts.values()), known, self._request.model
             )
             self._problems += problems
-            for update in found.updates:
+            for update in graph.updates:
                 for place in _who_says(update, texts):
-                    said[place].append(update)
+                    updates_of[place].append(update)
         return [
-            replace(step, graph=tuple(said[place])) if place in said else step
-            for place, step in enumerate(steps)
+            replace(decision, graph=tuple(updates_of[place])) if place in updates_of else decision
+            for place, decision in enumerate(decisions)
         ]
 
     def _moment(self, about: Sequence[Fact]) -> datetime | None:
-        """Return when facts were said: the last of the messages that say so."""
+        """Return when facts were updates_of: the last of the messages that say so."""
         places = [place for fact in about for place in fact.sources]
-        times = [self._messages[it].timestamp for it in places if it < len(self._messages)]
-        return max((it for it in times if it is not None), default=None)
+        times = [self._messages[place].timestamp for place in places if place < len(self._messages)]
+        return max((moment for moment in times if moment is not None), default=None)
 
 
 def _who_says(update: GraphUpdate, texts: Mapping[int, str]) -> list[int]:
     """Return the places of the texts that name what a relationship is with, or of all."""
-    named = [it for it, text in texts.items() if update.target.casefold() in text.casefold()]
+    named = [place for place, text in texts.items() if update.target.casefold() in text.casefold()]
     return named or list(texts)
 
 
-def _known(memory: Memory) -> Known:
+def _as_related(memory: Memory) -> RelatedMemory:
     """Return what a memory is to a decision."""
-    return Known(memory.id, memory.content, memory.timestamp)
+    return RelatedMemory(memory.id, memory.content, memory.timestamp)

@@ -1,4 +1,4 @@
-"""What passes between the steps: facts, the memories that they are compared with, decisions."""
+"""What passes through the pipeline: facts, the memories related to them, operations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RelatedMemory:
     """A memory that may have to do with a fact: its id, what it says, when it was learned."""
 
     id: str
@@ -61,8 +61,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What is to be done about some facts.
+class OperationPlan:
+    """The operations on memories that some facts call for.
 
     ``operations`` have the memories' own ids; each id is touched once at most. An ADD has none.
     ``covers`` tells for each operation the places (from 0) of the facts that it is about; every

@@ -14,7 +14,7 @@ Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Decision:
     """One decision, ready to be carried out.
 
     ``memory`` is what is stored by an ADD, and by an UPDATE whose memory is not what it was any
@@ -35,7 +35,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class DecisionOutcome:
     """What became of a step: ``event`` is NONE where nothing was changed, ``problem`` says why."""
 
     event: Event

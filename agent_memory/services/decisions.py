@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.errors import LimitReached, MemoryNotFound, RejectedContent, ValidationError
-from agent_memory.models.decision import Done, Event, Review, Step
+from agent_memory.models.decision import Decision, DecisionOutcome, Event, Review
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.services.unit_of_work import Noting, enter_scratchpad
@@ -28,7 +28,7 @@ class Carried:
     ``problems`` are what the graph could not follow.
     """
 
-    done: list[Done] = field(default_factory=list)
+    done: list[DecisionOutcome] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     added: Added = field(default_factory=lambda: Added([], []))
     problems: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class DecisionStore:
         self._agent_id = agent_id
 
     def carry_out(
-        self, steps: Sequence[Step], *, session_id: str, keep_copies: bool = False
+        self, steps: Sequence[Decision], *, session_id: str, keep_copies: bool = False
     ) -> Carried:
         """Carry out all decisions in one transaction, which one ``undo`` takes back.
 
@@ -111,7 +111,7 @@ class _Run:
         self,
         engine: Engine,
         agent_id: str,
-        steps: Sequence[Step],
+        steps: Sequence[Decision],
         *,
         session_id: str,
         now: datetime,
@@ -125,7 +125,7 @@ class _Run:
 
     def all(self, on_duplicate: OnDuplicate) -> Carried:
         """Carry out the steps: changes first, so that what is new is compared with the result."""
-        done: dict[int, Done] = {}
+        done: dict[int, DecisionOutcome] = {}
         stored: list[int] = []
         for place, step in enumerate(self._steps):
             found = None if step.event == "ADD" else self._changed(step)
@@ -134,14 +134,18 @@ class _Run:
             elif step.memory is not None:
                 stored.append(place)
             else:
-                done[place] = Done("NONE", step.memory_id, step.seen, problem=_gone(step))
+                done[place] = DecisionOutcome(
+                    "NONE", step.memory_id, step.seen, problem=_gone(step)
+                )
         for place, came in zip(stored, self._add(stored, on_duplicate), strict=True):
             memory_id, is_new, refusal = came
             step = self._steps[place]
             done[place] = (
                 self._stored(step, memory_id, is_new=is_new)
                 if refusal is None
-                else Done("NONE", None, None, problem=f"a fact was not stored: {refusal}")
+                else DecisionOutcome(
+                    "NONE", None, None, problem=f"a fact was not stored: {refusal}"
+                )
             )
         for place, step in enumerate(self._steps):
             if step.graph is not None:
@@ -149,13 +153,13 @@ class _Run:
         self._carried.done = [done[place] for place in range(len(self._steps))]
         return self._carried
 
-    def _followed(self, step: Step, done: Done) -> list[str]:
+    def _followed(self, step: Decision, done: DecisionOutcome) -> list[str]:
         """Let the graph follow a step; return what of it was refused."""
         from agent_memory.services.graph.graph_following import follow  # noqa: PLC0415 - seldom asked for
 
         return follow(self._engine, step, done, agent_id=self._agent_id, now=self._now)
 
-    def _changed(self, step: Step) -> Done | None:
+    def _changed(self, step: Decision) -> DecisionOutcome | None:
         """Change or delete a memory; ``None`` where it is not what was looked at, or in review."""
         there = self._there(step)
         if there is None or (step.in_review and step.event == "UPDATE"):
@@ -165,7 +169,7 @@ class _Run:
             return self._questioned(step, there, replaced_by=None)
         if step.event == "DELETE":
             self._engine.memory_rows.delete(there.id)
-            return Done("DELETE", there.id, there.content, was=there.content)
+            return DecisionOutcome("DELETE", there.id, there.content, was=there.content)
         new = step.memory
         if new is None or seq is None:
             return None
@@ -178,20 +182,22 @@ class _Run:
             change(self._engine, seq, there, changes, now=self._now)
         except (RejectedContent, LimitReached) as error:
             problem = f"memory {there.id} was not changed: {error}"
-            return Done("NONE", there.id, there.content, problem=problem)
-        return Done("UPDATE", there.id, new.content, was=there.content)
+            return DecisionOutcome("NONE", there.id, there.content, problem=problem)
+        return DecisionOutcome("UPDATE", there.id, new.content, was=there.content)
 
-    def _there(self, step: Step) -> Memory | None:
+    def _there(self, step: Decision) -> Memory | None:
         """Return the memory of a step, if it is still what was looked at."""
         if step.memory_id is None:
             return None
         there = self._engine.memories.get(step.memory_id, agent_id=self._agent_id)
         return there if there is not None and there.content == step.seen else None
 
-    def _questioned(self, step: Step, there: Memory, *, replaced_by: str | None) -> Done:
+    def _questioned(
+        self, step: Decision, there: Memory, *, replaced_by: str | None
+    ) -> DecisionOutcome:
         seq = self._engine.memories.seq_of(there.id)
         if seq is None:
-            return Done("NONE", there.id, there.content, problem=_gone(step))
+            return DecisionOutcome("NONE", there.id, there.content, problem=_gone(step))
         review_id = self._engine.reviews.add(
             seq,
             replaced_by=replaced_by,
@@ -200,7 +206,7 @@ class _Run:
             session_id=self._session_id,
             now=self._now,
         )
-        return Done("NONE", there.id, there.content, review_id=review_id)
+        return DecisionOutcome("NONE", there.id, there.content, review_id=review_id)
 
     def _add(
         self, places: Sequence[int], on_duplicate: OnDuplicate
@@ -239,18 +245,18 @@ class _Run:
             for place, memory_id in enumerate(added.ids)
         ]
 
-    def _stored(self, step: Step, memory_id: str, *, is_new: bool) -> Done:
+    def _stored(self, step: Decision, memory_id: str, *, is_new: bool) -> DecisionOutcome:
         content = step.memory.content if step.memory is not None else None
         if step.event == "ADD":
-            return Done("ADD" if is_new else "NONE", memory_id, content)
+            return DecisionOutcome("ADD" if is_new else "NONE", memory_id, content)
         there = self._there(step)
         if step.in_review and there is not None and there.id != memory_id:
             asked = self._questioned(step, there, replaced_by=memory_id)
             event: Event = "ADD" if is_new else "NONE"
-            return Done(event, memory_id, content, review_id=asked.review_id)
+            return DecisionOutcome(event, memory_id, content, review_id=asked.review_id)
         problem = None if step.in_review else f"{_gone(step)}: its new text is a memory of its own"
-        return Done("ADD" if is_new else "NONE", memory_id, content, problem=problem)
+        return DecisionOutcome("ADD" if is_new else "NONE", memory_id, content, problem=problem)
 
 
-def _gone(step: Step) -> str:
+def _gone(step: Decision) -> str:
     return f"{step.event} of {step.memory_id} was left: it was changed or deleted meanwhile"

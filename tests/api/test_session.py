@@ -19,7 +19,7 @@ from agent_memory import (
     ValidationError,
 )
 from agent_memory.api.session import SessionGraph, SessionMemory
-from agent_memory.models.decision import Step
+from agent_memory.models.decision import Decision
 
 SECRET = "walnut"
 NOWHERE = "mem-000000000000"
@@ -154,7 +154,7 @@ def test_to_ask_for_another_is_refused_whether_it_is_there_or_not(
 def test_questions_about_another_users_memories_are_like_none(
     memory: AgentMemory, bens: str, alice: SessionMemory
 ) -> None:
-    step = Step("DELETE", memory_id=bens, seen=f"Ben keeps the {SECRET} plan", in_review=True)
+    step = Decision("DELETE", memory_id=bens, seen=f"Ben keeps the {SECRET} plan", in_review=True)
     memory._apply_decisions([step], keep_copies=False)
     (review,) = memory.reviews()
     assert alice.reviews() == []

@@ -6,12 +6,12 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory.extraction.types import Decided, Fact, Known
+from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
-PASTA = Known("mem-0a1b2c3d4e5f", "User likes pasta", NOW)
-HOME = Known("550e8400-e29b-41d4-a716-446655440000", "User lives in Paris")
-BANK = Known("mem-bank00000000", "User's bank is Acme")
+PASTA = RelatedMemory("mem-0a1b2c3d4e5f", "User likes pasta", NOW)
+HOME = RelatedMemory("550e8400-e29b-41d4-a716-446655440000", "User lives in Paris")
+BANK = RelatedMemory("mem-bank00000000", "User's bank is Acme")
 FACTS = [
     Fact("User loves pasta and pizza", (0,), 0.9),
     Fact("User moved to Lisbon from Paris", (1,), 0.8),
@@ -29,7 +29,7 @@ def op(event: str, text: str, facts: list[int] | None, number: Any = None) -> di
     return {name: value for name, value in written.items() if name != "facts" or facts is not None}
 
 
-def shortly(found: Decided) -> list[tuple[str, str | None, str]]:
+def shortly(found: OperationPlan) -> list[tuple[str, str | None, str]]:
     return [(it.event.value, it.id, it.text) for it in found.operations]
 
 

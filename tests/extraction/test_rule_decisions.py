@@ -6,16 +6,16 @@ import pytest
 
 from agent_memory.api.conversations import MIN_CONFIDENCE
 from agent_memory.extraction.decisions import decide, decide_by_rules
-from agent_memory.extraction.types import Decided, Fact, Known
+from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 
 
-def decided(*facts: str, known: tuple[str, ...] = ()) -> Decided:
-    memories = [Known(f"m{n}", text) for n, text in enumerate(known)]
+def decided(*facts: str, known: tuple[str, ...] = ()) -> OperationPlan:
+    memories = [RelatedMemory(f"m{n}", text) for n, text in enumerate(known)]
     told = [Fact(text, (n,), 0.7) for n, text in enumerate(facts)]
     return decide_by_rules(told, [memories for _ in told])
 
 
-def shortly(found: Decided) -> list[tuple[str, str | None]]:
+def shortly(found: OperationPlan) -> list[tuple[str, str | None]]:
     return [(it.event.value, it.id) for it in found.operations]
 
 

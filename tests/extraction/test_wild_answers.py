@@ -12,7 +12,7 @@ from decision_cases import ALL_ADDED, BANK, FACTS, HOME, NOW, PASTA, RELATED, op
 from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
 from agent_memory.extraction.llm.registry import FunctionModel
-from agent_memory.extraction.types import Decided
+from agent_memory.extraction.types import OperationPlan
 from agent_memory.models.conversation import Message, MessageRole, OperationEvent
 from agent_memory.text.stems import stems
 
@@ -91,7 +91,7 @@ TOLD = (stems("pasta pizza"), stems("Lisbon Paris"), stems("two cats"))
 """Of each fact, the words that must not be lost."""
 
 
-def holds(found: Decided, place: int) -> bool:
+def holds(found: OperationPlan, place: int) -> bool:
     """Return whether what an operation leaves behind has to do with a fact, or was asked away."""
     pairs = zip(found.operations, found.covers, strict=True)
     about = [it for it, covers in pairs if place in covers]

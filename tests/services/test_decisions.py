@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_memory import AgentMemory, RejectedContent, ValidationError
-from agent_memory.models.decision import Done, Step
+from agent_memory.models.decision import Decision, DecisionOutcome
 
 PASTA = "Alice likes pasta"
 BOTH = "Alice loves pasta and pizza"
@@ -24,13 +24,13 @@ def memory(root: Path) -> Iterator[AgentMemory]:
         yield memory
 
 
-def add(memory: AgentMemory, content: str) -> Step:
-    return Step("ADD", memory._prepare({"content": content}, settings=memory.configure()))
+def add(memory: AgentMemory, content: str) -> Decision:
+    return Decision("ADD", memory._prepare({"content": content}, settings=memory.configure()))
 
 
-def update(memory: AgentMemory, memory_id: str, seen: str, content: str, **more: Any) -> Step:
+def update(memory: AgentMemory, memory_id: str, seen: str, content: str, **more: Any) -> Decision:
     item = {"content": content, "metadata": {"confidence": 0.9}}
-    return Step(
+    return Decision(
         "UPDATE",
         memory._prepare(item, settings=memory.configure()),
         memory_id=memory_id,
@@ -39,11 +39,11 @@ def update(memory: AgentMemory, memory_id: str, seen: str, content: str, **more:
     )
 
 
-def delete(memory_id: str, seen: str, **more: Any) -> Step:
-    return Step("DELETE", memory_id=memory_id, seen=seen, **more)
+def delete(memory_id: str, seen: str, **more: Any) -> Decision:
+    return Decision("DELETE", memory_id=memory_id, seen=seen, **more)
 
 
-def carry_out(memory: AgentMemory, *steps: Step) -> list[Done]:
+def carry_out(memory: AgentMemory, *steps: Decision) -> list[DecisionOutcome]:
     return memory._apply_decisions(steps, keep_copies=False)[0]
 
 

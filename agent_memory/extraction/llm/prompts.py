@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from agent_memory.extraction.types import Fact, Known
+from agent_memory.extraction.types import Fact, RelatedMemory
 from agent_memory.models.conversation import Message
 from agent_memory.models.times import to_utc
 
@@ -127,7 +127,7 @@ def extraction_messages(
 
 
 def decision_messages(
-    facts: Sequence[Fact], known: Mapping[str, Known], prompt: str | None = None
+    facts: Sequence[Fact], known: Mapping[str, RelatedMemory], prompt: str | None = None
 ) -> list[dict[str, str]]:
     """Return what to ask about facts and the memories that they may have to do with.
 
@@ -178,5 +178,5 @@ def _line(value: Mapping[str, Any]) -> str:
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
-def _day(memory: Known) -> str | None:
+def _day(memory: RelatedMemory) -> str | None:
     return to_utc(memory.at).date().isoformat() if memory.at else None

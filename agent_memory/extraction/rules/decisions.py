@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from agent_memory.extraction.decision_checks import Settling
+from agent_memory.extraction.decision_checks import DecisionChecks
 from agent_memory.extraction.rules.small_talk import is_request_to_forget
 from agent_memory.extraction.rules.statements import Statement, speaker_and_text, statement
-from agent_memory.extraction.types import Decided, Fact, Known
+from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
 from agent_memory.text.normalize import exact_form, grade_of, near_form
@@ -54,58 +54,61 @@ _TAKES_BACK: Final = re.compile(
 
 
 def decide_by_rules(
-    facts: Sequence[Fact], related: Sequence[Sequence[Known]], *, now: datetime | None = None
-) -> Decided:
+    facts: Sequence[Fact],
+    related: Sequence[Sequence[RelatedMemory]],
+    *,
+    now: datetime | None = None,
+) -> OperationPlan:
     """Return what is to be done about facts, by their words alone: see ``decisions.decide``."""
-    settling = Settling(facts, related)
-    decided_by_rules(settling, range(len(facts)))
+    checks = DecisionChecks(facts, related)
+    apply_rules(checks, range(len(facts)))
     metadata = ProcessingMetadata(
-        total_operations=len(settling.operations),
+        total_operations=len(checks.operations),
         decision_time=now or now_utc(),
         model_used="rules",
         uuid_mapping_used=False,
     )
-    return Decided(settling.operations, settling.covers, metadata, settling.problems, "rules")
+    return OperationPlan(checks.operations, checks.covers, metadata, checks.problems, "rules")
 
 
-def decided_by_rules(settling: Settling, places: Sequence[int]) -> None:
+def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
     """Decide about the facts at some places."""
     # Of several facts with a value for the same memory, the last has the say.
     changes: dict[str, int] = {}
     for place in places:
-        if (change := _change(settling, place)) is not None:
+        if (change := _change(checks, place)) is not None:
             changes[change[0].id] = place
     for place in places:
-        _decide(settling, place, changes)
+        _decide(checks, place, changes)
 
 
-def _decide(settling: Settling, place: int, changes: dict[str, int]) -> None:
-    fact = settling.facts[place]
+def _decide(checks: DecisionChecks, place: int, changes: dict[str, int]) -> None:
+    fact = checks.facts[place]
     if is_request_to_forget(fact.text):
-        _forget(settling, place)
+        _forget(checks, place)
         return
-    same = _same(settling, place)
+    same = _same(checks, place)
     if same is not None:
-        settling.note(
+        checks.note(
             NONE, [place], same.text, memory=same, confidence=1.0, reasoning="it is known already"
         )
         return
-    change = _change(settling, place)
+    change = _change(checks, place)
     if change is not None and changes.get(change[0].id) == place:
         memory, sure, why = change
-        settling.note(UPDATE, [place], fact.text, memory=memory, confidence=sure, reasoning=why)
+        checks.note(UPDATE, [place], fact.text, memory=memory, confidence=sure, reasoning=why)
         return
-    settling.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning="it is new")
+    checks.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning="it is new")
     if _NO_LONGER_WORDS.search(fact.text):
-        _end(settling, place)
+        _end(checks, place)
 
 
-def _same(settling: Settling, place: int) -> Known | None:
+def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
     """Return a memory that says a fact already, and that nothing changes."""
-    fact = settling.facts[place].text
+    fact = checks.facts[place].text
     said = statement(fact)
-    for memory in settling.related[place]:
-        if settling.is_touched(memory):
+    for memory in checks.related[place]:
+        if checks.is_touched(memory):
             continue
         if grade_of(memory.text, fact) is not None or _begins_with(memory.text, fact):
             return memory
@@ -115,14 +118,14 @@ def _same(settling: Settling, place: int) -> Known | None:
     return None
 
 
-def _change(settling: Settling, place: int) -> tuple[Known, float, str] | None:
+def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, str] | None:
     """Return the memory that a fact takes the place of, how sure that is, and why."""
-    fact = settling.facts[place].text
-    if is_request_to_forget(fact) or _same(settling, place) is not None:
+    fact = checks.facts[place].text
+    if is_request_to_forget(fact) or _same(checks, place) is not None:
         return None
     said = statement(fact)
-    for memory in settling.related[place]:
-        if settling.is_touched(memory):
+    for memory in checks.related[place]:
+        if checks.is_touched(memory):
             continue
         there = statement(memory.text) if said else None
         if there and said and _key(there) == _key(said):
@@ -156,20 +159,20 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
     return rest != whole and rest.startswith(" ") and _TAKES_BACK.search(rest) is None
 
 
-def _forget(settling: Settling, place: int) -> None:
+def _forget(checks: DecisionChecks, place: int) -> None:
     """Propose to forget the memory that a fact asks to have forgotten."""
-    wanted = stems(speaker_and_text(settling.facts[place].text)[1]) - _ASKS
-    memory = _nearest(settling, place, wanted)
+    wanted = stems(speaker_and_text(checks.facts[place].text)[1]) - _ASKS
+    memory = _nearest(checks, place, wanted)
     if memory is None:
-        settling.note(
+        checks.note(
             NONE,
             [place],
-            settling.facts[place].text,
+            checks.facts[place].text,
             confidence=1.0,
             reasoning="it asks to forget what is not there",
         )
         return
-    settling.note(
+    checks.note(
         DELETE,
         [place],
         memory.text,
@@ -179,12 +182,12 @@ def _forget(settling: Settling, place: int) -> None:
     )
 
 
-def _end(settling: Settling, place: int) -> None:
+def _end(checks: DecisionChecks, place: int) -> None:
     """Propose to forget the memory of which a fact says that it no longer holds."""
-    wanted = stems(speaker_and_text(settling.facts[place].text)[1]) - _DENIES
-    memory = _nearest(settling, place, wanted)
+    wanted = stems(speaker_and_text(checks.facts[place].text)[1]) - _DENIES
+    memory = _nearest(checks, place, wanted)
     if memory is not None and not _NO_LONGER_WORDS.search(memory.text):
-        settling.note(
+        checks.note(
             DELETE,
             [place],
             memory.text,
@@ -194,12 +197,12 @@ def _end(settling: Settling, place: int) -> None:
         )
 
 
-def _nearest(settling: Settling, place: int, wanted: frozenset[str]) -> Known | None:
+def _nearest(checks: DecisionChecks, place: int, wanted: frozenset[str]) -> RelatedMemory | None:
     """Return the memory that has most of some words, if it has enough of them."""
     best, most = None, 0.0
-    speaker = speaker_and_text(settling.facts[place].text)[0].lower()
-    for memory in settling.related[place]:
-        if settling.is_touched(memory) or not wanted:
+    speaker = speaker_and_text(checks.facts[place].text)[0].lower()
+    for memory in checks.related[place]:
+        if checks.is_touched(memory) or not wanted:
             continue
         name, text = speaker_and_text(memory.text)
         share = len(wanted & stems(text)) / len(wanted)

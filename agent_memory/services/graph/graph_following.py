@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from agent_memory.models.decision import Done, Step
+from agent_memory.models.decision import Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate
 from agent_memory.models.times import format_time
 from agent_memory.services.graph.changes import GraphChanging
@@ -12,7 +12,9 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import GraphMoment
 
 
-def follow(engine: Engine, step: Step, done: Done, *, agent_id: str, now: datetime) -> list[str]:
+def follow(
+    engine: Engine, step: Decision, done: DecisionOutcome, *, agent_id: str, now: datetime
+) -> list[str]:
     """Let the graph say what a memory says now; return what could not be done, in words.
 
     What the memory alone said before it was changed, and says no more, is closed.
