@@ -78,6 +78,11 @@ def test_the_json_blocks_are_json_and_call_a_command_that_there_is(document: Pat
         assert servers["memory"]["args"][0] == "mcp"
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_code_fits_a_terminal(document: Path) -> None:
+    assert [line for line in "".join(blocks(document, r"\w*")).splitlines() if len(line) > 80] == []
+
+
 def test_there_are_blocks_to_run() -> None:
     assert len(blocks(README, "python")) == 3
     assert len(with_blocks("python")) >= 11
