@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
-import os
 import sys
 from collections.abc import Sequence
 from typing import Final, cast
@@ -13,6 +11,13 @@ import click
 
 from agent_memory.cli.options import ExitCode, Session
 from agent_memory.cli.render import ErrorWrapper, fail, safe
+from agent_memory.cli.streams import (
+    StdoutUnwritable,
+    discard_stdout,
+    note_closed_stdout,
+    prepare_streams,
+    show_escapes,
+)
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
@@ -146,6 +151,7 @@ def cli(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    prepare_streams()
     sys.exit(run(arguments))
 
 
@@ -153,7 +159,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Every error ends here."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     wrapper = ErrorWrapper() if "--envelope" in words else None
-    _print_whatever_comes()
+    show_escapes()
     try:
         result = cli.main(
             args=words,
@@ -162,11 +168,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
             obj=wrapper and wrapper.request_id,
         )
         sys.stdout.flush()
+        note_closed_stdout()
     except (BrokenPipeError, SystemExit):
         # The reader has gone, as `head` does: nothing more to say. (click exits with 1 then, and
         # for nothing else in this mode.)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         return ExitCode.OK
+    except StdoutUnwritable as error:
+        discard_stdout()
+        error.show()
+        return error.exit_code
     except Exception as error:
         if "--debug" in words and not isinstance(error, _OF_CLICK):
             raise
@@ -195,13 +206,6 @@ def _in_our_words(error: Exception) -> Exception:
     if isinstance(error, click.ClickException):
         return ValidationError(error.format_message())
     return AgentMemoryError(_INTERRUPTED) if isinstance(error, click.exceptions.Abort) else error
-
-
-def _print_whatever_comes() -> None:
-    """Let a terminal or file that knows no UTF-8 show what it cannot write as escapes."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _exit_code(error: Exception) -> int:

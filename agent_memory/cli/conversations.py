@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +20,7 @@ from agent_memory import (
 from agent_memory.cli.options import JsonObject, Session, confirm, json_option
 from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import added_text, reviews_text
+from agent_memory.cli.streams import stdin_bytes
 
 
 @click.command()
@@ -168,7 +168,7 @@ def _number_of(memory: AgentMemory) -> int:
 
 def _text_of(source: str) -> str:
     try:
-        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        data = stdin_bytes().read() if source == "-" else Path(source).read_bytes()
         return data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{source} cannot be read: {error}", param_hint="FILE") from error

@@ -18,6 +18,7 @@ from agent_memory.cli.options import (
 )
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
+from agent_memory.cli.streams import stdin_text
 
 
 @click.command()
@@ -194,7 +195,7 @@ def reject(
             found = memory.rejections()
             emit({"rejections": found}, text=rejections_text(found), as_json=session.json)
         else:
-            value = sys.stdin.read().strip() if text == "-" else text
+            value = stdin_text("text").strip() if text == "-" else text
             rejection = memory.reject(value, reason=reason)
             holders = memory.holders(value)
             told = f"rejected: number {rejection.rejection_id}"

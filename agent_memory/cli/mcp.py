@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agent_memory.cli.options import Session
+from agent_memory.cli.streams import refuse_closed
 
 
 @click.command()
@@ -50,6 +51,8 @@ def mcp(
 
     if port is None and (host is not None or names):
         raise click.UsageError("--host and --allow-remote go with --http PORT")
+    if port is None:
+        refuse_closed("stdin", "stdout")
     session.agent = agent_id or session.agent
     session.path()  # raises where nobody says whose memory
     served = ServedMemory(session.agent, root=session.root, db=session.db, read_only=read_only)

@@ -16,6 +16,7 @@ from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import Session, as_of_option, json_option
 from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import import_text
+from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
 from agent_memory.formats import registry as codecs
 from agent_memory.runtime.files import open_private
 
@@ -71,7 +72,7 @@ def export(
         )
         if output == "-":
             with place.open("rb") as file:
-                shutil.copyfileobj(file, sys.stdout.buffer)
+                copy_to_stdout(file)
     for note in done.notes:
         click.echo(f"note: {safe(note)}", err=True)
     if output != "-":
@@ -144,7 +145,7 @@ def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> 
 def _from_stdin(stack: contextlib.ExitStack) -> Path:
     place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "stdin"
     with open(place, "wb", opener=open_private) as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+        shutil.copyfileobj(stdin_bytes(), file)
     return place
 
 

@@ -35,6 +35,7 @@ from agent_memory.cli.render import (
     safe,
     secret_text,
 )
+from agent_memory.cli.streams import stdin_text
 from agent_memory.formats.jsonl import read_lines
 
 _MOST_NOTES: Final = 20
@@ -144,12 +145,7 @@ def store(
 
 
 def _content(argument: str | None) -> str:
-    if argument != "-":
-        return argument or ""
-    try:
-        return sys.stdin.buffer.read().decode().rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise ValidationError.of("content", f"stdin is not UTF-8: {error}", "-") from error
+    return stdin_text("content").rstrip("\r\n") if argument == "-" else argument or ""
 
 
 def _read_items(

@@ -1,0 +1,141 @@
+"""The standard streams of the command: those that are closed, full or unreadable are the caller's.
+
+A shell closes them with ``<&-``, ``>&-`` and ``2>&-``, and a full disk takes nothing more. That is
+said for what it is, and what a command did stays done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import click
+
+from agent_memory import ValidationError
+
+_MODES: Final = {"stdin": "r", "stdout": "w", "stderr": "w"}
+_CLOSED: Final[set[str]] = set()
+
+
+class StdoutUnwritable(click.ClickException):
+    """stdout takes nothing, as on a full disk."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(
+            f"stdout cannot be written: {error.strerror or error} (what was changed before that is"
+            " changed, and only the answer is lost)"
+        )
+
+
+class _Answers(io.TextIOWrapper):
+    """stdout, whose failures are the caller's. That its reader has gone, click knows."""
+
+    def write(self, text: str) -> int:
+        with _own_failures():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _own_failures():
+            super().flush()
+
+
+class _Diagnostics(io.TextIOWrapper):
+    """stderr, which never fails: what cannot be said ends no command that is at work."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
+def prepare_streams() -> None:
+    """Put the null device in the place of closed streams, and let the others fail as they should.
+
+    Else the next file to be opened gets the descriptor, and what is printed ends in it.
+    """
+    for descriptor, (name, mode) in enumerate(_MODES.items()):
+        if getattr(sys, name) is not None:
+            continue
+        _CLOSED.add(name)
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free: this one
+        setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+    for name, kind in {"stdout": _Answers, "stderr": _Diagnostics}.items():
+        if name not in _CLOSED:
+            stream = getattr(sys, name)
+            raw = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115
+            setattr(sys, name, kind(raw, stream.encoding, line_buffering=stream.line_buffering))
+
+
+def show_escapes() -> None:
+    """Let a terminal or file that knows no UTF-8 show what it cannot write as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def refuse_closed(*names: str) -> None:
+    """Raise ``UsageError`` where a stream that a command needs is closed."""
+    for name in names:
+        if name in _CLOSED:
+            raise click.UsageError(f"{name} is closed, and this command needs it")
+
+
+def stdin_bytes() -> BinaryIO:
+    """Return stdin. Raises ``UsageError`` where it is closed, or cannot be read."""
+    refuse_closed("stdin")
+    stdin = sys.stdin.buffer
+    try:
+        if isinstance(stdin, io.BufferedReader):
+            stdin.peek(1)
+    except OSError as error:
+        raise click.UsageError(f"stdin cannot be read: {error.strerror or error}") from error
+    return stdin
+
+
+def stdin_text(field: str) -> str:
+    """Return the text on stdin, which ``field`` is to have. Raises ``ValidationError``."""
+    try:
+        return stdin_bytes().read().decode()
+    except UnicodeDecodeError as error:
+        raise ValidationError.of(field, f"stdin is not UTF-8: {error}", "-") from error
+
+
+def copy_to_stdout(file: BinaryIO) -> None:
+    """Write a file's bytes on stdout. Raises ``UsageError`` where that is closed."""
+    import shutil  # noqa: PLC0415 - 3 ms, for an export alone
+
+    refuse_closed("stdout")
+    with _own_failures():
+        shutil.copyfileobj(file, sys.stdout.buffer)
+
+
+@contextlib.contextmanager
+def _own_failures() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StdoutUnwritable(error) from error
+
+
+def discard_stdout() -> None:
+    """Send what is left for stdout nowhere: nobody reads it, or nothing takes it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note_closed_stdout() -> None:
+    """Say on stderr that nothing was printed, where stdout was closed."""
+    if "stdout" in _CLOSED:
+        click.echo("note: stdout is closed: nothing was printed", err=True)
