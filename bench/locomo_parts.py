@@ -69,8 +69,10 @@ def ask(conversations: Sequence[Conversation], corpus: str, embedder: str) -> It
         with stored(documents, embedder, {}) as (memory, ids):
             rows = {memory_id: place for place, memory_id in enumerate(ids)}
             for question in conversation.questions:
-                gathered, by_seq = _gather(memory, question, conversation)
-                finds = {seq: documents[rows[by_seq[seq]]].evidence for seq in by_seq}
+                gathered, by_row_id = _gather(memory, question, conversation)
+                finds = {
+                    row_id: documents[rows[by_row_id[row_id]]].evidence for row_id in by_row_id
+                }
                 yield Asked(number, question, gathered, finds)
 
 
@@ -93,9 +95,9 @@ def _gather(
                 meaning=None if vector is None else engine.vectors.center(vector),
             ),
         )
-        seqs = {candidate.seq for candidate in gathered.candidates}
+        row_ids = {candidate.row_id for candidate in gathered.candidates}
         rows = engine.database.rows("SELECT seq, id FROM memories")
-    return gathered, {seq: memory_id for seq, memory_id in rows if seq in seqs}
+    return gathered, {row_id: memory_id for row_id, memory_id in rows if row_id in row_ids}
 
 
 def recall_of(questions: Sequence[Asked], variant: Variant) -> Recall:
@@ -103,7 +105,7 @@ def recall_of(questions: Sequence[Asked], variant: Variant) -> Recall:
     recall = Recall()
     for asked in questions:
         ranking = rank(asked.gathered.candidates, variant.query(asked), STILL, variant.weights)
-        hits = [asked.finds[hit.seq] for hit in ranking.order[: max(CUTOFFS)]]
+        hits = [asked.finds[hit.row_id] for hit in ranking.order[: max(CUTOFFS)]]
         recall.add(asked.question.evidence, hits)
     return recall
 

@@ -106,9 +106,9 @@ def places_of_vectors(memory: AgentMemory, ids: Sequence[str], *, centred: bool)
             if not centred:
                 asked = replace(asked, seen=None)
             cosines = engine.vectors.nearest(asked, NOT_ARCHIVED).cosines
-            seq = engine.database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
+            row_id = engine.database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
         in_order: list[int] = sorted(cosines, key=cosines.__getitem__, reverse=True)
-        found.append(place(in_order, seq))
+        found.append(place(in_order, row_id))
     return found
 
 

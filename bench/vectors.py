@@ -89,7 +89,7 @@ def fill(store: Store, vectors: Vectors) -> tuple[EmbeddingModel, float]:
         rows = vectors[start : start + BATCH].tolist()
         started = time.perf_counter()
         pairs = [
-            (PendingText(text.seq, text.text), quantize(row))
+            (PendingText(text.row_id, text.text), quantize(row))
             for text, row in zip(batch, rows, strict=True)
         ]
         store.vectors.put(building.model_id, pairs)
@@ -117,7 +117,7 @@ def measure_ours(folder: Path, vectors: Vectors, queries: Vectors) -> tuple[Meas
             query = QueryVector(model, quantized[number])
             with engine.read():
                 found = engine.vectors.nearest(query, NOT_ARCHIVED).cosines
-            return sorted(found, key=lambda seq: -found[seq])[:CUTOFF]
+            return sorted(found, key=lambda row_id: -found[row_id])[:CUTOFF]
 
         times, recall = timed_recall(search, exact_answers(vectors, queries))
         started = time.perf_counter()

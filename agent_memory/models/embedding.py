@@ -44,7 +44,7 @@ class QueuedMemory:
     ``text`` is ``None`` where the memory is gone, and where its bytes are no text.
     """
 
-    seq: int
+    row_id: int
     text: str | None
     is_gone: bool
     is_archived: bool
@@ -55,7 +55,7 @@ class QueuedMemory:
 class PendingText:
     """A memory whose embedding is missing or of another text, by its row number."""
 
-    seq: int
+    row_id: int
     text: str
 
 

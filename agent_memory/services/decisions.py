@@ -72,7 +72,7 @@ class DecisionStore:
 
     def reviews(self) -> list[Review]:
         """Return the memories in question, oldest first."""
-        return self._engine.reviews.every()
+        return self._engine.reviews.all()
 
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory in question, and return it as it was."""
@@ -164,14 +164,14 @@ class _Run:
         there = self._there(step)
         if there is None or (step.in_review and step.event == "UPDATE"):
             return None
-        seq = self._engine.memories.seq_of(there.id)
+        row_id = self._engine.memories.row_id_of(there.id)
         if step.in_review:
             return self._questioned(step, there, replaced_by=None)
         if step.event == "DELETE":
             self._engine.memory_rows.delete(there.id)
             return DecisionOutcome("DELETE", there.id, there.content, was=there.content)
         new = step.memory
-        if new is None or seq is None:
+        if new is None or row_id is None:
             return None
         changes: dict[str, Any] = {
             "content": new.content,
@@ -179,7 +179,7 @@ class _Run:
             "metadata": {**there.metadata, **new.metadata},
         }
         try:
-            change(self._engine, seq, there, changes, now=self._now)
+            change(self._engine, row_id, there, changes, now=self._now)
         except (RejectedContent, LimitReached) as error:
             problem = f"memory {there.id} was not changed: {error}"
             return DecisionOutcome("NONE", there.id, there.content, problem=problem)
@@ -195,11 +195,11 @@ class _Run:
     def _questioned(
         self, step: Decision, there: Memory, *, replaced_by: str | None
     ) -> DecisionOutcome:
-        seq = self._engine.memories.seq_of(there.id)
-        if seq is None:
+        row_id = self._engine.memories.row_id_of(there.id)
+        if row_id is None:
             return DecisionOutcome("NONE", there.id, there.content, problem=_gone(step))
         review_id = self._engine.reviews.add(
-            seq,
+            row_id,
             replaced_by=replaced_by,
             confidence=step.confidence,
             reasoning=step.reasoning,
@@ -236,8 +236,8 @@ class _Run:
                 refused[place] = str(error)
                 adding.pass_over()
         adding.finish()
-        entered = enter_scratchpad(self._engine, adding.seqs, "stored", self._now)
-        added = adding.added(in_scratchpad=len(entered.seqs))
+        entered = enter_scratchpad(self._engine, adding.row_ids, "stored", self._now)
+        added = adding.added(in_scratchpad=len(entered.row_ids))
         self._carried.memories, self._carried.added = memories, added
         new = {place for place, _ in added.new}
         return [

@@ -20,7 +20,7 @@ _FLUSH_AFTER_SECONDS: Final = 0.5
 
 @dataclass(slots=True)
 class SearchNotes:
-    """Counts: by row number how many accesses and the time of the last; searches; their time.
+    """Counts: by row id how many accesses and the time of the last; searches; their time.
 
     ``recalls`` are the rows that were given to the agent, by a search or a context, and when.
     ``tried`` are notes of which it is not known whether they were written, and ``queries_after``
@@ -51,13 +51,13 @@ class SearchNotes:
 
     def merge(self, other: SearchNotes) -> None:
         """Add the counts of another."""
-        for seq, (times, moment) in other.accesses.items():
-            counted, latest = self.accesses.get(seq, (0, ""))
-            self.accesses[seq] = (counted + times, max(latest, moment))
+        for row_id, (times, moment) in other.accesses.items():
+            counted, latest = self.accesses.get(row_id, (0, ""))
+            self.accesses[row_id] = (counted + times, max(latest, moment))
         self.queries += other.queries
         self.milliseconds += other.milliseconds
-        for seq, moment in other.recalls.items():
-            self.recalls[seq] = max(self.recalls.get(seq, ""), moment)
+        for row_id, moment in other.recalls.items():
+            self.recalls[row_id] = max(self.recalls.get(row_id, ""), moment)
 
 
 class NotesKeeper:
@@ -91,7 +91,7 @@ class NotesKeeper:
             known = SearchNotes()
             for notes in (self._notes, self._notes.tried):
                 known.merge(notes or SearchNotes())
-            return {seq: times for seq, (times, _) in known.accesses.items()}
+            return {row_id: times for row_id, (times, _) in known.accesses.items()}
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""

@@ -176,11 +176,11 @@ class Store:
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             adding.finish()
-            entered = enter_scratchpad(self._engine, adding.seqs, "stored", now)
+            entered = enter_scratchpad(self._engine, adding.row_ids, "stored", now)
             if self._engine.operations.last_number() > before + 1:
                 who = memories[0].created_by_session
                 self._engine.operations.record("store_many", since=before, session_id=who, now=now)
-        return adding.added(in_scratchpad=len(entered.seqs))
+        return adding.added(in_scratchpad=len(entered.row_ids))
 
     def holds(self, memory: Memory) -> bool:
         """Return whether a memory is there already; with another content is ``ValidationError``."""
@@ -204,7 +204,7 @@ class Store:
     ) -> Memory:
         """Change some fields of a memory and return it as it is now."""
         with self._noting.writing() as now:
-            seq = self._seq(memory_id)
+            row_id = self._row_id(memory_id)
             there = self._get(memory_id)
             if version is not None and there.version != version:
                 raise ValidationError.of(
@@ -213,7 +213,7 @@ class Store:
                     version,
                 )
             with self._signed(memory_id, session_id, now):
-                change(self._engine, seq, there, changes, now=now)
+                change(self._engine, row_id, there, changes, now=now)
             return self._get(memory_id)
 
     def delete(self, memory_id: str, *, session_id: str) -> Memory:
@@ -221,15 +221,15 @@ class Store:
         with self._noting.writing() as now:
             there = self._get(memory_id)
             with self._signed(memory_id, session_id, now):
-                self._engine.memories.delete(self._seq(memory_id))
+                self._engine.memories.delete(self._row_id(memory_id))
             return there
 
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
         with self._noting.writing() as now:
-            seq = self._seq(memory_id)
-            is_new = not self._engine.scratchpad.contains(seq)
-            evicted = enter_scratchpad(self._engine, [seq], "promoted", now).evicted
+            row_id = self._row_id(memory_id)
+            is_new = not self._engine.scratchpad.contains(row_id)
+            evicted = enter_scratchpad(self._engine, [row_id], "promoted", now).evicted
             self._engine.agent.count_promotions(int(is_new))
             return Promotion(
                 memory_id=memory_id,
@@ -241,7 +241,7 @@ class Store:
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and return whether it was in."""
         with self._noting.writing():
-            return self._engine.scratchpad.leave(self._seq(memory_id))
+            return self._engine.scratchpad.leave(self._row_id(memory_id))
 
     def refuse_read_only(self) -> None:
         """Raise ``StorageReadOnly`` where nothing can be written."""
@@ -312,9 +312,9 @@ class Store:
         """Return the memories in the scratchpad, most recently used first."""
         self._noting.flush()
         with self._engine.read():
-            seqs = self._engine.scratchpad.members()
-            memories = self._engine.memories.get_many(seqs, agent_id=self.agent_id)
-        return [memories[seq] for seq in seqs]
+            row_ids = self._engine.scratchpad.members()
+            memories = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
+        return [memories[row_id] for row_id in row_ids]
 
     def history(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
         """Return the changes of one memory, or of all, newest first."""
@@ -333,7 +333,7 @@ class Store:
         """Return whether search is by keyword, and there are that many memories or more."""
         if self.vectors.state().active is not None:
             return False
-        if self._engine.memories.last_seq() < threshold:  # counting 100,000 takes a millisecond
+        if self._engine.memories.last_row_id() < threshold:  # counting 100,000 takes a millisecond
             return False
         return self.count(SearchFilters()) >= threshold
 
@@ -355,7 +355,7 @@ class Store:
 
     def readable_memories(self) -> Iterator[Memory]:
         """Yield every memory that can be read, passing over damaged rows."""
-        highest = self._engine.memories.last_seq_of_damaged()
+        highest = self._engine.memories.last_row_id_of_damaged()
         for start in range(0, highest, _PAGE):
             yield from self._engine.memories.readable(
                 after=start, until=start + _PAGE, agent_id=self.agent_id
@@ -393,11 +393,11 @@ class Store:
             raise MemoryNotFound(memory_id)
         return found
 
-    def _seq(self, memory_id: str) -> int:
-        seq = self._engine.memories.seq_of(memory_id)
-        if seq is None:
+    def _row_id(self, memory_id: str) -> int:
+        row_id = self._engine.memories.row_id_of(memory_id)
+        if row_id is None:
             raise MemoryNotFound(memory_id)
-        return seq
+        return row_id
 
     # Upkeep -----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from agent_memory.storage.records import Reason
 class Entered(NamedTuple):
     """What came into the scratchpad: the rows that did, and the ids of those that made room."""
 
-    seqs: Sequence[int]
+    row_ids: Sequence[int]
     evicted: list[str]
 
 
@@ -66,13 +66,13 @@ class Noting:
         given_out = format_time(self._clock())
         if self._engine.read_only:
             return
-        seqs = self._engine.recalls.rows_of(recalled) if recalled else {}
+        row_ids = self._engine.recalls.row_ids_of(recalled) if recalled else {}
         self._note(
             notes_of(
-                [seqs[memory_id] for memory_id in accessed if memory_id in seqs],
+                [row_ids[memory_id] for memory_id in accessed if memory_id in row_ids],
                 milliseconds=milliseconds,
                 moment=moment,
-                recalled=list(seqs.values()),
+                recalled=list(row_ids.values()),
                 recalled_at=given_out,
             )
         )
@@ -80,9 +80,9 @@ class Noting:
     def note_recalls(self, memory_ids: Sequence[str]) -> None:
         """Remember that memories were given to the agent; the file hears of it soon."""
         if memory_ids:
-            seqs = self._engine.recalls.rows_of(memory_ids)
+            row_ids = self._engine.recalls.row_ids_of(memory_ids)
             moment = format_time(self._clock())
-            self._note(SearchNotes(recalls=dict.fromkeys(seqs.values(), moment)))
+            self._note(SearchNotes(recalls=dict.fromkeys(row_ids.values(), moment)))
 
     def _note(self, notes: SearchNotes) -> None:
         if not self._engine.read_only:
@@ -130,22 +130,24 @@ class Noting:
         if not notes.accesses:
             return None
         self._engine.memories.count_accesses(notes.accesses)
-        worthy = self._engine.scratchpad.worthy(
+        worthy = self._engine.scratchpad.promotable(
             list(notes.accesses), threshold=self._promotion_threshold
         )
         if not worthy:
             return None
         entered = enter_scratchpad(self._engine, worthy, "accessed", now)
         self._engine.agent.count_promotions(len(worthy))
-        ids = self._engine.memories.ids_of(entered.seqs)
+        ids = self._engine.memories.ids_of(entered.row_ids)
         return Promoted(ids, entered.evicted, self._engine.scratchpad.size())
 
 
-def enter_scratchpad(engine: Engine, seqs: Sequence[int], reason: Reason, now: datetime) -> Entered:
+def enter_scratchpad(
+    engine: Engine, row_ids: Sequence[int], reason: Reason, now: datetime
+) -> Entered:
     """Put memories into the scratchpad, the last ones if they are too many for it."""
     max_size = engine.agent.config().scratchpad_max_size
     # What was promoted by hand makes no room for what was just stored.
     room = max_size if reason == "promoted" else max_size - engine.scratchpad.count_promoted()
-    entering = seqs[-room:] if room > 0 else []
+    entering = row_ids[-room:] if room > 0 else []
     engine.scratchpad.enter(entering, reason, now=now)
     return Entered(entering, engine.scratchpad.evict(max_size=max_size, keep=entering))

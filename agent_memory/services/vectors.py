@@ -72,15 +72,15 @@ class VectorStore:
 
     def missing(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return memories without a vector of a model, from a row on."""
-        return self._engine.embeddings.without(model_id, after=after, limit=limit)
+        return self._engine.embeddings.texts_without_vector(model_id, after=after, limit=limit)
 
     def count_missing(self, model_id: int) -> tuple[int, int]:
         """Return how many memories have no vector of a model, and the bytes of their texts."""
-        return self._engine.embeddings.count_without(model_id)
+        return self._engine.embeddings.count_texts_without_vector(model_id)
 
-    def last_seq(self) -> int:
-        """Return the highest row number of a memory."""
-        return self._engine.memories.last_seq()
+    def last_row_id(self) -> int:
+        """Return the highest row id of a memory."""
+        return self._engine.memories.last_row_id()
 
     def count(self, model_id: int) -> int:
         """Count the vectors of a model."""
@@ -106,11 +106,11 @@ class VectorStore:
             with self._writing(patient=patient):
                 state = self._state()
                 self._restore_indexes(state)
-                rows = self._engine.embeddings.queued(after=after, limit=_CHUNK)
+                rows = self._engine.embeddings.queued_memories(after=after, limit=_CHUNK)
                 pending += self._settle(rows, state)
             if len(rows) < _CHUNK:
                 break
-            after = further(rows[-1].seq, than=after)
+            after = further(rows[-1].row_id, than=after)
         return pending[:limit]
 
     def _settle(self, rows: Sequence[QueuedMemory], state: VectorState) -> list[PendingText]:
@@ -120,17 +120,17 @@ class VectorStore:
         for row in rows:
             if row.text is None:
                 for model in models:
-                    self._engine.vectors.leave(model, [row.seq])
-                done.append(row.seq)
+                    self._engine.vectors.leave(model, [row.row_id])
+                done.append(row.row_id)
                 continue
-            for model_id in self._engine.embeddings.drop_other_texts(row.seq, row.text):
+            for model_id in self._engine.embeddings.drop_other_texts(row.row_id, row.text):
                 self._engine.vectors.leave(
-                    next(m for m in models if m.model_id == model_id), [row.seq]
+                    next(m for m in models if m.model_id == model_id), [row.row_id]
                 )
-            text = PendingText(row.seq, row.text)
+            text = PendingText(row.row_id, row.text)
             found = [self._follow(model, text, archived=row.is_archived) for model in models]
             if not found or found[0]:
-                done.append(row.seq)
+                done.append(row.row_id)
             elif not row.is_refused:
                 pending.append(text)
         self._engine.embeddings.dequeue(done)
@@ -138,16 +138,16 @@ class VectorStore:
 
     def _follow(self, model: EmbeddingModel, pending: PendingText, *, archived: bool) -> bool:
         """Bring the index up to date with a memory, and return whether it has a vector."""
-        vector = self._engine.embeddings.get(model, pending.seq)
+        vector = self._engine.embeddings.get(model, pending.row_id)
         if vector is None:
             vector = self._engine.embeddings.of_same_text(model.model_id, pending.text)
             if vector is None:
                 return False
             self._engine.embeddings.put(model.model_id, pending, vector)
         if archived:
-            self._engine.vectors.leave(model, [pending.seq])
+            self._engine.vectors.leave(model, [pending.row_id])
         else:
-            self._engine.vectors.enter(model, [(pending.seq, vector.data)])
+            self._engine.vectors.enter(model, [(pending.row_id, vector.data)])
         return True
 
     def restore_indexes(self, *, patient: bool = True) -> None:
@@ -180,16 +180,16 @@ class VectorStore:
             if model is None:
                 return 0
             kept = [
-                (pending.seq, vector.data)
+                (pending.row_id, vector.data)
                 for pending, vector in embedded
                 if self._engine.embeddings.put(model_id, pending, vector)
             ]
-            archived = self._engine.embeddings.archived([seq for seq, _ in kept])
+            archived = self._engine.embeddings.archived_among([row_id for row_id, _ in kept])
             self._engine.vectors.enter(model, [entry for entry in kept if entry[0] not in archived])
             # One that was deleted, brought back and archived before anybody looked is still in it.
             self._engine.vectors.leave(model, sorted(archived))
             if model is state.serving:
-                self._engine.embeddings.dequeue([seq for seq, _ in kept])
+                self._engine.embeddings.dequeue([row_id for row_id, _ in kept])
             self._engine.agent.count_embeddings(len(kept))
             return len(kept)
 
@@ -258,16 +258,18 @@ class VectorStore:
         """
         with self._engine.write():
             state = self._state()
-            self._settle(self._engine.embeddings.queued(after=0, limit=-1), state)
-            left = self._engine.embeddings.without(model_id, after=0, limit=len(skipped) + 1)
-            if any(pending.seq not in skipped and pending.seq <= until for pending in left):
+            self._settle(self._engine.embeddings.queued_memories(after=0, limit=-1), state)
+            left = self._engine.embeddings.texts_without_vector(
+                model_id, after=0, limit=len(skipped) + 1
+            )
+            if any(pending.row_id not in skipped and pending.row_id <= until for pending in left):
                 return False
             if state.active is not None:
                 self._drop(state.active)
             self._engine.embeddings.activate(model_id)
             self._engine.embeddings.forget_refusals()
             self._engine.embeddings.queue_missing(model_id)
-            self._engine.embeddings.refuse([text for text in left if text.seq in skipped])
+            self._engine.embeddings.refuse([text for text in left if text.row_id in skipped])
             self._engine.agent.set_backend("vector", migration=info, now=self._clock())
             return True
 
@@ -300,9 +302,9 @@ class VectorStore:
         with self._engine.read():
             model = next(m for m in self._engine.embeddings.models() if m.model_id == model_id)
             problems = [problem.detail for problem in self._engine.vectors.problems_of(model)]
-            for seq, memory_id in self._engine.embeddings.sample(model_id, _SPOT_CHECKS):
-                vector = self._engine.embeddings.get(model, seq)
-                if vector is not None and not self._finds(model, seq, vector):
+            for row_id, memory_id in self._engine.embeddings.sample(model_id, _SPOT_CHECKS):
+                vector = self._engine.embeddings.get(model, row_id)
+                if vector is not None and not self._finds(model, row_id, vector):
                     problems.append(f"a search with the vector of {memory_id} does not find it")
             return problems
 
@@ -318,8 +320,8 @@ class VectorStore:
         with self._engine.read():
             return self._engine.embeddings.sample_with_texts(model_id, size)
 
-    def _finds(self, model: EmbeddingModel, seq: int, vector: Quantized) -> bool:
+    def _finds(self, model: EmbeddingModel, row_id: int, vector: Quantized) -> bool:
         query = QueryVector(model, vector.data)
         found = self._engine.vectors.nearest(query, NOT_ARCHIVED).cosines
         # Many memories may say the same.
-        return seq in found or max(found.values(), default=0.0) > _SAME_MEANING
+        return row_id in found or max(found.values(), default=0.0) > _SAME_MEANING

@@ -16,7 +16,7 @@ class GraphTable(Protocol):
     def unnamed(self) -> list[Row]:
         """Return what another program wrote without a key: entity or alias, row, name, user."""
 
-    def id_of_seq(self, seq: int) -> str:
+    def id_of_row(self, row_id: int) -> str:
         """Return the id of the entity in a row."""
 
     def set_key(self, kind: str, row: int, key: str) -> None:
@@ -31,7 +31,7 @@ class GraphTable(Protocol):
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
         """Return the names and types of entities, whether they can be seen or not."""
 
-    def unarchived(self, memory_ids: Sequence[str]) -> set[str]:
+    def unarchived_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of some memories that are there and not archived."""
 
     def insert_entity(self, values: Mapping[str, Any]) -> str:
@@ -132,10 +132,10 @@ class GraphMaintenance(Protocol):
     def sweep(self) -> None:
         """Remove what was read from memories of which nothing is left, not even a history."""
 
-    def every_entity(self) -> Iterator[dict[str, Any]]:
+    def iterate_entities(self) -> Iterator[dict[str, Any]]:
         """Yield what a file is told of each entity, in their order."""
 
-    def every_edge(self) -> Iterator[dict[str, Any]]:
+    def iterate_edges(self) -> Iterator[dict[str, Any]]:
         """Yield what a file is told of each relationship, in their order."""
 
     def take_entity(self, values: Mapping[str, Any], moment: str) -> str:

@@ -43,8 +43,8 @@ class KeywordIndex(Protocol):
     ) -> tuple[list[int], list[Term]]:
         """Return the rows that match best by FTS5's own measure, and the terms left out of it."""
 
-    def words(self, seqs: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
-        """Return the words of these rows as the index has them, by row number."""
+    def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
+        """Return the words of these rows as the index has them, by row id."""
 
 
 class SimilarityQueries(Protocol):
@@ -81,19 +81,19 @@ class EmbeddingTable(Protocol):
     def of_same_text(self, model_id: int, text: str) -> Quantized | None:
         """Return the vector that another memory of the same text has."""
 
-    def drop_other_texts(self, seq: int, text: str) -> list[int]:
+    def drop_other_texts(self, row_id: int, text: str) -> list[int]:
         """Delete the vectors that a memory has of another text; return the models that had one."""
 
-    def get(self, model: EmbeddingModel, seq: int) -> Quantized | None:
+    def get(self, model: EmbeddingModel, row_id: int) -> Quantized | None:
         """Return the vector of a memory; one of another length is none."""
 
     def count(self, model_id: int) -> int:
         """Count the vectors of a model."""
 
-    def archived(self, seqs: Sequence[int]) -> set[int]:
+    def archived_among(self, row_ids: Sequence[int]) -> set[int]:
         """Return those of the rows that are archived."""
 
-    def every(
+    def iterate(
         self, model_id: int, *, page: int = 1000
     ) -> Iterator[tuple[str, bytes, float, bytes]]:
         """Yield memory id, hash of the text, scale and bytes of each vector of a model."""
@@ -101,13 +101,13 @@ class EmbeddingTable(Protocol):
     def is_queue_empty(self) -> bool:
         """Return whether no memory changed since the embeddings were last brought up to date."""
 
-    def queued(self, *, after: int, limit: int) -> list[QueuedMemory]:
+    def queued_memories(self, *, after: int, limit: int) -> list[QueuedMemory]:
         """Return queued memories from a row on; -1 for no limit."""
 
     def count_queued(self) -> int:
         """Count the memories that wait."""
 
-    def dequeue(self, seqs: Iterable[int]) -> None:
+    def dequeue(self, row_ids: Iterable[int]) -> None:
         """Take rows off the queue."""
 
     def clear_queue(self) -> None:
@@ -122,10 +122,10 @@ class EmbeddingTable(Protocol):
     def forget_refusals(self) -> None:
         """Let every text be asked for again, of another embedder perhaps."""
 
-    def without(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
+    def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return readable memories without a vector of a model, from a row on."""
 
-    def count_without(self, model_id: int) -> tuple[int, int]:
+    def count_texts_without_vector(self, model_id: int) -> tuple[int, int]:
         """Return how many memories have no vector of a model, and the bytes of their texts."""
 
     def sample(self, model_id: int, size: int) -> list[tuple[int, str]]:

@@ -61,7 +61,7 @@ RowValues = dict[str, Any]
 class Signals:
     """What ranking needs of a memory beside its words."""
 
-    seq: int
+    row_id: int
     session: str
     timestamp: str
     access_count: int
@@ -206,7 +206,7 @@ class DuplicateCandidate:
     known.
     """
 
-    seq: int
+    row_id: int
     memory_id: str
     content: str
     user_id: str | None
@@ -288,7 +288,7 @@ class Usage:
     ``task`` is a task's metadata as JSON, read by nobody yet.
     """
 
-    seq: int
+    row_id: int
     kind: MemoryKind
     last_used: str
     updated_at: str

@@ -43,22 +43,22 @@ class MemoryTable(Protocol):
     """The table of memories: rows in, models out."""
 
     def insert(self, memory: Memory) -> int:
-        """Add a memory and return its ``seq``. An id that exists already is ``ValidationError``."""
+        """Add a memory and return its row id. An id that exists already is ``ValidationError``."""
 
     def exists(self, memory_id: str) -> bool:
         """Return whether there is a memory of that id, archived ones included."""
 
-    def seq_of(self, memory_id: str) -> int | None:
-        """Return the row number of a memory, or ``None``."""
+    def row_id_of(self, memory_id: str) -> int | None:
+        """Return the row id of a memory, or ``None``."""
 
-    def ids_of(self, seqs: Sequence[int]) -> list[str]:
+    def ids_of(self, row_ids: Sequence[int]) -> list[str]:
         """Return the ids of these rows, in the order of the rows."""
 
     def get(self, memory_id: str, *, agent_id: str) -> Memory | None:
         """Return a memory, or ``None``."""
 
-    def get_many(self, seqs: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
-        """Return the memories of these rows, by row number."""
+    def get_many(self, row_ids: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
+        """Return the memories of these rows, by row id."""
 
     def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
         """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
@@ -75,28 +75,28 @@ class MemoryTable(Protocol):
     def is_empty(self) -> bool:
         """Return whether there are no memories, archived ones counted too."""
 
-    def last_seq(self) -> int:
-        """Return the highest row number, 0 when there is no memory."""
+    def last_row_id(self) -> int:
+        """Return the highest row id, 0 when there is no memory."""
 
-    def last_seq_of_damaged(self) -> int:
+    def last_row_id_of_damaged(self) -> int:
         """Return the highest row id that was ever given, where the table may not be readable."""
 
-    def update(self, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+    def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
         """Set some fields of a memory; its version goes up by one."""
 
-    def delete(self, seq: int) -> None:
+    def delete(self, row_id: int) -> None:
         """Remove a memory; its history stays."""
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
-        """Add to the access counts: by row number, how many, and the time of the last."""
+        """Add to the access counts: by row id, how many, and the time of the last."""
 
-    def signals(self, seqs: Sequence[int], filters: Filter) -> list[Signals]:
+    def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
         """Return what ranking needs of these rows, leaving out those that do not pass."""
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
         """Return the newest rows of each span of days under a filter, ``limit`` of each."""
 
-    def neighbours(self, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+    def neighbours(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
         """Return the two rows before and the two after each, in its session, by distance."""
 
 
@@ -109,11 +109,11 @@ class MemoryRowTable(Protocol):
     def get_many(self, memory_ids: Sequence[str]) -> dict[str, RowValues]:
         """Return the rows of several memories, by id."""
 
-    def every(self, *, page: int = 1000) -> Iterator[RowValues]:
+    def iterate(self, *, page: int = 1000) -> Iterator[RowValues]:
         """Yield all rows in the order in which they were stored, read by the page."""
 
     def insert(self, values: Mapping[str, Any]) -> int:
-        """Add a row of the columns that are given, and return its ``seq``."""
+        """Add a row of the columns that are given, and return its row id."""
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
         """Change columns of a row; its version goes up by one."""
@@ -127,8 +127,8 @@ class MemoryRowTable(Protocol):
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         """Remove several rows; their history stays."""
 
-    def is_free(self, seq: int) -> bool:
-        """Return whether no memory has this row number."""
+    def is_free(self, row_id: int) -> bool:
+        """Return whether no memory has this row id."""
 
     def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
         """Archive memories, or bring them back; return how many were not so before."""
@@ -155,7 +155,7 @@ class HistoryTable(Protocol):
     def sign_between(self, after: int, until: int, *, session_id: str, now: datetime) -> None:
         """Say which session made the changes from one number (not in it) to another, and when."""
 
-    def every(self, *, page: int = 1000) -> Iterator[Change]:
+    def iterate(self, *, page: int = 1000) -> Iterator[Change]:
         """Yield all changes, oldest first, read by the page."""
 
     def texts(self, *, page: int = 1000) -> Iterator[list[str]]:
@@ -176,7 +176,7 @@ class HistoryTable(Protocol):
     def insert(self, change: Change) -> None:
         """Add a change that was made elsewhere."""
 
-    def known(self, memory_ids: Sequence[str]) -> set[str]:
+    def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""
 
     def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
@@ -256,16 +256,16 @@ class AgentTable(Protocol):
 class ScratchpadTable(Protocol):
     """The table of the memories in the scratchpad."""
 
-    def enter(self, seqs: Sequence[int], reason: Reason, *, now: datetime) -> None:
+    def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
         """Put memories in. One that is there stays as it is, unless it is promoted by hand now."""
 
     def evict(self, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
         """Take out the least recently used beyond ``max_size`` and return their ids."""
 
-    def leave(self, seq: int) -> bool:
+    def leave(self, row_id: int) -> bool:
         """Take one memory out, and return whether it was in."""
 
-    def contains(self, seq: int) -> bool:
+    def contains(self, row_id: int) -> bool:
         """Return whether a memory is in."""
 
     def members(self) -> list[int]:
@@ -274,7 +274,7 @@ class ScratchpadTable(Protocol):
     def reasons(self) -> dict[int, Reason]:
         """Return why each row is in."""
 
-    def worthy(self, seqs: Sequence[int], *, threshold: int) -> list[int]:
+    def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
         """Return those of the rows that are not in and were accessed often enough to be."""
 
     def size(self) -> int:
@@ -283,23 +283,23 @@ class ScratchpadTable(Protocol):
     def count_promoted(self) -> int:
         """Count the entries that were promoted by hand, without those of archived memories."""
 
-    def put(self, seq: int, *, reason: str, entered_at: str) -> None:
+    def put(self, row_id: int, *, reason: str, entered_at: str) -> None:
         """Put a memory in as it was in before; one that is there stays as it is."""
 
-    def every(self) -> list[tuple[str, str, str]]:
+    def entries(self) -> list[tuple[str, str, str]]:
         """Return the id, when it came in and why of each entry, in the order of coming in."""
 
 
 class RecallTable(Protocol):
     """The table of when each memory was last given out."""
 
-    def rows_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
-        """Return the row numbers of memories, by id."""
+    def row_ids_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """Return the row ids of memories, by id."""
 
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
         """Write down when rows were given out, and forget what was long ago."""
 
-    def are_any(self, now: datetime) -> bool:
+    def is_any_recent(self, now: datetime) -> bool:
         """Return whether anything was given out of late."""
 
 
@@ -321,10 +321,10 @@ class RejectionTable(Protocol):
     def find(self, words_hash: bytes) -> Rejection | None:
         """Return the rejection of a value, or ``None``."""
 
-    def all_of(self) -> list[Rejection]:
+    def all(self) -> list[Rejection]:
         """Return all rejections, oldest first."""
 
-    def known(self) -> Mapping[int, AbstractSet[bytes]]:
+    def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
         """Return the hashes of the rejected values by how many words those have."""
 
 
@@ -333,7 +333,7 @@ class ReviewTable(Protocol):
 
     def add(
         self,
-        seq: int,
+        row_id: int,
         *,
         replaced_by: str | None,
         confidence: float | None,
@@ -343,10 +343,10 @@ class ReviewTable(Protocol):
     ) -> int:
         """Put a memory in question, if it is not, and return the number of the review."""
 
-    def put(self, seq: int, values: Mapping[str, Any]) -> None:
+    def put(self, row_id: int, values: Mapping[str, Any]) -> None:
         """Take over a review that a file tells of."""
 
-    def every(self) -> list[Review]:
+    def all(self) -> list[Review]:
         """Return all reviews, oldest first."""
 
     def get(self, review_id: int) -> Review | None:
@@ -368,7 +368,7 @@ class FingerprintTable(Protocol):
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
         """Write fingerprints down, each with the row of its memory."""
 
-    def known(self, fingerprints: Sequence[int]) -> set[int]:
+    def present(self, fingerprints: Sequence[int]) -> set[int]:
         """Return those of some fingerprints that any memory has."""
 
     def is_complete(self) -> bool:
@@ -383,10 +383,10 @@ class FingerprintTable(Protocol):
     def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
         """Return the memories that have a fingerprint and are not archived, oldest first."""
 
-    def of_rows(self, seqs: Sequence[int]) -> dict[int, int]:
+    def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return the fingerprint of each of these rows, made now for one that has none yet."""
 
-    def those(self, seqs: Sequence[int]) -> list[DuplicateCandidate]:
+    def of_unarchived(self, row_ids: Sequence[int]) -> list[DuplicateCandidate]:
         """Return the memories of these rows that are not archived, oldest first."""
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
@@ -402,7 +402,7 @@ class UsageQueries(Protocol):
     def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
         """Return how each unarchived memory of these kinds is used, least recently first."""
 
-    def texts(self, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
+    def texts(self, row_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return the id and content of each row; of a damaged content, what can be read."""
 
     def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
@@ -418,19 +418,19 @@ class UsageQueries(Protocol):
 class ErasureQueries(Protocol):
     """What erasing for good removes from the tables, and what may be left."""
 
-    def known(self, memory_ids: Sequence[str]) -> set[str]:
+    def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that are of memories, archived ones too, or have a history."""
 
-    def said(self, memory_ids: Sequence[str]) -> ErasedText:
+    def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
         """Return what these memories say and ever said."""
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
         """Remove every row of these memories but those of the vector indexes."""
 
-    def unused(self, words: Iterable[str]) -> list[str]:
+    def unused_words(self, words: Iterable[str]) -> list[str]:
         """Return those of the words that stand in no memory, as the keyword index holds them."""
 
-    def remaining(self) -> Iterator[RemainingText]:
+    def remaining_texts(self) -> Iterator[RemainingText]:
         """Yield all texts that the tables hold, read by the page."""
 
     def remaining_vectors(self) -> Iterator[bytes]:

@@ -223,7 +223,7 @@ class Machine(RuleBasedStateMachine):
         assert self.memory.info().pending_embeddings == 0
 
     def _waiting(self) -> set[int]:
-        return {seq for (seq,) in self.visitor.rows("SELECT seq FROM embedding_queue")}
+        return {row_id for (row_id,) in self.visitor.rows("SELECT seq FROM embedding_queue")}
 
     def _count(self, table: str) -> int:
         return int(self.visitor.value(f"SELECT count(*) FROM {table}"))

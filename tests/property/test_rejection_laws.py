@@ -186,7 +186,7 @@ def test_those_that_hold_a_value_are_those_that_would_be_refused(
             assert is_refused(engine, stored) is holds
         assert holders(engine, words) == expected
         assert lift(engine, rejection.rejection_id)
-        assert engine.rejections.known() == {}
+        assert engine.rejections.hashes_by_length() == {}
 
 
 def is_refused(engine: SQLiteEngine, memory: Memory) -> bool:

@@ -246,9 +246,9 @@ def test_cosines_of_a_file_are_those_of_exact_numbers(
         database.close()
     assert list(of_file) == list(range(1, 61))
     off = unit(vectors[60]) - np.array(middle.numbers)
-    for seq, vector in enumerate(vectors[:60], start=1):
+    for row_id, vector in enumerate(vectors[:60], start=1):
         expected = exact(unit(vector) - np.array(middle.numbers), off)
-        assert of_file[seq] == pytest.approx(expected, abs=ROUNDING)
-        assert of_file[seq] == pytest.approx(found(seen, vector), abs=1e-5)
-        assert plain[seq] == pytest.approx(cosine(vector, vectors[60]), abs=1e-5)
+        assert of_file[row_id] == pytest.approx(expected, abs=ROUNDING)
+        assert of_file[row_id] == pytest.approx(found(seen, vector), abs=1e-5)
+        assert plain[row_id] == pytest.approx(cosine(vector, vectors[60]), abs=1e-5)
     assert max(plain.values()) - max(of_file.values()) > 5 * ROUNDING  # it is seen from elsewhere

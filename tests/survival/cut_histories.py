@@ -16,13 +16,13 @@ from typing import Any, Final, Literal
 from unittest.mock import patch
 
 import apsw
-from conftest import database_of
 
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.models.limits import EVENTS_FILENAME
 from agent_memory.runtime.files import SIDE_FILES
 from agent_memory.services import pending_accesses as accesses
 from agent_memory.storage.sqlite.connection import Database, database, opening
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 from .cut_disks import Disk, Event, Mark, Names, Sync, SyncFolder, Tree, Truncate, Write
 from .cut_scenarios import Scenario
@@ -173,7 +173,9 @@ def _perform(scenario: Scenario, folder: Path, record: Record, synchronous: Sync
             else opened(folder / scenario.place, dimensions=scenario.dimensions, **options)
         ) as memory:
             if memory is not None and scenario.checkpoint is not None:
-                database_of(memory).run(f"PRAGMA wal_autocheckpoint = {scenario.checkpoint}")
+                engine = memory._store._engine
+                assert isinstance(engine, SQLiteEngine)
+                engine.database.run(f"PRAGMA wal_autocheckpoint = {scenario.checkpoint}")
             for step in session:
                 record.begin(number)
                 step.act(memory, folder)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import apsw
-from conftest import database_of
 
 from agent_memory import AgentMemory
 from agent_memory.models.limits import EVENTS_FILENAME
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 from .fault_vfs import DISK
 from .truth import State, disagreements, state_of
@@ -87,7 +87,9 @@ class Scene:
         """Open the memory that the verb is tried on, unless opening it is the verb."""
         memory = self.verb.memory(folder).__enter__()
         if memory is not None and checkpoints:
-            database_of(memory).run("PRAGMA wal_autocheckpoint = 1")
+            engine = memory._store._engine
+            assert isinstance(engine, SQLiteEngine)
+            engine.database.run("PRAGMA wal_autocheckpoint = 1")
         return memory
 
     def is_done(self, folder: Path) -> bool | None:

@@ -89,13 +89,13 @@ def _wrong_vectors(connection: apsw.Connection) -> list[str]:
     What is in the queue is known to be behind: the library looks at it at its next use.
     """
     wrong = []
-    queued = {seq for (seq,) in connection.execute("SELECT seq FROM embedding_queue")}
+    queued = {row_id for (row_id,) in connection.execute("SELECT seq FROM embedding_queue")}
     stale = [
-        seq
-        for seq, content, text_hash in connection.execute(
+        row_id
+        for row_id, content, text_hash in connection.execute(
             "SELECT seq, content, text_hash FROM embeddings JOIN memories USING (seq)"
         )
-        if hashlib.sha256(content.encode()).digest()[:16] != text_hash and seq not in queued
+        if hashlib.sha256(content.encode()).digest()[:16] != text_hash and row_id not in queued
     ]
     if stale:
         wrong.append(f"vectors of other texts: {stale}")
@@ -105,9 +105,9 @@ def _wrong_vectors(connection: apsw.Connection) -> list[str]:
             "SELECT seq FROM embeddings JOIN memories USING (seq)"
             " WHERE model_id = ? AND NOT archived"
         )
-        there = {seq for (seq,) in connection.execute(rows, (model_id,))}
+        there = {row_id for (row_id,) in connection.execute(rows, (model_id,))}
         index = connection.execute(f"SELECT rowid FROM embedding_index_{model_id}")
-        differing = (there ^ {seq for (seq,) in index}) - queued
+        differing = (there ^ {row_id for (row_id,) in index}) - queued
         if differing:
             wrong.append(f"vector index {model_id}: {sorted(differing)}")
     return wrong

@@ -174,7 +174,7 @@ class Move:
         Returns the last of them, or ``None`` when it was stopped before.
         """
         vectors = self.store.vectors
-        after, until = 0, vectors.last_seq()
+        after, until = 0, vectors.last_row_id()
         # One request a step: what was answered must not be lost to the failure of another.
         step = min(self.plan.batch_size, self.embedder.batch_size)
         stored = vectors.count(building.model_id)
@@ -183,7 +183,7 @@ class Move:
         while batch := vectors.missing(building.model_id, after=after, limit=step):
             if after >= until:
                 break
-            after = batch[-1].seq
+            after = batch[-1].row_id
             stored += self._embed_batch(vectors, building, batch, stored=stored)
             self._refuse_useless(stored)
             # Only now: a process that stores once, too, gets on by a batch.
@@ -215,7 +215,7 @@ class Move:
         embedded = len({pending.text for pending, _ in pairs})
         pairs += [(pending, known[pending.text]) for pending in batch if pending.text in known]
         kept = vectors.put(building.model_id, pairs)
-        self._refused.update(pending.seq for pending in refused)
+        self._refused.update(pending.row_id for pending in refused)
         self._count(stored=stored + kept, embedded=embedded)
         return kept
 

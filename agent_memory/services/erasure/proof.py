@@ -98,7 +98,7 @@ class Proof:
         if not pieces:
             return Verdict({})
         look = finder(pieces)
-        for kind, name, text in engine.erasure.remaining():
+        for kind, name, text in engine.erasure.remaining_texts():
             here = look(text.lower()).keys()
             of_contents = len(here & self._of_contents)
             if kind == "memory" and of_contents:
@@ -134,7 +134,7 @@ def _words(engine: Engine, said: ErasedText) -> set[str]:
         readable = text.encode(errors="replace").decode()
         for word, form in engine.words(readable):
             written.setdefault(word, set()).add(form)
-    unused = engine.erasure.unused(written)
+    unused = engine.erasure.unused_words(written)
     forms: Iterable[str] = (form for word in unused for form in (word, *written[word]))
     return {form for form in forms if len(form) >= _SHORTEST_WORD}
 

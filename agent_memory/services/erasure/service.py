@@ -152,7 +152,7 @@ class Eraser:
         return problems
 
     def _refuse_unknown(self, ids: Sequence[str], in_copies: Collection[Collection[str]]) -> None:
-        known = self._engine.erasure.known(ids).union(*in_copies)
+        known = self._engine.erasure.known_ids(ids).union(*in_copies)
         for memory_id in ids:
             if memory_id not in known:
                 raise MemoryNotFound(memory_id)
@@ -181,7 +181,7 @@ class Eraser:
             return None
         with closing(open_engine(path, create=False, read_only=True, vetted=False)) as copy:
             is_of_agent = copy.agent.identity() == self._agent_id
-            return copy.erasure.known(ids) if is_of_agent else None
+            return copy.erasure.known_ids(ids) if is_of_agent else None
 
     def _erase_in_copy(
         self, path: Path, ids: Sequence[str], said: ErasedText, session_id: str, now: datetime
@@ -239,7 +239,7 @@ def _remove(
 ) -> RemovedRows:
     """Remove the rows in one transaction, and note in ``said`` what they said."""
     with engine.write():
-        said.add(engine.erasure.said(ids))
+        said.add(engine.erasure.texts_of(ids))
         of_graph = engine.graph_maintenance.texts_of(ids)
         removed = engine.erasure.remove(ids)
         engine.graph_maintenance.erase(ids)

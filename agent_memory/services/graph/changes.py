@@ -341,4 +341,4 @@ def complete(engine: Engine) -> None:
         if there is None:
             engine.graph.set_key(kind, row, key)
         else:
-            engine.graph_maintenance.merge(there, engine.graph.id_of_seq(row))
+            engine.graph_maintenance.merge(there, engine.graph.id_of_row(row))

@@ -267,7 +267,7 @@ class GraphStore:
 
     def found_by_search(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of some memories that are there and not archived."""
-        return self._engine.graph.unarchived(memory_ids)
+        return self._engine.graph.unarchived_ids(memory_ids)
 
     # Inside -----------------------------------------------------------------------------------
 

@@ -147,7 +147,7 @@ class LifeStore:
 
     def rejections(self) -> list[Rejection]:
         """Return what is rejected, oldest first."""
-        return self._engine.rejections.all_of()
+        return self._engine.rejections.all()
 
     def count_rejected(self) -> int:
         """Count the memories that hold a rejected value."""

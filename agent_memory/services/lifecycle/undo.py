@@ -149,16 +149,16 @@ def _become(
 
 
 def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> None:
-    """Insert a deleted memory again: with its row number, and into the scratchpad if it was in."""
+    """Insert a deleted memory again: with its row id, and into the scratchpad if it was in."""
     values = {name: target[name] for name in _CREATED if target.get(name) is not None}
     version = values.get("version")
     values["version"] = version + 1 if isinstance(version, int) else 1
     values["updated_at"] = format_time(now)
     # A row that was deleted before the history kept its number gets another one.
-    seq = target.get("seq")
-    if isinstance(seq, int) and engine.memory_rows.is_free(seq):
-        values["seq"] = seq
-    seq = engine.memory_rows.insert(values)
+    row_id = target.get("seq")
+    if isinstance(row_id, int) and engine.memory_rows.is_free(row_id):
+        values["seq"] = row_id
+    row_id = engine.memory_rows.insert(values)
     if entry := target.get("scratchpad"):
         reason, _, entered_at = str(entry).partition(" ")
-        engine.scratchpad.put(seq, reason=reason, entered_at=entered_at)
+        engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)

@@ -24,7 +24,7 @@ class Admission:
 
     def __init__(self, engine: Engine, *, counts: bool = False) -> None:
         self._engine = engine
-        self._known = engine.rejections.known()
+        self._known = engine.rejections.hashes_by_length()
         self._policy = engine.agent.config().retention
         self._room: dict[MemoryKind, tuple[float, float]] | None = None
         self._counts = counts

@@ -36,7 +36,7 @@ def reject(engine: Engine, text: str, reason: str | None = None, *, now: datetim
     """
     words = words_to_reject(text)
     words_hash = hash_of(words)
-    held = dict(engine.rejections.known())
+    held = dict(engine.rejections.hashes_by_length())
     held[len(words)] = held.get(len(words), frozenset()) | {words_hash}
     reason = checked_reason(reason, held)
     engine.rejections.add(words_hash, len(words), reason, now)
@@ -70,7 +70,7 @@ def refuse_rejected(
     changes.
     """
     if known is None:
-        known = engine.rejections.known()
+        known = engine.rejections.hashes_by_length()
     if not known:
         return
     found = is_rejected(texts_of(memory, fields), known)
@@ -81,7 +81,7 @@ def refuse_rejected(
 def refuse_rejected_row(engine: Engine, row: Mapping[str, Any], known: Known | None = None) -> None:
     """Do the same for a memory that is given by column, JSON columns as their text."""
     if known is None:
-        known = engine.rejections.known()
+        known = engine.rejections.hashes_by_length()
     columns = (row["content"], row.get("tags"), row.get("metadata"), row.get("task_metadata"))
     found = is_rejected(_texts_of_row(*(str(it or "{}") for it in columns)), known)
     if found is not None:
@@ -136,7 +136,7 @@ def holders(engine: Engine, words: Sequence[str]) -> list[str]:
 
 def count_holders(engine: Engine) -> int:
     """Count the memories that hold any rejected value now, archived ones too."""
-    known = engine.rejections.known()
+    known = engine.rejections.hashes_by_length()
     if not known:
         return 0
     return sum(

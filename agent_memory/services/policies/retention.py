@@ -24,7 +24,7 @@ _ONE_AND_MANY: Final = {
 }
 
 _Chosen = dict[int, tuple[Usage, str]]
-"""What is to be archived, by row number, and why; in the order in which it was chosen."""
+"""What is to be archived, by row id, and why; in the order in which it was chosen."""
 
 
 # What is archived ---------------------------------------------------------------------------
@@ -47,13 +47,13 @@ def plan(
     completed = dict(_completions(uses))
     chosen: _Chosen = {}
     for use, reason in _outlived(uses, completed, policy, now):
-        chosen[use.seq] = (use, reason)
+        chosen[use.row_id] = (use, reason)
     notes: list[str] = []
     for kind, limit in _limits(policy):
-        there = [use for use in uses if use.kind is kind and use.seq not in chosen]
+        there = [use for use in uses if use.kind is kind and use.row_id not in chosen]
         going = _surplus(there, completed, kind, limit) if limit.enforcement == "soft" else {}
-        chosen.update((use.seq, going[use.seq]) for use in there if use.seq in going)
-        amount = _amount(use for use in there if use.seq not in going)
+        chosen.update((use.row_id, going[use.row_id]) for use in there if use.row_id in going)
+        amount = _amount(use for use in there if use.row_id not in going)
         notes += [f"{it}, {_why_kept(policy, limit)}" for it in _excesses(kind, limit, amount)]
     return _items(engine, chosen), notes
 
@@ -92,7 +92,7 @@ def _completions(uses: Iterable[Usage]) -> Iterator[tuple[int, datetime]]:
         except ValueError:  # another program wrote it: nobody can tell that the task is done
             continue
         if task.status is TaskStatus.COMPLETED:
-            yield use.seq, task.completed_at or read_stored_time(use.updated_at)
+            yield use.row_id, task.completed_at or read_stored_time(use.updated_at)
 
 
 def _outlived(
@@ -108,8 +108,8 @@ def _outlived(
     if policy.archive_tasks_after_days is not None:
         until = _days_before(now, policy.archive_tasks_after_days)
         for use in uses:
-            if use.seq in completed and completed[use.seq] <= until:
-                yield use, f"completed {_in_days(age_in_days(completed[use.seq], now))} ago"
+            if use.row_id in completed and completed[use.row_id] <= until:
+                yield use, f"completed {_in_days(age_in_days(completed[use.row_id], now))} ago"
 
 
 def _surplus(
@@ -118,12 +118,12 @@ def _surplus(
     """Choose the least used beyond a limit, as far as they may go."""
     left = _amount(there)
     going: _Chosen = {}
-    for use in sorted(there, key=lambda use: use.seq not in completed):
+    for use in sorted(there, key=lambda use: use.row_id not in completed):
         beyond = _passed(kind, limit, left)
         if beyond is None:
             break
         if not use.is_kept:
-            going[use.seq] = (use, f"over the limit of {beyond}")
+            going[use.row_id] = (use, f"over the limit of {beyond}")
             left = Amount(left.count - 1, left.size - use.size)
     return going
 
@@ -137,13 +137,13 @@ def _items(engine: Engine, chosen: _Chosen) -> list[TidyItem]:
     texts = engine.usage.texts(list(chosen)) if chosen else {}
     return [
         TidyItem(
-            memory_id=texts[seq][0],
+            memory_id=texts[row_id][0],
             kind=use.kind,
-            content=texts[seq][1],
+            content=texts[row_id][1],
             reason=reason,
             last_used=read_stored_time(use.last_used),
         )
-        for seq, (use, reason) in chosen.items()
+        for row_id, (use, reason) in chosen.items()
     ]
 
 

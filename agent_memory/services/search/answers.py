@@ -37,12 +37,12 @@ def results_of(
     return SearchResults.model_construct(
         results=[
             MemorySearchResult.model_construct(
-                memory=memories[hit.seq],
+                memory=memories[hit.row_id],
                 relevance_score=hit.relevance,
                 similarity=hit.similarity,
                 passed_gate=hit.passed_gate,
-                repeats=[memories[seq].id for seq in findings.repeats.get(hit.seq, ())],
-                match_type=_match_type(hit, scratchpad_reasons.get(hit.seq)),
+                repeats=[memories[row_id].id for row_id in findings.repeats.get(hit.row_id, ())],
+                match_type=_match_type(hit, scratchpad_reasons.get(hit.row_id)),
                 score=_score(hit, findings.strength, rates) if explain else None,
             )
             for hit in findings.hits
@@ -61,8 +61,8 @@ def results_of(
             explanation=findings.explanation,
             near_misses=[
                 NearMiss.model_construct(
-                    memory_id=memories[hit.seq].id,
-                    content=memories[hit.seq].content,
+                    memory_id=memories[hit.row_id].id,
+                    content=memories[hit.row_id].content,
                     similarity=hit.similarity,
                     reason=reason,
                     score=_score(hit, findings.strength, rates) if explain else None,

@@ -79,7 +79,7 @@ def gather(engine: Engine, sought: Sought) -> Gathered:
     said = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
     query = Query(
         frequencies=frequencies,
-        corpus_size=engine.memories.last_seq(),
+        corpus_size=engine.memories.last_row_id(),
         names=_places(sought.terms, lambda term: term.is_name),
         spans=dates,
         dated=_places(sought.terms, lambda term: term.written.lower() in said),
@@ -120,40 +120,42 @@ def _candidates(
     near: NearestVectors,
 ) -> list[Candidate]:
     """Describe the rows that were chosen, and the neighbours of some of them."""
-    signals = {row.seq: row for row in engine.memories.signals(chosen, sought.filters)}
+    signals = {row.row_id: row for row in engine.memories.ranking_signals(chosen, sought.filters)}
     neighbours = engine.memories.neighbours(chosen)
     around = {
-        seq for center in centers for seq in neighbours.get(center, {}).values()
+        row_id for center in centers for row_id in neighbours.get(center, {}).values()
     } - signals.keys()
-    signals.update((row.seq, row) for row in engine.memories.signals(list(around), sought.filters))
-    for seq in around & signals.keys():
-        neighbours[seq] = {}
+    signals.update(
+        (row.row_id, row) for row in engine.memories.ranking_signals(list(around), sought.filters)
+    )
+    for row_id in around & signals.keys():
+        neighbours[row_id] = {}
     _complete(neighbours)
     words = engine.keywords.words(list(signals), sought.terms)
     cosines = _cosines(engine, sought, near, list(signals))
     return [
-        _candidate(row, words[seq], neighbours.get(seq, {}), cosines.get(seq), sought)
-        for seq, row in signals.items()
+        _candidate(row, words[row_id], neighbours.get(row_id, {}), cosines.get(row_id), sought)
+        for row_id, row in signals.items()
     ]
 
 
 def _cosines(
-    engine: Engine, sought: Sought, near: NearestVectors, seqs: Sequence[int]
+    engine: Engine, sought: Sought, near: NearestVectors, row_ids: Sequence[int]
 ) -> Mapping[int, float]:
     """Return the cosines of all candidates: those found by their words have one too."""
     if sought.meaning is None:
         return {}
-    others = [seq for seq in seqs if seq not in near.cosines]
+    others = [row_id for row_id in row_ids if row_id not in near.cosines]
     model_id = sought.meaning.model.model_id
     return near.cosines | engine.vectors.cosines(model_id, others, sought.meaning.asked)
 
 
 def _complete(neighbours: dict[int, dict[int, int]]) -> None:
     """Make nearness mutual: a memory found only as a neighbour has the finder for a neighbour."""
-    for seq, places in list(neighbours.items()):
+    for row_id, places in list(neighbours.items()):
         for distance, other in places.items():
             if other in neighbours:
-                neighbours[other].setdefault(-distance, seq)
+                neighbours[other].setdefault(-distance, row_id)
 
 
 def _candidate(
@@ -165,14 +167,14 @@ def _candidate(
 ) -> Candidate:
     moment = read_stored_time(row.timestamp)
     return Candidate(
-        seq=row.seq,
+        row_id=row.row_id,
         # Rows written by hand are of no common session, though they say the same word there.
-        session=f"{BY_HAND} {row.seq}" if row.session == BY_HAND else row.session,
+        session=f"{BY_HAND} {row.row_id}" if row.session == BY_HAND else row.session,
         counts=words.counts,
         length=words.length,
         day=moment.date(),
         age_days=age_in_days(moment, sought.now),
-        access_count=row.access_count + sought.uncounted.get(row.seq, 0),
+        access_count=row.access_count + sought.uncounted.get(row.row_id, 0),
         neighbours=neighbours,
         cosine=cosine,
         opens=words.opens,

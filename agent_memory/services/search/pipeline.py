@@ -42,10 +42,10 @@ class Findings:
     degraded: Sequence[str] = ()
     repeats: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
-    def seqs(self) -> list[int]:
+    def row_ids(self) -> list[int]:
         """Return the rows of all hits, of what repeats them, and of near misses."""
-        repeats = [seq for seqs in self.repeats.values() for seq in seqs]
-        return [hit.seq for hit in self.hits] + repeats + [hit.seq for hit, _ in self.near]
+        repeats = [row_id for row_ids in self.repeats.values() for row_id in row_ids]
+        return [hit.row_id for hit in self.hits] + repeats + [hit.row_id for hit, _ in self.near]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Request:
 
     ``scope`` is the part of ``filters`` that says whose memories may be seen at all, in near
     misses too. ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any;
-    ``uncounted`` has accesses that are not in the file yet, by row number; ``meaning`` is the
+    ``uncounted`` has accesses that are not in the file yet, by row id; ``meaning`` is the
     query's vector, if it is searched for by meaning too.
     """
 
@@ -102,11 +102,13 @@ def find(engine: Engine, request: Request) -> Findings:
     hits, repeats = _without_repeats(engine, found, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
         # So many candidates were copies of a few: others are looked for without them.
-        kept = engine.fingerprints.of_rows([hit.seq for hit in hits])
+        kept = engine.fingerprints.of_rows([hit.row_id for hit in hits])
         others = request.filters.and_also(NoRepeatOf(tuple(kept.items())))
         found = _ranked(engine, terms, replace(request, filters=others)).ranking
         hits, more = _without_repeats(engine, found, request)
-        repeats = {hit.seq: [*repeats.get(hit.seq, []), *more.get(hit.seq, [])] for hit in hits}
+        repeats = {
+            hit.row_id: [*repeats.get(hit.row_id, []), *more.get(hit.row_id, [])] for hit in hits
+        }
     result = replace(result, hits=hits, repeats=repeats)
     if len(hits) >= request.limit:
         return result
@@ -127,15 +129,15 @@ def _without_repeats(
     step = max(limit, REPEATS_SOUGHT)
     for start in range(0, len(order), step):
         page = order[start : start + step]
-        marks = engine.fingerprints.of_rows([hit.seq for hit in page])
+        marks = engine.fingerprints.of_rows([hit.row_id for hit in page])
         for hit in page:
-            kept = first.setdefault(marks[hit.seq], hit)
+            kept = first.setdefault(marks[hit.row_id], hit)
             if kept is not hit:
-                repeats.setdefault(kept.seq, []).append(hit.seq)
+                repeats.setdefault(kept.row_id, []).append(hit.row_id)
         if len(first) >= limit:
             break
     hits = list(first.values())[:limit]
-    return hits, {hit.seq: repeats[hit.seq] for hit in hits if hit.seq in repeats}
+    return hits, {hit.row_id: repeats[hit.row_id] for hit in hits if hit.row_id in repeats}
 
 
 def _below_floor(
@@ -188,10 +190,10 @@ def _explained(
     """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
     if request.filters.is_narrowing or not result.hits:
         anything = _ranked(engine, terms, replace(request, filters=request.scope)).ranking
-        kept = set(result.seqs())
+        kept = set(result.row_ids())
         is_answer = anything.strength >= ranking.STRENGTH_FLOOR
         left_out = [
-            hit for hit in anything.order if is_answer and hit.matches and hit.seq not in kept
+            hit for hit in anything.order if is_answer and hit.matches and hit.row_id not in kept
         ]
         if left_out:
             why = "is left out by the filters" if request.filters.is_narrowing else "is archived"

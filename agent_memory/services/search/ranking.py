@@ -76,9 +76,9 @@ class Ranked:
     has_kept_place: bool = False
 
     @property
-    def seq(self) -> int:
+    def row_id(self) -> int:
         """Return the memory's row."""
-        return self.candidate.seq
+        return self.candidate.row_id
 
     @property
     def passed_gate(self) -> bool:
@@ -99,7 +99,7 @@ def rank(
 ) -> Ranking:
     """Put candidates in order."""
     weighed = weigh(candidates, query, weights)
-    totals = {seq: found.total for seq, found in weighed.evidence.items()}
+    totals = {row_id: found.total for row_id, found in weighed.evidence.items()}
     best = max(totals.values(), default=0.0)
     if best <= 0:
         return Ranking([], 0.0)
@@ -107,14 +107,14 @@ def rank(
     order = [
         _ranked(
             candidate,
-            weighed.evidence[candidate.seq],
-            relative=(totals[candidate.seq] / best) ** CONTRAST,
+            weighed.evidence[candidate.row_id],
+            relative=(totals[candidate.row_id] / best) ** CONTRAST,
             strength=weighed.strength,
             rates=rates,
             floor=floor,
         )
         for candidate in candidates
-        if totals[candidate.seq] > 0
+        if totals[candidate.row_id] > 0
     ]
     order.sort(key=_place)
     if query.space is not None and weighed.coverage < WELL_COVERED:
@@ -133,10 +133,10 @@ def _with_places_for_meaning(order: Sequence[Ranked], *, least: float) -> list[R
     placed: dict[int, Ranked] = {}
     for found in order:
         if len(placed) % EVERY == EVERY - 1:
-            best = next((one for one in nearest if one.seq not in placed), None)
-            if best is not None and best.seq != found.seq:
-                placed[best.seq] = replace(best, has_kept_place=True)
-        placed.setdefault(found.seq, found)
+            best = next((one for one in nearest if one.row_id not in placed), None)
+            if best is not None and best.row_id != found.row_id:
+                placed[best.row_id] = replace(best, has_kept_place=True)
+        placed.setdefault(found.row_id, found)
     return list(placed.values())
 
 
@@ -180,4 +180,4 @@ def gate(candidate: Candidate, middle: float) -> float:
 
 def _place(ranked: Ranked) -> tuple[bool, float, float, int]:
     score = ranked.relevance if ranked.passed_gate else ranked.similarity
-    return not ranked.passed_gate, -score, -ranked.similarity, -ranked.seq
+    return not ranked.passed_gate, -score, -ranked.similarity, -ranked.row_id

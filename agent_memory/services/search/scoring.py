@@ -97,13 +97,13 @@ class Candidate:
     """A memory that may be an answer.
 
     ``counts`` has how often each term of the query stands in it, ``length`` all its words;
-    ``neighbours`` the ``seq`` of those around it in its session, by distance; ``cosine`` how near
+    ``neighbours`` the row ids of those around it in its session, by distance; ``cosine`` how near
     its vector is to the query's, both centred, if it has one; ``day`` is that of its timestamp.
     ``opens`` tells whether its first word is one of the query's, ``asks`` whether it ends with a
     question.
     """
 
-    seq: int
+    row_id: int
     session: str
     counts: tuple[int, ...]
     length: int
@@ -172,7 +172,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The evidence for each candidate by ``seq``.
+    """The evidence for each candidate by row id.
 
     ``coverage`` is the largest share of the query that one of them has of its words, ``strength``
     how strong the best answer is, by words and meaning: 0 to 1 both.
@@ -187,13 +187,13 @@ def weigh(candidates: Sequence[Candidate], query: Query, weights: Weights = WEIG
     """Weigh the evidence for each candidate."""
     if not candidates:
         return Weighed({}, 0.0, 0.0)
-    evidence = {candidate.seq: Evidence() for candidate in candidates}
+    evidence = {candidate.row_id: Evidence() for candidate in candidates}
     coverage = _coverage(candidates, query)
     share = coverage if _has_meaning(candidates, query) else 1.0
     _weigh_words(candidates, query, evidence, weights, share)
     _weigh_meaning(candidates, query, evidence, weights)
     for candidate in candidates:
-        parts = evidence[candidate.seq]
+        parts = evidence[candidate.row_id]
         parts.subject = weights.subject * candidate.opens
         parts.date = weights.date * _nearness(candidate, query)
         if candidate.asks:
@@ -214,15 +214,15 @@ def _weigh_words(
 ) -> None:
     """Weigh the words of each candidate, of those around it, and of its session."""
     rarities = [rarity(frequency, query.corpus_size) for frequency in query.frequencies]
-    own = _best_is_one(_bm25({it.seq: (it.counts, it.length) for it in candidates}, rarities))
+    own = _best_is_one(_bm25({it.row_id: (it.counts, it.length) for it in candidates}, rarities))
     around = _best_is_one(_bm25(_texts_around(candidates), rarities))
     sessions = _texts_of_sessions(candidates)
     met_in = [sum(column) for column in zip(*_presence(sessions), strict=True)]
     of_session = _best_is_one(_bm25(sessions, [rarity(count, len(sessions)) for count in met_in]))
     for candidate in candidates:
-        parts = evidence[candidate.seq]
-        parts.words = share * own[candidate.seq]
-        parts.words_around = share * weights.words_around * around[candidate.seq]
+        parts = evidence[candidate.row_id]
+        parts.words = share * own[candidate.row_id]
+        parts.words_around = share * weights.words_around * around[candidate.row_id]
         parts.words_of_session = share * weights.words_of_session * of_session[candidate.session]
 
 
@@ -233,20 +233,20 @@ Text = tuple[Sequence[float], float]
 
 def _texts_around(candidates: Sequence[Candidate]) -> dict[int, Text]:
     """Return each candidate's text with those of its neighbours, as far as they are candidates."""
-    by_seq = {candidate.seq: candidate for candidate in candidates}
+    by_row_id = {candidate.row_id: candidate for candidate in candidates}
     mean = _mean([candidate.length for candidate in candidates])
     texts: dict[int, Text] = {}
     for candidate in candidates:
         counts: Sequence[float] = candidate.counts
         length = float(candidate.length)
-        for distance, seq in candidate.neighbours.items():
+        for distance, row_id in candidate.neighbours.items():
             weight = AROUND_WORDS.get(abs(distance), 0.0)
-            other = by_seq.get(seq)
+            other = by_row_id.get(row_id)
             length += weight * (mean if other is None else other.length)
             if other is not None and any(other.counts):
                 pairs = zip(counts, other.counts, strict=True)
                 counts = [own + weight * theirs for own, theirs in pairs]
-        texts[candidate.seq] = counts, length
+        texts[candidate.row_id] = counts, length
     return texts
 
 
@@ -319,21 +319,21 @@ def _weigh_meaning(
     for candidate in candidates:
         if candidate.cosine is not None and candidate.cosine > 0:
             meaning = weight * (candidate.cosine / NEAR_COSINE) ** 3
-            evidence[candidate.seq].meaning = meaning
+            evidence[candidate.row_id].meaning = meaning
             by_session[candidate.session].append(meaning)
     of_session = {
         session: sum(sorted(meanings, reverse=True)[:SESSION_BEST]) / SESSION_BEST
         for session, meanings in by_session.items()
     }
     for candidate in candidates:
-        parts = evidence[candidate.seq]
+        parts = evidence[candidate.row_id]
         parts.meaning_of_session = weights.meaning_of_session * of_session.get(
             candidate.session, 0.0
         )
         parts.meaning_around = weights.meaning_around * sum(
-            AROUND_MEANING.get(abs(distance), 0.0) * evidence[seq].meaning
-            for distance, seq in candidate.neighbours.items()
-            if seq in evidence
+            AROUND_MEANING.get(abs(distance), 0.0) * evidence[row_id].meaning
+            for distance, row_id in candidate.neighbours.items()
+            if row_id in evidence
         )
 
 

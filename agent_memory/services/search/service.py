@@ -61,7 +61,7 @@ class SearchStore:
                 meaning=meaning.vector,
             )
             findings = retrieval.find(self._engine, request)
-            memories = self._engine.memories.get_many(findings.seqs(), agent_id=self._agent_id)
+            memories = self._engine.memories.get_many(findings.row_ids(), agent_id=self._agent_id)
             reasons = self._engine.scratchpad.reasons() if findings.hits else {}
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         return answers.results_of(

@@ -55,12 +55,12 @@ class Dump:
 
     def scratchpad(self) -> Scratchpad:
         """Return the hot set, most recently used first."""
-        seqs = self._engine.scratchpad.members()
-        found = self._engine.memories.get_many(seqs, agent_id=self.agent_id)
+        row_ids = self._engine.scratchpad.members()
+        found = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
         names = set(ScratchpadMemoryEntry.model_fields)
         entries = [
-            ScratchpadMemoryEntry.model_construct(**found[seq].model_dump(include=names))
-            for seq in seqs
+            ScratchpadMemoryEntry.model_construct(**found[row_id].model_dump(include=names))
+            for row_id in row_ids
         ]
         return Scratchpad.model_construct(
             agent_id=self.agent_id,
@@ -72,7 +72,7 @@ class Dump:
     def memories(self) -> Iterator[Memory]:
         """Yield all memories in the order in which they were stored."""
         model = self._model()
-        for row in self._engine.memory_rows.every():
+        for row in self._engine.memory_rows.iterate():
             memory = memory_of_row(row, agent_id=self.agent_id)
             vector = None if model is None else self._engine.embeddings.get(model, row["seq"])
             if vector is not None:
@@ -104,18 +104,18 @@ class Dump:
     def _entries(self) -> Iterator[Entry]:
         model = self._model()
         yield Entry(Section.AGENT, self._agent(model))
-        for row in self._engine.memory_rows.every():
+        for row in self._engine.memory_rows.iterate():
             yield Entry(Section.MEMORY, fields_of(row))
-        for memory_id, entered_at, reason in self._engine.scratchpad.every():
+        for memory_id, entered_at, reason in self._engine.scratchpad.entries():
             fields = {"id": memory_id, "entered_at": entered_at, "reason": reason}
             yield Entry(Section.SCRATCHPAD, fields)
-        for rejection in self._engine.rejections.all_of():
+        for rejection in self._engine.rejections.all():
             yield Entry(Section.REJECTION, _rejection_fields(rejection))
-        for fields in self._engine.graph_maintenance.every_entity():
+        for fields in self._engine.graph_maintenance.iterate_entities():
             yield Entry(Section.ENTITY, fields)
-        for fields in self._engine.graph_maintenance.every_edge():
+        for fields in self._engine.graph_maintenance.iterate_edges():
             yield Entry(Section.RELATIONSHIP, fields)
-        for review in self._engine.reviews.every():
+        for review in self._engine.reviews.all():
             yield Entry(Section.REVIEW, _review_fields(review))
         if model is not None:
             yield Entry(Section.MODEL, _model_fields(model))
@@ -137,7 +137,7 @@ class Dump:
         return fields
 
     def _vectors(self, model: EmbeddingModel) -> Iterator[Entry]:
-        for memory_id, digest, scale, data in self._engine.embeddings.every(model.model_id):
+        for memory_id, digest, scale, data in self._engine.embeddings.iterate(model.model_id):
             vector = base64.b64encode(data).decode()
             fields = {"id": memory_id, "hash": digest.hex(), "scale": scale, "vector": vector}
             yield Entry(Section.VECTOR, fields)
@@ -148,7 +148,7 @@ class Dump:
         Of a memory that is now what it was when it was added, the values are not told twice.
         """
         page: list[Change] = []
-        for change in self._engine.history.every():
+        for change in self._engine.history.iterate():
             page.append(change)
             if len(page) == 1_000:
                 yield from self._page_of_changes(page)

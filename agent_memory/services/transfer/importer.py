@@ -131,7 +131,7 @@ class Importing:
         return entered
 
     def _rejections(self, page: Sequence[Parcel]) -> None:
-        there = {rejection.words_hash for rejection in self._engine.rejections.all_of()}
+        there = {rejection.words_hash for rejection in self._engine.rejections.all()}
         new = [it for it in page if it.values["words_hash"] not in there]
         if new:
             self.plan.notes.append(f"{len(new):,} rejections are taken over: `reject --list`")
@@ -153,7 +153,7 @@ class Importing:
     def _memories(self, page: Sequence[Parcel]) -> None:
         ids = [parcel.values["id"] for parcel in page]
         there = self._engine.memory_rows.get_many(ids)
-        self._had_history |= self._engine.history.known(ids)
+        self._had_history |= self._engine.history.known_ids(ids)
         for parcel in page:
             row = there.get(parcel.values["id"])
             _keep_category(parcel.values, row)
@@ -212,10 +212,10 @@ class Importing:
             "updated_at": timestamp,
             **parcel.values,
         }
-        seq = self._engine.memory_rows.insert(values)
-        self._new[values["id"]] = seq
+        row_id = self._engine.memory_rows.insert(values)
+        self._new[values["id"]] = row_id
         mark = fingerprint_of(values["content"], values.get("user_id"), values.get("run_id"))
-        self._marks.append((mark, seq))
+        self._marks.append((mark, row_id))
 
     # What is known about them -----------------------------------------------------------------
 
@@ -223,26 +223,26 @@ class Importing:
         """Let memories into the scratchpad that are new here."""
         there = self._engine.memory_rows.get_many([parcel.values["id"] for parcel in page])
         for parcel in page:
-            seq = self._new.get(parcel.values["id"])
-            if seq is None:
+            row_id = self._new.get(parcel.values["id"])
+            if row_id is None:
                 continue
             entered_at = parcel.values.get("entered_at")
             if entered_at is None:
                 entered_at = self._next_entry(there[parcel.values["id"]])
             reason = parcel.values.get("reason", "stored")
-            self._engine.scratchpad.put(seq, reason=reason, entered_at=entered_at)
+            self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 
     def _reviews(self, page: Sequence[Parcel]) -> None:
         """Put memories in question that are new here."""
         for parcel in page:
-            seq = self._new.get(parcel.values["id"])
-            if seq is not None:
+            row_id = self._new.get(parcel.values["id"])
+            if row_id is not None:
                 values = dict(parcel.values)
                 if "replaced_by" in values:
                     values["replaced_by"] = self._ids.get(
                         values["replaced_by"], values["replaced_by"]
                     )
-                self._engine.reviews.put(seq, values)
+                self._engine.reviews.put(row_id, values)
 
     def _models(self, page: Sequence[Parcel]) -> None:
         """Find the model among those here, or make it one of them where there is none."""
@@ -275,19 +275,19 @@ class Importing:
             return
         kept = []
         for parcel in page:
-            seq = self._new.get(parcel.values["id"])
+            row_id = self._new.get(parcel.values["id"])
             row = self._engine.memory_rows.get(parcel.values["id"])
             data = _bytes_of(parcel.values["vector"])
-            if seq is None or row is None:
+            if row_id is None or row is None:
                 continue
             is_current = text_hash(row["content"]).hex() == parcel.values["hash"]
             if not is_current or len(data) != self._model.dimensions or not any(data):
                 self._stray_vectors += 1
                 continue
             vector = Quantized(parcel.values["scale"], data)
-            pending = PendingText(seq, row["content"])
+            pending = PendingText(row_id, row["content"])
             if self._engine.embeddings.put(self._model.model_id, pending, vector):
-                kept.append(seq)
+                kept.append(row_id)
         if kept:
             self._engine.embeddings.dequeue(kept)
             self._engine.embeddings.mark_indexed(self._model.model_id, is_indexed=False)
@@ -298,7 +298,7 @@ class Importing:
             self._boundary = self._engine.operations.last_number()
         ids = {parcel.values["id"] for parcel in page}
         others = ids - self._new.keys() - self._told.keys()
-        known = self._engine.history.known(sorted(others)) | self._had_history
+        known = self._engine.history.known_ids(sorted(others)) | self._had_history
         there = self._engine.memory_rows.get_many(sorted(ids))
         for parcel in page:
             memory_id = parcel.values["id"]

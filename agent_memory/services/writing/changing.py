@@ -13,7 +13,7 @@ from agent_memory.storage.records import is_same_value
 
 
 def change(
-    engine: Engine, seq: int, there: Memory, changes: Mapping[str, Any], *, now: datetime
+    engine: Engine, row_id: int, there: Memory, changes: Mapping[str, Any], *, now: datetime
 ) -> bool:
     """Give a memory some other values, and return whether any was another than it had.
 
@@ -30,5 +30,5 @@ def change(
     admission = Admission(engine)
     admission.refuse(wanted, fields=effective.keys())
     admission.refuse_move(there, wanted)
-    engine.memories.update(seq, effective, now=now)
+    engine.memories.update(row_id, effective, now=now)
     return True

@@ -79,8 +79,8 @@ def _duplicate(
 def find_unfingerprinted(engine: Engine, question: DuplicateQuery) -> list[Duplicate]:
     """Return duplicates among memories that have no fingerprint yet, in a file only to be read."""
     fingerprint = fingerprint_of(question.content, question.user_id, question.run_id)
-    seqs = list(engine.fingerprints.same_without(fingerprint))[:_COMPARED]
-    return list(_graded(question, engine.fingerprints.those(seqs)))
+    row_ids = list(engine.fingerprints.same_without(fingerprint))[:_COMPARED]
+    return list(_graded(question, engine.fingerprints.of_unarchived(row_ids)))
 
 
 # Echoes of what `context` rendered ------------------------------------------------------------
@@ -206,9 +206,9 @@ def all_of(
 def groups(engine: Engine, *, agent_id: str) -> Iterator[DuplicateGroup]:
     """Yield the groups of memories that say the same, by their oldest memory."""
     for fingerprint, count in engine.fingerprints.repeated():
-        seqs = [there.seq for there in engine.fingerprints.same(fingerprint, limit=_COMPARED)]
-        found = engine.memories.get_many(seqs, agent_id=agent_id)
-        members = _alike([found[seq] for seq in seqs if seq in found])
+        row_ids = [there.row_id for there in engine.fingerprints.same(fingerprint, limit=_COMPARED)]
+        found = engine.memories.get_many(row_ids, agent_id=agent_id)
+        members = _alike([found[row_id] for row_id in row_ids if row_id in found])
         if len(members) > 1:
             grades = {grade_of(members[0].content, other.content) for other in members[1:]}
             is_exact = grades == {DuplicateGrade.EXACT}

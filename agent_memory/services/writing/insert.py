@@ -67,7 +67,7 @@ class Adding:
     ``marks`` are the fingerprints of the memories.
     ``made_up`` has the ids that may be replaced, ``given`` the names of the fields that were given
     of each memory: one without an id and a time of its own may be an echo. ``ids`` are those under
-    which the memories can be found afterwards, ``seqs`` the rows that are new.
+    which the memories can be found afterwards, ``row_ids`` the rows that are new.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Adding:
         on_duplicate: DuplicatePolicy | None,
     ) -> None:
         self.ids: list[str] = []
-        self.seqs: list[int] = []
+        self.row_ids: list[int] = []
         self.noticed: list[tuple[Duplicate, OnDuplicate]] = []
         self._engine = engine
         self._agent_id = agent_id
@@ -92,9 +92,9 @@ class Adding:
         self._given = given
         self._is_list = is_list
         self._on_duplicate = on_duplicate
-        self._was_recalled = engine.recalls.are_any(now)
+        self._was_recalled = engine.recalls.is_any_recent(now)
         self._fingerprints = marks
-        self._known = engine.fingerprints.known(marks)
+        self._known = engine.fingerprints.present(marks)
         self._unwritten: list[tuple[int, int]] = []
         self._places: dict[str, int] = {}
         self._refused: list[Duplicate] = []
@@ -132,7 +132,7 @@ class Adding:
 
     def added(self, *, in_scratchpad: int) -> Added:
         """Return what was stored; of what is new, the last so many are in the scratchpad."""
-        first_in = len(self.seqs) - in_scratchpad
+        first_in = len(self.row_ids) - in_scratchpad
         places = enumerate(self._places.values())
         return Added(self.ids, [(place, number >= first_in) for number, place in places])
 
@@ -233,11 +233,11 @@ class Adding:
         while memory.id in self._made_up and self._engine.memories.exists(memory.id):
             memory = memory.model_copy(update={"id": new_memory_id()})
         self._admission.refuse_beyond(memory)
-        seq = self._engine.memories.insert(memory)
+        row_id = self._engine.memories.insert(memory)
         self._known.add(fingerprint)
-        self._unwritten.append((fingerprint, seq))
+        self._unwritten.append((fingerprint, row_id))
         self.ids.append(memory.id)
-        self.seqs.append(seq)
+        self.row_ids.append(row_id)
         self._places[memory.id] = place
 
     def _write_fingerprints(self) -> None:

@@ -18,7 +18,7 @@ _NEVER_MERGED: Final = ("id", "timestamp", "category", "kind", "memory_type", "t
 
 def merge(engine: Engine, there: Memory, new: Memory, *, now: datetime) -> None:
     """Give the memory that is there what the new one has beyond it, if anything."""
-    seq = engine.memories.seq_of(there.id)
+    row_id = engine.memories.row_id_of(there.id)
     changes = {
         name: value
         for name, value in _merged(there, new).items()
@@ -26,9 +26,9 @@ def merge(engine: Engine, there: Memory, new: Memory, *, now: datetime) -> None:
     }
     if len(there.tags) > MAX_TAGS_PER_MEMORY:  # another program wrote them
         changes.pop("tags", None)
-    if changes and seq is not None:
+    if changes and row_id is not None:
         before = engine.history.last_change()
-        engine.memories.update(seq, changes, now=now)
+        engine.memories.update(row_id, changes, now=now)
         engine.history.sign(there.id, since=before, session_id=new.created_by_session, now=now)
 
 

@@ -185,7 +185,7 @@ class SQLiteEngine:
             before_upgrade=lambda: self.files.back_up_before("upgrade", now=now, keep=5),
         )
         with self.database.write():
-            self.agent.introduce(agent_id, now=now)
+            self.agent.create(agent_id, now=now)
 
     def upgrade(self, *, now: datetime) -> None:
         """Bring the schema up to date, without a backup."""

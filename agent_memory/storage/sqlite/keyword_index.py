@@ -138,21 +138,21 @@ class KeywordIndex(Table):
         condition = compiled(filters)
         sql = _SELECT_CANDIDATES.format(condition=condition.sql, order=order)
         match = " OR ".join(term.match for term in terms)
-        return [seq for (seq,) in self._db.rows(sql, (match, *condition.values, limit))]
+        return [row_id for (row_id,) in self._db.rows(sql, (match, *condition.values, limit))]
 
-    def words(self, seqs: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
-        """Return the words of these rows as the index has them, by row number."""
-        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
+    def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
+        """Return the words of these rows as the index has them, by row id."""
+        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
         texts = (f"{content} {rest}" for _, content, rest in rows)
         sought = {term.word for term in terms}
         found: dict[int, WordCounts] = {}
-        for (seq, content, _), tokens in zip(rows, self._db.tokenize(texts), strict=True):
+        for (row_id, content, _), tokens in zip(rows, self._db.tokenize(texts), strict=True):
             counts = tuple(
                 _beginning(tokens, term.word) if term.is_prefix else tokens.count(term.word)
                 for term in terms
             )
             opens = bool(tokens) and tokens[0] in sought
-            found[seq] = WordCounts(counts, len(tokens), opens, _asks(content))
+            found[row_id] = WordCounts(counts, len(tokens), opens, _asks(content))
         return found
 
 

@@ -57,10 +57,10 @@ class VectorIndex(Table):
 
     def center(self, query: QueryVector) -> QueryVector:
         """Return a query as seen from the middle of the vectors that it meets."""
-        bound = _rounded(MemoryTable(self._db).last_seq())
+        bound = _rounded(MemoryTable(self._db).last_row_id())
         key = (query.model, bound)
         if key not in self._middles:
-            sample = self._embeddings.spread(query.model, last_seq=bound, size=_SAMPLE)
+            sample = self._embeddings.spread_sample(query.model, last_row_id=bound, size=_SAMPLE)
             # Each once: among many copies of one text, that would be what all have in common.
             middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
             if len(sample) >= min(bound, _SAMPLE) or self._embeddings.is_queue_empty():
@@ -172,7 +172,7 @@ class VectorIndex(Table):
         is sqlite-vec. Until then searches do without.
         """
         erasure = ErasureQueries(self._db)
-        row_ids = erasure.gone()
+        row_ids = erasure.deleted_row_ids()
         models = {table_name(model.model_id): model.model_id for model in self._embeddings.models()}
         for name in self._codes.tables():
             model_id = models.get(name)

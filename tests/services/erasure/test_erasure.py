@@ -459,12 +459,12 @@ def test_backups_can_be_erased_after_the_store(memory: AgentMemory, erase: Erase
 REMOVES_AND_DIES = """
 import os, sys
 from pathlib import Path
-from agent_memory.services.erasure import service as erasing
-from agent_memory.storage.sqlite.connection import Database
-
 from agent_memory.models.times import now_utc
-copy = Database(Path(sys.argv[1]), create=False)
-erasing._remove(copy, [sys.argv[2]], ErasedText(), "s", now_utc())
+from agent_memory.services.erasure.service import _remove
+from agent_memory.storage.opening import open_engine
+from agent_memory.storage.records import ErasedText
+copy = open_engine(Path(sys.argv[1]), create=False)
+_remove(copy, [sys.argv[2]], ErasedText(), "s", now_utc())
 os._exit(9)
 """
 
@@ -647,7 +647,7 @@ import sys
 from agent_memory import AgentMemory
 from agent_memory.services.erasure.service import Eraser
 with AgentMemory.open(sys.argv[1], create=False) as memory:
-    eraser = Eraser(engine_of(memory), memory._clock, agent_id=memory.agent_id)
+    eraser = Eraser(memory._store._engine, memory._clock, agent_id=memory.agent_id)
     print("begins", flush=True)
     eraser.erase(["secret"], backups=True, session_id="s")
     print("ends", flush=True)
@@ -659,7 +659,8 @@ def test_killed_at_any_moment_it_is_there_or_the_rows_are_gone(tmp_path: Path) -
     seconds, outcomes = _erase_in_child(tmp_path / "whole" / "memories.db", None), set[bool]()
     for turn in range(60):
         place = tmp_path / f"{turn}" / "memories.db"
-        _erase_in_child(place, chosen.random() * seconds)
+        # Later and later: on a busy machine the others take longer than the one that was timed.
+        _erase_in_child(place, chosen.random() * seconds * (1 + turn / 10))
         with AgentMemory.open(place, create=False) as memory:
             assert memory.check().problems == []
             is_there = memory.get("secret") is not None

@@ -152,7 +152,7 @@ def test_what_is_no_value_is_refused_without_being_told(writing: SQLiteEngine, v
         reject(writing, value, now=NOW)
     assert caught.value.errors()[0]["loc"] == ("text",)
     assert value.strip() not in str(caught.value).split(": ", 1)[1] or not value.strip()
-    assert writing.rejections.all_of() == []
+    assert writing.rejections.all() == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 50, MAX_WORDS])
@@ -173,10 +173,10 @@ def test_a_rejection_has_the_hash_and_never_the_value(root: Path, clock: Clock) 
         engine = engine_of(memory)
         with engine.write():
             rejection = reject(engine, "Kestrel-Seven", "it leaked", now=NOW)
-        assert engine.rejections.all_of() == [rejection]
+        assert engine.rejections.all() == [rejection]
         assert engine.rejections.find(words_hash) == rejection
         assert engine.rejections.find(hash_of(["kestrel"])) is None
-        assert engine.rejections.known() == {2: {words_hash}}
+        assert engine.rejections.hashes_by_length() == {2: {words_hash}}
     assert rejection == Rejection(
         rejection_id=1,
         words_hash=words_hash.hex(),
@@ -200,7 +200,7 @@ def test_a_value_is_rejected_once_however_it_is_written(writing: SQLiteEngine) -
     again = reject(writing, "555 1234!", "a phone number", now=NOW + timedelta(days=1))
     assert again == first.model_copy(update={"reason": "a phone number"})
     assert reject(writing, "(555) 1234", "another reason", now=NOW) == again
-    assert writing.rejections.all_of() == [again]
+    assert writing.rejections.all() == [again]
     assert not writing.rejections.add(hash_of(["555", "1234"]), 2, None, NOW)
 
 
@@ -212,9 +212,9 @@ def test_a_value_is_lifted_by_its_text_or_its_number(writing: SQLiteEngine) -> N
     assert not lift(writing, "555 / 1234")
     assert lift(writing, 3)
     assert not lift(writing, third.rejection_id)
-    assert writing.rejections.all_of() == [second]
+    assert writing.rejections.all() == [second]
     assert lift(writing, "2")  # a text is a value, and not a number of the list
-    assert writing.rejections.known() == {}
+    assert writing.rejections.hashes_by_length() == {}
     refuse_rejected(writing, a_memory("555-1234, 2 b"))
 
 
@@ -235,7 +235,7 @@ def test_a_reason_that_cannot_be_kept_is_refused(writing: SQLiteEngine, reason: 
         reject(writing, "kestrel 7", reason, now=NOW)
     assert caught.value.errors()[0]["loc"] == ("reason",)
     assert "estrel" not in f"{caught.value} {caught.value.errors()}"
-    assert len(writing.rejections.all_of()) == 1
+    assert len(writing.rejections.all()) == 1
 
 
 # Refusing a memory --------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_only_the_fields_that_are_named_are_looked_at(writing: SQLiteEngine) -> 
 
 def test_what_was_read_before_serves_for_a_whole_list(writing: SQLiteEngine) -> None:
     reject(writing, "kestrel", now=NOW)
-    known = writing.rejections.known()
+    known = writing.rejections.hashes_by_length()
     refuse_rejected(writing, a_memory("a falcon"), known)
     refuse_rejected(writing, a_memory("a kestrel"), {})
     with pytest.raises(RejectedContent):

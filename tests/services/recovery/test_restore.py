@@ -169,10 +169,10 @@ def test_what_must_not_come_back_is_still_refused(memory: AgentMemory, backup: P
     with database.write():
         RejectionTable(database).add(early, 1, "a secret", NOW)
         RejectionTable(database).add(late, 2, "another", NOW)
-    was = [one.model_dump(exclude={"rejection_id"}) for one in RejectionTable(database).all_of()]
+    was = [one.model_dump(exclude={"rejection_id"}) for one in RejectionTable(database).all()]
     for chosen in (backup, second):  # one that knows of neither, and one that knows of the first
         assert restore(memory.path, chosen).rejections_kept is True
-        found = RejectionTable(database).all_of()
+        found = RejectionTable(database).all()
         assert [one.model_dump(exclude={"rejection_id"}) for one in found] == was
     assert memory.check().problems == []
 

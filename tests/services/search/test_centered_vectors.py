@@ -215,28 +215,28 @@ def test_without_a_model_no_cosine_reaches_the_floor() -> None:
 # Kept places ------------------------------------------------------------------------------------
 
 
-def candidate(seq: int, *counts: int, cosine: float | None = None) -> Candidate:
-    return Candidate(seq, f"session-{seq}", counts, 10, date(2026, 1, 30), cosine=cosine)
+def candidate(row_id: int, *counts: int, cosine: float | None = None) -> Candidate:
+    return Candidate(row_id, f"session-{row_id}", counts, 10, date(2026, 1, 30), cosine=cosine)
 
 
 def by_chance(cosine: float, *, size: int) -> Ranking:
     """Rank six that have a common word of four by chance, and one that has only that cosine."""
-    others = [candidate(seq, 1, 0, 0, 0) for seq in range(1, 7)]
+    others = [candidate(row_id, 1, 0, 0, 0) for row_id in range(1, 7)]
     asked = query(size, max(1, size // 3), 1, 1, 1)
     return rank([*others, candidate(7, 0, 0, 0, 0, cosine=cosine)], asked, Rates())
 
 
 def kept(found: Ranking) -> list[int]:
-    return [hit.seq for hit in found.order if hit.has_kept_place]
+    return [hit.row_id for hit in found.order if hit.has_kept_place]
 
 
 @pytest.mark.parametrize("size", [1, 6, 50, 300, 10_000])
 def test_a_place_is_kept_for_a_cosine_above_half_the_floor(size: int) -> None:
     half = floor_of(query(size)) / 2
     assert kept(by_chance(half * 1.01, size=size)) == [7]
-    assert by_chance(half * 1.01, size=size).order[EVERY - 1].seq == 7
+    assert by_chance(half * 1.01, size=size).order[EVERY - 1].row_id == 7
     assert kept(by_chance(half * 0.99, size=size)) == []
-    assert by_chance(half * 0.99, size=size).order[-1].seq == 7
+    assert by_chance(half * 0.99, size=size).order[-1].row_id == 7
 
 
 def test_what_would_stand_there_anyway_stands_by_more_than_its_meaning() -> None:
@@ -251,7 +251,7 @@ def test_what_would_stand_there_anyway_stands_by_more_than_its_meaning() -> None
         Query((3_000, 1, 1, 1), 10_000, space=Space(weight=0.01, floor=FLOOR)),
         Rates(),
     )
-    assert [hit.seq for hit in found.order][-1] == 4
+    assert [hit.row_id for hit in found.order][-1] == 4
     assert kept(found) == []
 
 

@@ -29,10 +29,10 @@ WORDS_ALONE = Weights(*[0.0] * 7)
 """Weights that leave nothing but a memory's own words."""
 
 
-def candidate(seq: int, *counts: int, **fields: Any) -> Candidate:
+def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
     """Make a candidate alone in its session, of ten words, stored today and never accessed."""
-    given_fields = {"session": f"session-{seq}", "length": 10, "day": TODAY, **fields}
-    return Candidate(seq=seq, counts=counts, **given_fields)
+    given_fields = {"session": f"session-{row_id}", "length": 10, "day": TODAY, **fields}
+    return Candidate(row_id=row_id, counts=counts, **given_fields)
 
 
 def query(*frequencies: int, **fields: Any) -> Query:
@@ -47,12 +47,12 @@ def ranking(candidates: Sequence[Candidate], asked: Query = RARE, **rates: float
     return rank(candidates, asked, Rates(**rates))
 
 
-def by_seq(found: Ranking) -> Mapping[int, Ranked]:
-    return {ranked.seq: ranked for ranked in found.order}
+def by_row_id(found: Ranking) -> Mapping[int, Ranked]:
+    return {ranked.row_id: ranked for ranked in found.order}
 
 
 def order(found: Ranking) -> list[int]:
-    return [ranked.seq for ranked in found.order]
+    return [ranked.row_id for ranked in found.order]
 
 
 Question = tuple[list[Candidate], Query, Rates]
@@ -66,17 +66,18 @@ def questions(draw: st.DrawFn) -> Question:
     sessions = [draw(st.sampled_from("abc")) for _ in range(size)]
     days = st.integers(0, 60).map(lambda days: TODAY - timedelta(days=days))
     candidates = []
-    for seq in range(1, size + 1):
+    for row_id in range(1, size + 1):
         counts = draw(st.tuples(*[st.integers(0, 3)] * terms))
         around = {
-            distance: seq + distance
+            distance: row_id + distance
             for distance in (-2, -1, 1, 2)
-            if 1 <= seq + distance <= size and sessions[seq + distance - 1] == sessions[seq - 1]
+            if 1 <= row_id + distance <= size
+            and sessions[row_id + distance - 1] == sessions[row_id - 1]
         }
         candidates.append(
             Candidate(
-                seq=seq,
-                session=sessions[seq - 1],
+                row_id=row_id,
+                session=sessions[row_id - 1],
                 counts=counts,
                 length=sum(counts) + draw(st.integers(0, 40)),
                 day=draw(days),
@@ -126,21 +127,21 @@ def test_the_order_does_not_depend_on_the_order_of_the_candidates(
 def test_every_candidate_with_evidence_is_there_once_and_no_other(question: Question) -> None:
     candidates, asked, _ = question
     evidence = weigh(candidates, asked).evidence
-    expected = sorted(seq for seq, found in evidence.items() if found.total > 0)
+    expected = sorted(row_id for row_id, found in evidence.items() if found.total > 0)
     found = rank(*question)
     assert sorted(order(found)) == expected
-    assert all(ranked.evidence == evidence[ranked.seq] for ranked in found.order)
+    assert all(ranked.evidence == evidence[ranked.row_id] for ranked in found.order)
 
 
 @UNTIMED
 @given(questions())
 def test_whatever_has_a_word_of_the_query_is_there_and_matches(question: Question) -> None:
     candidates, asked, rates = question
-    found = by_seq(rank(candidates, asked, rates))
+    found = by_row_id(rank(candidates, asked, rates))
     for one in candidates:
         if any(one.counts):
-            assert found[one.seq].matches
-            assert found[one.seq].by_words
+            assert found[one.row_id].matches
+            assert found[one.row_id].by_words
 
 
 @UNTIMED
@@ -205,9 +206,9 @@ def test_relevance_is_the_formula_of_a(question: Question) -> None:
 def test_age_and_use_move_no_similarity(question: Question) -> None:
     candidates, asked, rates = question
     fresh = [replace(one, age_days=0, access_count=0) for one in candidates]
-    before, after = by_seq(rank(candidates, asked, rates)), by_seq(rank(fresh, asked, rates))
-    assert {seq: one.similarity for seq, one in before.items()} == {
-        seq: one.similarity for seq, one in after.items()
+    before, after = by_row_id(rank(candidates, asked, rates)), by_row_id(rank(fresh, asked, rates))
+    assert {row_id: one.similarity for row_id, one in before.items()} == {
+        row_id: one.similarity for row_id, one in after.items()
     }
 
 
@@ -246,7 +247,7 @@ def test_one_more_of_the_words_ranks_higher(
     # The one with less is the newer one, so that a tie would go to it.
     found = ranking([candidate(1, *more), candidate(2, *counts)], query(*frequencies))
     assert order(found) == [1, 2]
-    assert by_seq(found)[1].similarity > by_seq(found)[2].similarity
+    assert by_row_id(found)[1].similarity > by_row_id(found)[2].similarity
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def test_what_speaks_for_a_memory_puts_it_first(
     third = candidate(3, 1, session="of the third", cosine=-0.5)
     pair = [candidate(1, 1, **better), candidate(2, 1, **worse)]
     asked = query(20, space=SPACE, spans=[Span(TODAY, TODAY)])
-    found = [seq for seq in order(ranking([*pair, third], asked)) if seq != 3]
+    found = [row_id for row_id in order(ranking([*pair, third], asked)) if row_id != 3]
     assert found == [1, 2]
 
 
@@ -309,12 +310,12 @@ def test_a_match_has_a_word_a_date_or_a_cosine_above_the_floor(
     one = candidate(1, count, session="same", **fields)
     long_ago = TODAY - timedelta(days=365)
     asked = query(20, space=SPACE, spans=[Span(long_ago, long_ago)])
-    found = by_seq(ranking([one, other], asked))[1]
+    found = by_row_id(ranking([one, other], asked))[1]
     assert (found.matches, found.by_words) == (matches, by_words)
 
 
 def test_a_memory_found_through_its_neighbour_is_no_match() -> None:
-    found = by_seq(ranking([candidate(1, 0, neighbours={-1: 2}), candidate(2, 2)]))
+    found = by_row_id(ranking([candidate(1, 0, neighbours={-1: 2}), candidate(2, 2)]))
     assert not found[1].matches
     assert 0.0 < found[1].similarity < found[2].similarity
 
@@ -367,17 +368,17 @@ def test_who_passes_the_gate_at_its_borders(
     # With meaning alone the share of the evidence is known: it is the cube of the cosines'.
     cosine = 0.8 * share ** (1 / 3 / CONTRAST)
     pair = [candidate(1, cosine=0.8), candidate(2, cosine=cosine, **fields)]
-    found = by_seq(rank(pair, query(space=SPACE), Rates(), WORDS_ALONE))
+    found = by_row_id(rank(pair, query(space=SPACE), Rates(), WORDS_ALONE))
     assert found[2].relative == pytest.approx(share)
     assert found[2].passed_gate is passes
 
 
 def test_a_share_equal_to_the_threshold_passes_and_the_next_lower_does_not() -> None:
     pair = [candidate(1, 9), candidate(2, 2)]
-    share = by_seq(ranking(pair))[2].relative
+    share = by_row_id(ranking(pair))[2].relative
     assert 0.0 < share < 1.0
-    assert by_seq(ranking(pair, gate=share))[2].passed_gate
-    assert not by_seq(ranking(pair, gate=math.nextafter(share, 1)))[2].passed_gate
+    assert by_row_id(ranking(pair, gate=share))[2].passed_gate
+    assert not by_row_id(ranking(pair, gate=math.nextafter(share, 1)))[2].passed_gate
 
 
 def test_a_fresh_memory_below_the_gate_does_not_outrank_an_old_answer() -> None:
@@ -385,8 +386,8 @@ def test_a_fresh_memory_below_the_gate_does_not_outrank_an_old_answer() -> None:
     fresh = candidate(2, 1, 0, age_days=0, access_count=50)
     found = ranking([old, fresh], query(20, 20))
     assert order(found) == [1, 2]
-    assert not by_seq(found)[2].passed_gate
-    assert by_seq(found)[2].relevance > by_seq(found)[1].relevance
+    assert not by_row_id(found)[2].passed_gate
+    assert by_row_id(found)[2].relevance > by_row_id(found)[1].relevance
 
 
 # Age and use ------------------------------------------------------------------------------------

@@ -29,10 +29,10 @@ TODAY = date(2026, 1, 30)
 SPACE = Space(weight=1.0, floor=0.2)
 
 
-def candidate(seq: int, *counts: int, **fields: Any) -> Candidate:
+def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
     """Make a candidate alone in its session, of ten words, stored today and never accessed."""
-    given_fields = {"session": f"session-{seq}", "length": 10, "day": TODAY, **fields}
-    return Candidate(seq=seq, counts=counts, **given_fields)
+    given_fields = {"session": f"session-{row_id}", "length": 10, "day": TODAY, **fields}
+    return Candidate(row_id=row_id, counts=counts, **given_fields)
 
 
 def query(*frequencies: int, **fields: Any) -> Query:
@@ -43,12 +43,12 @@ def ranking(candidates: Sequence[Candidate], asked: Query) -> Ranking:
     return rank(candidates, asked, Rates())
 
 
-def by_seq(found: Ranking) -> Mapping[int, Ranked]:
-    return {ranked.seq: ranked for ranked in found.order}
+def by_row_id(found: Ranking) -> Mapping[int, Ranked]:
+    return {ranked.row_id: ranked for ranked in found.order}
 
 
 def order(found: Ranking) -> list[int]:
-    return [ranked.seq for ranked in found.order]
+    return [ranked.row_id for ranked in found.order]
 
 
 # Weight -----------------------------------------------------------------------------------------
@@ -61,7 +61,9 @@ def test_the_model_says_what_its_meaning_counts_beside_words(weight: float, firs
 
 
 def test_a_query_without_words_is_answered_by_meaning_alone() -> None:
-    candidates = [candidate(seq, cosine=cosine) for seq, cosine in ((1, 0.3), (2, 0.9), (3, 0.5))]
+    candidates = [
+        candidate(row_id, cosine=cosine) for row_id, cosine in ((1, 0.3), (2, 0.9), (3, 0.5))
+    ]
     found = ranking(candidates, query(space=SPACE))
     assert order(found) == [2, 3, 1]
     assert found.strength > STRENGTH_FLOOR
@@ -72,19 +74,21 @@ def test_a_query_without_words_is_answered_by_meaning_alone() -> None:
 def test_below_a_negative_floor_a_candidate_without_a_cosine_is_still_no_match() -> None:
     waiting = candidate(1, 0, session="same")
     other = candidate(2, 1, cosine=0.5, session="same")
-    found = by_seq(ranking([waiting, other], query(20, space=Space(1.0, -0.5))))
+    found = by_row_id(ranking([waiting, other], query(20, space=Space(1.0, -0.5))))
     assert not found[1].matches
 
 
 @UNTIMED
 @given(st.lists(st.tuples(st.integers(0, 3), st.none() | st.floats(-1, 1)), max_size=8))
 def test_cosines_without_a_model_change_nothing(pairs: list[tuple[int, float | None]]) -> None:
-    candidates = [candidate(seq, count, cosine=near) for seq, (count, near) in enumerate(pairs)]
+    candidates = [
+        candidate(row_id, count, cosine=near) for row_id, (count, near) in enumerate(pairs)
+    ]
     without = [replace(one, cosine=None) for one in candidates]
     found, expected = ranking(candidates, query(20)), ranking(without, query(20))
     assert found.strength == expected.strength
-    assert [(one.seq, one.similarity, one.matches) for one in found.order] == [
-        (one.seq, one.similarity, one.matches) for one in expected.order
+    assert [(one.row_id, one.similarity, one.matches) for one in found.order] == [
+        (one.row_id, one.similarity, one.matches) for one in expected.order
     ]
 
 
@@ -96,14 +100,14 @@ def documented(found: Ranking) -> list[int]:
 
     def place(one: Ranked) -> tuple[bool, float, float, int]:
         score = one.relevance if one.passed_gate else one.similarity
-        return not one.passed_gate, -score, -one.similarity, -one.seq
+        return not one.passed_gate, -score, -one.similarity, -one.row_id
 
-    return [one.seq for one in sorted(found.order, key=place)]
+    return [one.row_id for one in sorted(found.order, key=place)]
 
 
 def by_chance(cosine: float) -> tuple[list[Candidate], Query]:
     """Return ten candidates with one word of five, and, last of all, one with this cosine."""
-    talk = [candidate(seq, 9 - seq // 2, 0, 0, 0, 0, cosine=0.01) for seq in range(10)]
+    talk = [candidate(row_id, 9 - row_id // 2, 0, 0, 0, 0, cosine=0.01) for row_id in range(10)]
     meant = candidate(99, 0, 0, 0, 0, 0, cosine=cosine)
     asked = query(300, 0, 0, 0, 0, space=Space(weight=0.01, floor=0.2))
     assert weigh([*talk, meant], asked).coverage < WELL_COVERED
@@ -139,9 +143,11 @@ def test_what_has_nothing_to_do_with_the_query_is_given_no_place(cosine: float) 
 def test_all_other_places_are_those_by_gate_relevance_and_similarity(
     pairs: list[tuple[int, float | None]],
 ) -> None:
-    candidates = [candidate(seq, count, cosine=near) for seq, (count, near) in enumerate(pairs)]
+    candidates = [
+        candidate(row_id, count, cosine=near) for row_id, (count, near) in enumerate(pairs)
+    ]
     found = ranking(candidates, query(20, space=SPACE))
     assert sorted(order(found)) == sorted(documented(found))
-    others = [seq for place, seq in enumerate(order(found)) if place % EVERY != EVERY - 1]
-    places = [documented(found).index(seq) for seq in others]
+    others = [row_id for place, row_id in enumerate(order(found)) if place % EVERY != EVERY - 1]
+    places = [documented(found).index(row_id) for row_id in others]
     assert places == sorted(places)

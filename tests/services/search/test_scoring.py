@@ -39,10 +39,10 @@ PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 PARTS = [part.name for part in fields(Evidence)]
 
 
-def candidate(seq: int, *counts: int, **given_fields: Any) -> Candidate:
+def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
     """Make a candidate alone in its session, of ten words, of today."""
-    defaults = {"session": f"session-{seq}", "length": 10, "day": TODAY}
-    return Candidate(seq=seq, counts=counts, **{**defaults, **given_fields})
+    defaults = {"session": f"session-{row_id}", "length": 10, "day": TODAY}
+    return Candidate(row_id=row_id, counts=counts, **{**defaults, **given_fields})
 
 
 def query(*frequencies: int, **given_fields: Any) -> Query:
@@ -57,14 +57,14 @@ def parts(
 
 def talk(*members: Candidate) -> list[Candidate]:
     """Put candidates in one session, one after the other."""
-    seqs = [member.seq for member in members]
+    row_ids = [member.row_id for member in members]
     return [
         replace(
             member,
             session="talk",
             neighbours={
-                other - place: seqs[other]
-                for other in range(len(seqs))
+                other - place: row_ids[other]
+                for other in range(len(row_ids))
                 if 0 < abs(other - place) <= 2
             },
         )
@@ -93,7 +93,7 @@ def test_a_short_text_has_more_of_a_word_than_a_long_one() -> None:
 
 
 def test_repeating_a_word_counts_less_each_time() -> None:
-    found = parts([candidate(seq, seq) for seq in (1, 2, 3)], query(20))
+    found = parts([candidate(row_id, row_id) for row_id in (1, 2, 3)], query(20))
     assert found[2].words - found[1].words > found[3].words - found[2].words > 0.0
 
 
@@ -125,8 +125,8 @@ def test_adding_a_word_never_lowers_the_words_of_a_memory(
 ) -> None:
     lengths = [sum(counts) + data.draw(st.integers(1, 40)) for counts in all_counts]
     candidates = [
-        candidate(seq, *counts, length=length)
-        for seq, (counts, length) in enumerate(zip(all_counts, lengths, strict=True))
+        candidate(row_id, *counts, length=length)
+        for row_id, (counts, length) in enumerate(zip(all_counts, lengths, strict=True))
     ]
     chosen = data.draw(st.integers(0, len(candidates) - 1))
     counts = [count + (place == term) for place, count in enumerate(candidates[chosen].counts)]
@@ -135,8 +135,8 @@ def test_adding_a_word_never_lowers_the_words_of_a_memory(
     asked = query(*frequencies)
     before, after = parts(candidates, asked), parts(more, asked)
     assert after[chosen].words >= before[chosen].words - 1e-12
-    for seq in before.keys() - {chosen}:
-        assert after[seq].words <= before[seq].words + 1e-12
+    for row_id in before.keys() - {chosen}:
+        assert after[row_id].words <= before[row_id].words + 1e-12
 
 
 # Words around it, and of its session ------------------------------------------------------------
@@ -196,10 +196,10 @@ def test_a_near_cosine_is_worth_the_weight_of_the_model() -> None:
 
 def test_meaning_grows_faster_than_the_cosine() -> None:
     cosines = [0.1, 0.2, 0.4, 0.8]
-    candidates = [candidate(seq, cosine=cosine) for seq, cosine in enumerate(cosines)]
+    candidates = [candidate(row_id, cosine=cosine) for row_id, cosine in enumerate(cosines)]
     found = parts(candidates, query(space=SPACE))
-    for seq in range(3):
-        assert found[seq + 1].meaning > 2 * found[seq].meaning > 0.0
+    for row_id in range(3):
+        assert found[row_id + 1].meaning > 2 * found[row_id].meaning > 0.0
 
 
 @pytest.mark.parametrize("cosine", [None, 0.0, -0.2, -1.0])
@@ -213,7 +213,7 @@ def test_a_neighbours_meaning_counts_the_more_the_nearer_it_is() -> None:
         talk(candidate(1, cosine=0.9), candidate(2), candidate(3), candidate(4)),
         query(space=SPACE),
     )
-    around_it = [found[seq].meaning_around for seq in (1, 2, 3, 4)]
+    around_it = [found[row_id].meaning_around for row_id in (1, 2, 3, 4)]
     assert around_it[0] == 0.0  # its own is not around it
     assert around_it[1] > around_it[2] > around_it[3] == 0.0
 
@@ -224,8 +224,8 @@ def test_a_neighbour_that_is_no_candidate_has_no_meaning() -> None:
 
 
 def test_the_meaning_of_a_session_is_that_of_its_best() -> None:
-    best = [candidate(seq, cosine=0.6) for seq in range(SESSION_BEST)]
-    weak = [candidate(seq, cosine=0.1) for seq in range(10, 14)]
+    best = [candidate(row_id, cosine=0.6) for row_id in range(SESSION_BEST)]
+    weak = [candidate(row_id, cosine=0.1) for row_id in range(10, 14)]
     asked = query(space=SPACE)
     alone, among = parts(talk(*best), asked), parts(talk(*best, *weak), asked)
     # As if all were as near as the best of them; what is farther takes nothing off.
@@ -266,9 +266,9 @@ def test_a_first_word_that_is_asked_for_counts() -> None:
 def test_a_date_counts_as_near_as_it_is() -> None:
     span = Span(TODAY - timedelta(days=7), TODAY - timedelta(days=5))
     days = [TODAY - timedelta(days=days) for days in (6, 4, 1, 300)]
-    candidates = [candidate(seq, day=day) for seq, day in enumerate(days)]
+    candidates = [candidate(row_id, day=day) for row_id, day in enumerate(days)]
     found = parts(candidates, query(spans=[span]))
-    assert [found[seq].date for seq in range(4)] == [span.nearness(day) for day in days]
+    assert [found[row_id].date for row_id in range(4)] == [span.nearness(day) for day in days]
     assert found[0].date == PLAIN.date > found[1].date > found[2].date > found[3].date == 0.0
 
 
@@ -305,18 +305,18 @@ def test_a_weight_of_0_takes_its_part_away_and_no_other(name: str) -> None:
     full = parts(RICH, RICH_QUERY)
     less = parts(RICH, RICH_QUERY, replace(PLAIN, **{name: 0.0}))
     assert any(getattr(one, name) != 0.0 for one in full.values())
-    for seq, one in less.items():
+    for row_id, one in less.items():
         assert getattr(one, name) == 0.0
         for other in set(PARTS) - {name, "question"}:
-            assert getattr(one, other) == getattr(full[seq], other)
+            assert getattr(one, other) == getattr(full[row_id], other)
 
 
 @pytest.mark.parametrize("name", [weight.name for weight in fields(Weights)])
 def test_a_part_is_worth_its_weight(name: str) -> None:
     full = parts(RICH, RICH_QUERY)
     double = parts(RICH, RICH_QUERY, replace(PLAIN, **{name: 2 * getattr(PLAIN, name)}))
-    for seq, one in double.items():
-        assert getattr(one, name) == pytest.approx(2 * getattr(full[seq], name))
+    for row_id, one in double.items():
+        assert getattr(one, name) == pytest.approx(2 * getattr(full[row_id], name))
 
 
 def test_a_model_whose_weight_is_0_has_no_meaning() -> None:

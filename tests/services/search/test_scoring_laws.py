@@ -34,10 +34,10 @@ PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 PARTS = [part.name for part in fields(Evidence)]
 
 
-def candidate(seq: int, *counts: int, **given_fields: Any) -> Candidate:
+def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
     """Make a candidate alone in its session, of ten words, of today."""
-    defaults = {"session": f"session-{seq}", "length": 10, "day": TODAY}
-    return Candidate(seq=seq, counts=counts, **{**defaults, **given_fields})
+    defaults = {"session": f"session-{row_id}", "length": 10, "day": TODAY}
+    return Candidate(row_id=row_id, counts=counts, **{**defaults, **given_fields})
 
 
 def query(*frequencies: int, **given_fields: Any) -> Query:
@@ -56,14 +56,14 @@ def strength(candidates: Sequence[Candidate], asked: Query) -> float:
 
 def talk(*members: Candidate) -> list[Candidate]:
     """Put candidates in one session, one after the other."""
-    seqs = [member.seq for member in members]
+    row_ids = [member.row_id for member in members]
     return [
         replace(
             member,
             session="talk",
             neighbours={
-                other - place: seqs[other]
-                for other in range(len(seqs))
+                other - place: row_ids[other]
+                for other in range(len(row_ids))
                 if 0 < abs(other - place) <= 2
             },
         )
@@ -160,7 +160,7 @@ def test_without_words_meaning_or_date_there_is_no_evidence(
     candidates: list[Candidate], asked: Query
 ) -> None:
     found = weigh(candidates, asked)
-    assert found.evidence == {one.seq: Evidence() for one in candidates}
+    assert found.evidence == {one.row_id: Evidence() for one in candidates}
     assert (found.coverage, found.strength) == (0.0, 0.0)
 
 
@@ -172,7 +172,7 @@ def questions(draw: st.DrawFn) -> tuple[list[Candidate], Query]:
     days = st.integers(-40, 40).map(lambda days: TODAY + timedelta(days=days))
     plain = [
         candidate(
-            seq,
+            row_id,
             *draw(counts),
             length=draw(st.integers(0, 40)),
             day=draw(days),
@@ -180,7 +180,7 @@ def questions(draw: st.DrawFn) -> tuple[list[Candidate], Query]:
             opens=draw(st.booleans()),
             asks=draw(st.booleans()),
         )
-        for seq in range(draw(st.integers(0, 6)))
+        for row_id in range(draw(st.integers(0, 6)))
     ]
     candidates = [*talk(*plain[::2]), *plain[1::2]]
     places = st.sets(st.integers(0, terms - 1)) if terms else st.just(set())
@@ -213,7 +213,7 @@ def test_every_part_is_a_number_and_only_a_question_takes_off(
     question: tuple[list[Candidate], Query],
 ) -> None:
     found = weigh(*question)
-    assert found.evidence.keys() == {one.seq for one in question[0]}
+    assert found.evidence.keys() == {one.row_id for one in question[0]}
     assert 0.0 <= found.coverage <= found.strength <= 1.0
     for one in found.evidence.values():
         assert all(math.isfinite(getattr(one, name)) for name in PARTS)

@@ -229,8 +229,8 @@ class Field:
             found = VectorIndex(self.database).nearest(vector, filters).cosines
             best = sorted(found, key=found.__getitem__, reverse=True)[:count]
             return [
-                self.database.value("SELECT content FROM memories WHERE seq = ?", (seq,))
-                for seq in best
+                self.database.value("SELECT content FROM memories WHERE seq = ?", (row_id,))
+                for row_id in best
             ]
 
     def close(self) -> None:

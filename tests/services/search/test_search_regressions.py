@@ -142,16 +142,16 @@ def fill(database: Database, rows: Sequence[tuple[str, int]]) -> list[tuple[str,
             ],
         )
         sql = "SELECT created_by_session, timestamp, seq FROM memories"
-        return [(session, moment, seq) for session, moment, seq in database.rows(sql)]
+        return [(session, moment, row_id) for session, moment, row_id in database.rows(sql)]
 
 
 def plainly(stored: Sequence[tuple[str, str, int]]) -> dict[int, dict[int, int]]:
     """Return the neighbours of each row as they are in the sessions, put in order."""
     found: dict[int, dict[int, int]] = {}
     for session in {session for session, _, _ in stored}:
-        order = [seq for whose, _, seq in sorted(stored) if whose == session]
-        for place, seq in enumerate(order):
-            found[seq] = {
+        order = [row_id for whose, _, row_id in sorted(stored) if whose == session]
+        for place, row_id in enumerate(order):
+            found[row_id] = {
                 distance: order[place + distance]
                 for distance in (-2, -1, 1, 2)
                 if 0 <= place + distance < len(order)
@@ -166,22 +166,22 @@ def test_neighbours_are_the_two_before_and_the_two_after(
 ) -> None:
     """At the same time or not, in one session and no other."""
     stored = fill(database, rows)
-    found = MemoryTable(database).neighbours([seq for _, _, seq in stored])
+    found = MemoryTable(database).neighbours([row_id for _, _, row_id in stored])
     assert found == plainly(stored)
 
 
 def test_in_a_session_of_one_moment_the_order_is_that_of_storing(database: Database) -> None:
     stored = fill(database, [("import", 0)] * 3_000)
-    seqs = [seq for _, _, seq in sorted(stored)]
-    found = MemoryTable(database).neighbours([seqs[0], seqs[1_500], seqs[-1]])
-    middle = seqs[1_500]
+    row_ids = [row_id for _, _, row_id in sorted(stored)]
+    found = MemoryTable(database).neighbours([row_ids[0], row_ids[1_500], row_ids[-1]])
+    middle = row_ids[1_500]
     assert found[middle] == {-2: middle - 2, -1: middle - 1, 1: middle + 1, 2: middle + 2}
-    assert found[seqs[0]] == {1: seqs[1], 2: seqs[2]}
-    assert found[seqs[-1]] == {-2: seqs[-3], -1: seqs[-2]}
+    assert found[row_ids[0]] == {1: row_ids[1], 2: row_ids[2]}
+    assert found[row_ids[-1]] == {-2: row_ids[-3], -1: row_ids[-2]}
 
 
 def test_neighbours_are_looked_up_and_not_searched_for(database: Database) -> None:
-    """Those of the same moment by their row numbers too, so that not all of them are read."""
+    """Those of the same moment by their row ids too, so that not all of them are read."""
     plan = [
         row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {records._SELECT_AROUND}", ("[]",))
     ]

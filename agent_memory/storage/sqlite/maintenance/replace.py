@@ -226,7 +226,7 @@ def _carry_over(reader: Database, source: Database) -> bool:
     try:
         with reader.read():  # in which values that no sound file has are told as damage
             is_there = reader.value(_HAS_REJECTIONS)
-            found = RejectionTable(reader).all_of() if is_there else []
+            found = RejectionTable(reader).all() if is_there else []
     except StorageError:
         return False
     if found:

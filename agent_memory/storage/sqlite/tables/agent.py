@@ -38,7 +38,7 @@ UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
 class AgentTable(Table):
     """The table with the one row of the agent."""
 
-    def introduce(self, agent_id: str, *, now: datetime) -> None:
+    def create(self, agent_id: str, *, now: datetime) -> None:
         """Write down whose file this is, unless it is written already."""
         moment = format_time(now)
         self._db.run(_INSERT, (agent_id, moment, moment))

@@ -115,27 +115,27 @@ class EmbeddingTable(Table):
     def put(self, model_id: int, pending: PendingText, vector: Quantized) -> bool:
         """Keep a memory's vector, and return whether the memory still has that text."""
         values = (model_id, text_hash(pending.text), vector.scale, vector.data)
-        return self._db.run(_PUT, (*values, pending.seq, pending.text)) > 0
+        return self._db.run(_PUT, (*values, pending.row_id, pending.text)) > 0
 
     def of_same_text(self, model_id: int, text: str) -> Quantized | None:
         """Return the vector that another memory of the same text has."""
         row = self._db.row(_SELECT_SAME_TEXT, (model_id, text_hash(text)))
         return None if row is None else Quantized(*row)
 
-    def drop_other_texts(self, seq: int, text: str) -> list[int]:
+    def drop_other_texts(self, row_id: int, text: str) -> list[int]:
         """Delete the vectors that a memory has of another text; return the models that had one."""
         old = "FROM embeddings WHERE seq = ? AND text_hash IS NOT ?"
-        values = (seq, text_hash(text))
+        values = (row_id, text_hash(text))
         of_models = [model_id for (model_id,) in self._db.rows(f"SELECT model_id {old}", values)]
         if of_models:
             self._db.run(f"DELETE {old}", values)
         return of_models
 
-    def get(self, model: EmbeddingModel, seq: int) -> Quantized | None:
+    def get(self, model: EmbeddingModel, row_id: int) -> Quantized | None:
         """Return the vector of a memory; one of another length is none."""
         sql = """SELECT scale, vector FROM embeddings
 WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
-        row = self._db.row(sql, (model.model_id, seq, model.dimensions))
+        row = self._db.row(sql, (model.model_id, row_id, model.dimensions))
         return None if row is None else Quantized(*row)
 
     def count(self, model_id: int) -> int:
@@ -148,11 +148,11 @@ WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
         sql = "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = ? LIMIT ?)"
         return int(self._db.value(sql, (model_id, most)))
 
-    def archived(self, seqs: Sequence[int]) -> set[int]:
+    def archived_among(self, row_ids: Sequence[int]) -> set[int]:
         """Return those of the rows that are archived."""
         sql = """SELECT seq FROM memories
 WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
-        return {seq for (seq,) in self._db.rows(sql, (to_json(list(seqs)),))}
+        return {row_id for (row_id,) in self._db.rows(sql, (to_json(list(row_ids)),))}
 
     def to_index(self, model: EmbeddingModel, *, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return rows and vectors that belong into the index, from a row on; -1 for no limit.
@@ -168,7 +168,7 @@ WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
             (model.model_id, after, model.dimensions, limit),
         )
 
-    def every(
+    def iterate(
         self, model_id: int, *, page: int = 1_000
     ) -> Iterator[tuple[str, bytes, float, bytes]]:
         """Yield memory id, hash of the text, scale and bytes of each vector of a model."""
@@ -185,30 +185,32 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         """Return whether no memory changed since the embeddings were last brought up to date."""
         return self._db.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
 
-    def queued(self, *, after: int, limit: int) -> list[QueuedMemory]:
+    def queued_memories(self, *, after: int, limit: int) -> list[QueuedMemory]:
         """Return queued memories from a row on; -1 for no limit."""
         return [
             QueuedMemory(
-                seq=seq,
+                row_id=row_id,
                 text=_readable(content),
                 is_gone=content is None,
                 is_archived=bool(archived),
                 is_refused=content is not None and refused == hash_of(content),
             )
-            for seq, content, archived, refused in self._db.rows(_SELECT_QUEUED, (after, limit))
+            for row_id, content, archived, refused in self._db.rows(_SELECT_QUEUED, (after, limit))
         ]
 
     def all_queued(self) -> set[int]:
         """Return the rows that wait to be looked at."""
-        return {seq for (seq,) in self._db.rows("SELECT seq FROM embedding_queue")}
+        return {row_id for (row_id,) in self._db.rows("SELECT seq FROM embedding_queue")}
 
     def count_queued(self) -> int:
         """Count the memories that wait."""
         return int(self._db.value(_COUNT_QUEUED))
 
-    def dequeue(self, seqs: Iterable[int]) -> None:
+    def dequeue(self, row_ids: Iterable[int]) -> None:
         """Take rows off the queue."""
-        self._db.run_many("DELETE FROM embedding_queue WHERE seq = ?", ((seq,) for seq in seqs))
+        self._db.run_many(
+            "DELETE FROM embedding_queue WHERE seq = ?", ((row_id,) for row_id in row_ids)
+        )
 
     def clear_queue(self) -> None:
         """Take all rows off the queue."""
@@ -223,7 +225,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         self._db.run_many(
             "INSERT INTO embedding_queue (seq, refused_hash) VALUES (?, ?)"
             " ON CONFLICT (seq) DO UPDATE SET refused_hash = excluded.refused_hash",
-            ((refused.seq, text_hash(refused.text)) for refused in pending),
+            ((refused.row_id, text_hash(refused.text)) for refused in pending),
         )
 
     def forget_refusals(self) -> None:
@@ -232,17 +234,17 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
             "UPDATE embedding_queue SET refused_hash = NULL WHERE refused_hash IS NOT NULL"
         )
 
-    def without(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
+    def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return readable memories without a vector of a model, from a row on."""
         while rows := self._db.rows(_SELECT_WITHOUT, (after, model_id, limit)):
             after = further(rows[-1][0], than=after)
-            texts = [(seq, _readable(content)) for seq, content in rows]
-            found = [PendingText(seq, text) for seq, text in texts if text is not None]
+            texts = [(row_id, _readable(content)) for row_id, content in rows]
+            found = [PendingText(row_id, text) for row_id, text in texts if text is not None]
             if found:
                 return found
         return []
 
-    def count_without(self, model_id: int) -> tuple[int, int]:
+    def count_texts_without_vector(self, model_id: int) -> tuple[int, int]:
         """Return how many memories have no vector of a model, and the bytes of their texts."""
         row = self._db.row(_COUNT_WITHOUT, (model_id,))
         return (int(row[0]), int(row[1])) if row else (0, 0)
@@ -252,45 +254,45 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         """Return the rows that pass some filters."""
         condition = compiled(filters)
         sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql}"
-        return [seq for (seq,) in self._db.rows(sql, condition.values)]
+        return [row_id for (row_id,) in self._db.rows(sql, condition.values)]
 
     def cosines(
-        self, model_id: int, seqs: Sequence[int], query: bytes | Centred
+        self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
     ) -> dict[int, float]:
         """Return the cosine of each of these rows with the query, where its vector is current.
 
         Those with a query that is seen from the middle are seen from there too.
         """
         if isinstance(query, bytes):
-            found = self._cosines_with(model_id, seqs, [query])
-            return {seq: cosine for seq, (cosine,) in found.items()}
-        both = self._cosines_with(model_id, seqs, [query.data, query.middle.direction])
-        return {seq: query.cosine(*pair) for seq, pair in both.items()}
+            found = self._cosines_with(model_id, row_ids, [query])
+            return {row_id: cosine for row_id, (cosine,) in found.items()}
+        both = self._cosines_with(model_id, row_ids, [query.data, query.middle.direction])
+        return {row_id: query.cosine(*pair) for row_id, pair in both.items()}
 
     def _cosines_with(
-        self, model_id: int, seqs: Sequence[int], others: Sequence[bytes]
+        self, model_id: int, row_ids: Sequence[int], others: Sequence[bytes]
     ) -> dict[int, tuple[float, ...]]:
         """Return the cosines of each of these rows with some vectors."""
-        values = (model_id, to_json(list(seqs)))
+        values = (model_id, to_json(list(row_ids)))
         dimensions = len(others[0])
         if self._db.load_vectors():
             columns = ", ".join([_COSINE] * len(others))
             sql = f"SELECT e.seq, {columns} {_FROM_LISTED} AND length(e.vector) = ?"
             rows = self._db.rows(sql, (*others, *values, dimensions))
-            return {seq: tuple(found) for seq, *found in rows if None not in found}
+            return {row_id: tuple(found) for row_id, *found in rows if None not in found}
         return {
-            seq: tuple(cosine(vector, other) for other in others)
-            for seq, vector in self._db.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
+            row_id: tuple(cosine(vector, other) for other in others)
+            for row_id, vector in self._db.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
             if len(vector) == dimensions
         }
 
-    def spread(self, model: EmbeddingModel, *, last_seq: int, size: int) -> list[bytes]:
+    def spread_sample(self, model: EmbeddingModel, *, last_row_id: int, size: int) -> list[bytes]:
         """Return vectors from all over the file, ``size`` at most: the same ones each time."""
-        if last_seq <= size:
-            seqs = list(range(1, last_seq + 1))
+        if last_row_id <= size:
+            row_ids = list(range(1, last_row_id + 1))
         else:
-            seqs = [1 + number * last_seq // size for number in range(size)]
-        rows = self._db.rows(_SELECT_LISTED, (to_json(seqs), model.model_id, model.dimensions))
+            row_ids = [1 + number * last_row_id // size for number in range(size)]
+        rows = self._db.rows(_SELECT_LISTED, (to_json(row_ids), model.model_id, model.dimensions))
         if len(rows) < size // 4:  # of most of these rows the memories are deleted
             rows = self._db.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, size))
         return [vector for (vector,) in rows]
@@ -312,17 +314,20 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
             f" WHERE e.model_id = ? AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
             (model_id, size),
         )
-        return [(PendingText(seq, text), Quantized(scale, data)) for seq, text, scale, data in rows]
+        return [
+            (PendingText(row_id, text), Quantized(scale, data))
+            for row_id, text, scale, data in rows
+        ]
 
     def faults(self, model: EmbeddingModel) -> list[tuple[int, str]]:
         """Read every vector of a model; return the rows whose vector is wrong, and how."""
         found: list[tuple[int, str]] = []
         after = 0
         while rows := self._db.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
-            for _, seq, *values in rows:
+            for _, row_id, *values in rows:
                 fault = _fault(values, model.dimensions)
                 if fault is not None:
-                    found.append((seq, fault))
+                    found.append((row_id, fault))
             after = further(rows[-1][0], than=after)
         return found
 
@@ -330,9 +335,9 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         """Count the memories that have no vector of a model and do not wait for one either."""
         return int(self._db.value(_COUNT_FORGOTTEN, (model_id,)))
 
-    def drop(self, model_id: int, seqs: Iterable[int]) -> None:
+    def drop(self, model_id: int, row_ids: Iterable[int]) -> None:
         """Delete vectors, and let their memories wait for new ones."""
-        rows = [(seq,) for seq in seqs]
+        rows = [(row_id,) for row_id in row_ids]
         self._db.run_many(f"DELETE FROM embeddings WHERE model_id = {model_id:d} AND seq = ?", rows)
         self._db.run_many("INSERT OR IGNORE INTO embedding_queue (seq) VALUES (?)", rows)
 

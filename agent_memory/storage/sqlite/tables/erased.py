@@ -51,12 +51,12 @@ class ErasureQueries(Table):
     """What erasing for good removes from the tables, and what may be left."""
 
     # Erasing -------------------------------------------------------------------------------------
-    def known(self, memory_ids: Sequence[str]) -> set[str]:
+    def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that are of memories, archived ones too, or have a history."""
         ids = to_json(list(memory_ids))
         return {memory_id for (memory_id,) in self._db.rows(_SELECT_KNOWN, (ids, ids))}
 
-    def said(self, memory_ids: Sequence[str]) -> ErasedText:
+    def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
         """Return what these memories say and ever said."""
         ids = (to_json(list(memory_ids)),)
         found = ErasedText()
@@ -93,10 +93,10 @@ class ErasureQueries(Table):
         self._db.run("INSERT INTO memory_index (memory_index) VALUES ('rebuild')")
         return RemovedRows(*counts) if counts else RemovedRows(0, 0, 0)
 
-    def gone(self) -> list[int]:
+    def deleted_row_ids(self) -> list[int]:
         """Return the rows of deleted memories that the vector indexes may still hold."""
         sql = "SELECT seq FROM embedding_queue WHERE seq NOT IN (SELECT seq FROM memories)"
-        return [seq for (seq,) in self._db.rows(sql)]
+        return [row_id for (row_id,) in self._db.rows(sql)]
 
     def empty_index(self, name: str) -> None:
         """Remove all rows of a vector index where sqlite-vec, which keeps them, is missing."""
@@ -109,12 +109,12 @@ class ErasureQueries(Table):
             self._db.run(f'DELETE FROM "{table}"')
 
     # What is left --------------------------------------------------------------------------------
-    def unused(self, words: Iterable[str]) -> list[str]:
+    def unused_words(self, words: Iterable[str]) -> list[str]:
         """Return those of the words that stand in no memory, as the keyword index holds them."""
         sql = "SELECT 1 FROM memory_words WHERE term = ?"
         return [word for word in words if self._db.row(sql, (word,)) is None]
 
-    def remaining(self) -> Iterator[RemainingText]:
+    def remaining_texts(self) -> Iterator[RemainingText]:
         """Yield all texts that the tables hold, read by the page."""
         for table, key, name in (("memories", "seq", "id"), ("history", "change_id", "memory_id")):
             sql = f"""SELECT {key}, CAST({name} AS BLOB), {self._row(table)} FROM {table}

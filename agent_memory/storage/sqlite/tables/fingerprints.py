@@ -53,9 +53,9 @@ def _decoded(text: bytes | None) -> str | None:
 
 
 def _same(row: Row) -> DuplicateCandidate:
-    seq, memory_id, content, user_id, run_id, category, tags, timestamp, recalled_at = row
+    row_id, memory_id, content, user_id, run_id, category, tags, timestamp, recalled_at = row
     return DuplicateCandidate(
-        seq=seq,
+        row_id=row_id,
         memory_id=decoded(memory_id),
         content=decoded(content),
         user_id=_decoded(user_id),
@@ -74,7 +74,7 @@ class FingerprintTable(Table):
         """Write fingerprints down, each with the row of its memory."""
         self._db.run_many("UPDATE fingerprints SET fingerprint = ? WHERE seq = ?", fingerprints)
 
-    def known(self, fingerprints: Sequence[int]) -> set[int]:
+    def present(self, fingerprints: Sequence[int]) -> set[int]:
         """Return those of some fingerprints that any memory has."""
         sql = """SELECT value FROM json_each(?)
     WHERE EXISTS (SELECT 1 FROM fingerprints WHERE fingerprint = value)"""
@@ -96,8 +96,8 @@ class FingerprintTable(Table):
                 "DELETE FROM fingerprints"
                 " WHERE fingerprint IS NULL AND seq NOT IN (SELECT seq FROM memories)"
             )
-        self.put([(_fingerprint_of_stored(*parts), seq) for seq, *parts in rows])
-        return [seq for seq, *_ in rows]
+        self.put([(_fingerprint_of_stored(*parts), row_id) for row_id, *parts in rows])
+        return [row_id for row_id, *_ in rows]
 
     def is_left(self, completed: Sequence[int]) -> bool:
         """Return whether a page that was just completed is not: the file is damaged then.
@@ -115,26 +115,28 @@ class FingerprintTable(Table):
         Where there are more than ``limit``, those that were recalled come before older ones.
         """
         rows = self._db.rows(_SELECT_SAME, (fingerprint, limit))
-        return sorted(map(_same, rows), key=lambda it: it.seq)
+        return sorted(map(_same, rows), key=lambda it: it.row_id)
 
-    def of_rows(self, seqs: Sequence[int]) -> dict[int, int]:
+    def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return the fingerprint of each of these rows, made now for one that has none yet."""
         return {
-            seq: _fingerprint_of_stored(*parts) if fingerprint is None else fingerprint
-            for seq, fingerprint, *parts in self._db.rows(_SELECT_OF_ROWS, (to_json(list(seqs)),))
+            row_id: _fingerprint_of_stored(*parts) if fingerprint is None else fingerprint
+            for row_id, fingerprint, *parts in self._db.rows(
+                _SELECT_OF_ROWS, (to_json(list(row_ids)),)
+            )
         }
 
-    def those(self, seqs: Sequence[int]) -> list[DuplicateCandidate]:
+    def of_unarchived(self, row_ids: Sequence[int]) -> list[DuplicateCandidate]:
         """Return the memories of these rows that are not archived, oldest first."""
-        return [_same(row) for row in self._db.rows(_SELECT_THOSE, (to_json(list(seqs)),))]
+        return [_same(row) for row in self._db.rows(_SELECT_THOSE, (to_json(list(row_ids)),))]
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
         """Yield the rows that would have this fingerprint, of those that have none yet."""
         last = 0
         while rows := self._db.rows(_SELECT_MISSING, (last, _PAGE)):
-            for seq, content, user_id, run_id in rows:
+            for row_id, content, user_id, run_id in rows:
                 if _fingerprint_of_stored(content, user_id, run_id) == fingerprint:
-                    yield seq
+                    yield row_id
             last = further(rows[-1][0], than=last)
 
     def repeated(self) -> list[tuple[int, int]]:

@@ -58,9 +58,9 @@ UNION ALL SELECT 'alias', a.alias_id, CAST(a.alias AS TEXT), e.user_id
 FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id WHERE a.alias_key IS NULL
 ORDER BY 1 DESC, 2""")
 
-    def id_of_seq(self, seq: int) -> str:
+    def id_of_row(self, row_id: int) -> str:
         """Return the id of the entity in a row."""
-        return str(self._db.value("SELECT id FROM entities WHERE seq = ?", (seq,)))
+        return str(self._db.value("SELECT id FROM entities WHERE seq = ?", (row_id,)))
 
     def set_key(self, kind: str, row: int, key: str) -> None:
         """Give an entity or an alias its key."""
@@ -102,7 +102,7 @@ AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
         sql = f"SELECT id, name, type FROM entities WHERE id {_AMONG}"
         return {row[0]: (row[1], row[2]) for row in self._db.rows(sql, (to_json(list(ids)),))}
 
-    def unarchived(self, memory_ids: Sequence[str]) -> set[str]:
+    def unarchived_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of some memories that are there and not archived."""
         sql = f"SELECT id FROM memories WHERE archived = 0 AND id {_AMONG}"
         return {memory_id for (memory_id,) in self._db.rows(sql, (to_json(list(memory_ids)),))}

@@ -222,7 +222,7 @@ AND id NOT IN (
         self.sweep()
 
     # Writing out and taking in -------------------------------------------------------------------
-    def every_entity(self) -> Iterator[dict[str, Any]]:
+    def iterate_entities(self) -> Iterator[dict[str, Any]]:
         """Yield what a file is told of each entity, in their order."""
         for row in self._paged("entities", _ENTITY):
             aliases = self._db.rows(
@@ -237,7 +237,7 @@ AND id NOT IN (
                 row["alias_sources"] = learned
             yield {**row, **self._told_sources("entity", row["id"])}
 
-    def every_edge(self) -> Iterator[dict[str, Any]]:
+    def iterate_edges(self) -> Iterator[dict[str, Any]]:
         """Yield what a file is told of each relationship, in their order."""
         for row in self._paged("relationships", _EDGE):
             yield {**row, **self._told_sources("relationship", row["id"])}

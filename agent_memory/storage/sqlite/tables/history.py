@@ -56,7 +56,7 @@ class HistoryTable(Table):
 WHERE change_id > ? AND change_id <= ?"""
         self._db.run(sql, (session_id, format_time(now), after, until))
 
-    def every(self, *, page: int = 1_000) -> Iterator[Change]:
+    def iterate(self, *, page: int = 1_000) -> Iterator[Change]:
         """Yield all changes, oldest first, read by the page."""
         after = 0
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
@@ -101,7 +101,7 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
         moment, who = change.changed_at, change.session_id
         self._db.run(_INSERT, (change.memory_id, change.event, moment, who, old, new))
 
-    def known(self, memory_ids: Sequence[str]) -> set[str]:
+    def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""
         sql = """SELECT DISTINCT memory_id FROM history
 WHERE memory_id IN (SELECT value FROM json_each(?))"""

@@ -85,7 +85,7 @@ class MemoryTable(Table):
     """The table of memories: rows in, models out."""
 
     def insert(self, memory: Memory) -> int:
-        """Add a memory and return its ``seq``. An id that exists already is ``ValidationError``."""
+        """Add a memory and return its row id. An id that exists already is ``ValidationError``."""
         self._db.run(_INSERT, _values(memory))
         return int(self._db.value("SELECT last_insert_rowid()"))
 
@@ -93,16 +93,16 @@ class MemoryTable(Table):
         """Return whether there is a memory of that id, archived ones included."""
         return self._db.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
 
-    def seq_of(self, memory_id: str) -> int | None:
-        """Return the row number of a memory, or ``None``."""
+    def row_id_of(self, memory_id: str) -> int | None:
+        """Return the row id of a memory, or ``None``."""
         if not is_memory_id(memory_id):
             return None
-        seq = self._db.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
-        return None if seq is None else int(seq)
+        row_id = self._db.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
+        return None if row_id is None else int(row_id)
 
-    def ids_of(self, seqs: Sequence[int]) -> list[str]:
+    def ids_of(self, row_ids: Sequence[int]) -> list[str]:
         """Return the ids of these rows, in the order of the rows."""
-        return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (to_json(list(seqs)),))]
+        return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (to_json(list(row_ids)),))]
 
     def get(self, memory_id: str, *, agent_id: str) -> Memory | None:
         """Return a memory, or ``None``."""
@@ -111,9 +111,9 @@ class MemoryTable(Table):
         row = self._db.row(_SELECT_BY_ID, (memory_id,))
         return None if row is None else memory_of_values(row, agent_id)
 
-    def get_many(self, seqs: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
-        """Return the memories of these rows, by row number."""
-        rows = self._db.rows(_SELECT_BY_SEQ, (to_json(list(seqs)),))
+    def get_many(self, row_ids: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
+        """Return the memories of these rows, by row id."""
+        rows = self._db.rows(_SELECT_BY_SEQ, (to_json(list(row_ids)),))
         return {row[0]: memory_of_values(row, agent_id) for row in rows}
 
     def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
@@ -158,11 +158,11 @@ class MemoryTable(Table):
         """Return whether there are no memories, archived ones counted too."""
         return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
 
-    def last_seq(self) -> int:
-        """Return the highest row number, 0 when there is no memory."""
+    def last_row_id(self) -> int:
+        """Return the highest row id, 0 when there is no memory."""
         return int(self._db.value("SELECT max(seq) FROM memories") or 0)
 
-    def last_seq_of_damaged(self) -> int:
+    def last_row_id_of_damaged(self) -> int:
         """Return the highest row id that was ever given, where the table may not be readable."""
         for sql in (
             "SELECT seq FROM sqlite_sequence WHERE name = 'memories'",
@@ -174,34 +174,35 @@ class MemoryTable(Table):
                 continue
         return 0
 
-    def update(self, seq: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+    def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
         """Set some fields of a memory; its version goes up by one."""
         columns = [name for name in _UPDATABLE if name in changes]
         settings = "".join(f"{name} = ?, " for name in columns)
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
         values = [column_value(changes[name]) for name in columns]
-        self._db.run(sql, (*values, format_time(now), seq))
+        self._db.run(sql, (*values, format_time(now), row_id))
 
-    def delete(self, seq: int) -> None:
+    def delete(self, row_id: int) -> None:
         """Remove a memory; its history stays."""
-        self._db.run("DELETE FROM memories WHERE seq = ?", (seq,))
+        self._db.run("DELETE FROM memories WHERE seq = ?", (row_id,))
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
-        """Add to the access counts: by row number, how many, and the time of the last.
+        """Add to the access counts: by row id, how many, and the time of the last.
 
         A damaged row that cannot be changed is passed over: it must not keep others from being
         stored.
         """
         self._db.run_many(
-            _COUNT_ACCESSES, ((times, moment, seq) for seq, (times, moment) in accesses.items())
+            _COUNT_ACCESSES,
+            ((times, moment, row_id) for row_id, (times, moment) in accesses.items()),
         )
 
-    def signals(self, seqs: Sequence[int], filters: Filter) -> list[Signals]:
+    def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
         """Return what ranking needs of these rows, leaving out those that do not pass."""
         condition = compiled(filters)
         sql = _SELECT_SIGNALS.format(condition=condition.sql)
         return [
-            Signals(*row) for row in self._db.rows(sql, (to_json(list(seqs)), *condition.values))
+            Signals(*row) for row in self._db.rows(sql, (to_json(list(row_ids)), *condition.values))
         ]
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
@@ -212,21 +213,23 @@ class MemoryTable(Table):
         for span in spans:
             # Up to the last microsecond of the last day: the text of a time sorts as the time does.
             bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
-            found += [seq for (seq,) in self._db.rows(sql, (*bounds, *condition.values, limit))]
+            found += [
+                row_id for (row_id,) in self._db.rows(sql, (*bounds, *condition.values, limit))
+            ]
         return found
 
-    def neighbours(self, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+    def neighbours(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
         """Return the two rows before and the two after each, in its session, by distance.
 
         -1 is the one just before. Where a session begins or ends, distances are left out.
         """
         return {
-            seq: {
+            row_id: {
                 distance: other
                 for distance, other in zip((-2, -1, 1, 2), around, strict=True)
                 if other is not None
             }
-            for seq, *around in self._db.rows(_SELECT_AROUND, (to_json(list(seqs)),))
+            for row_id, *around in self._db.rows(_SELECT_AROUND, (to_json(list(row_ids)),))
         }
 
 

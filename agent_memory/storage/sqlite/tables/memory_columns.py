@@ -49,7 +49,7 @@ class MemoryRowTable(Table):
         rows = self._db.rows(sql, (to_json(list(memory_ids)),))
         return {row[1]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
 
-    def every(self, *, page: int = 1_000) -> Iterator[RowValues]:
+    def iterate(self, *, page: int = 1_000) -> Iterator[RowValues]:
         """Yield all rows in the order in which they were stored, read by the page."""
         after = 0
         while rows := self._db.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (after, page)):
@@ -57,7 +57,7 @@ class MemoryRowTable(Table):
             after = further(rows[-1][0], than=after)
 
     def insert(self, values: Mapping[str, Any]) -> int:
-        """Add a row of the columns that are given, and return its ``seq``."""
+        """Add a row of the columns that are given, and return its row id."""
         # What comes from the history is only as sound as who wrote it: nothing but columns is SQL
         # here.
         told = {name: values[name] for name in _COLUMNS if name in values}
@@ -89,9 +89,9 @@ class MemoryRowTable(Table):
         sql = "DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))"
         self._db.run(sql, (to_json(list(memory_ids)),))
 
-    def is_free(self, seq: int) -> bool:
-        """Return whether no memory has this row number."""
-        return self._db.row("SELECT 1 FROM memories WHERE seq = ?", (seq,)) is None
+    def is_free(self, row_id: int) -> bool:
+        """Return whether no memory has this row id."""
+        return self._db.row("SELECT 1 FROM memories WHERE seq = ?", (row_id,)) is None
 
     def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
         """Archive memories, or bring them back; return how many were not so before."""

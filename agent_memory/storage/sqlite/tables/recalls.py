@@ -19,8 +19,8 @@ ON CONFLICT (seq) DO UPDATE SET recalled_at = max(recalled_at, excluded.recalled
 class RecallTable(Table):
     """The table of when each memory was last given out."""
 
-    def rows_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
-        """Return the row numbers of memories, by id."""
+    def row_ids_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """Return the row ids of memories, by id."""
         sql = "SELECT id, seq FROM memories WHERE id IN (SELECT value FROM json_each(?))"
         return dict(self._db.rows(sql, (to_json(list(memory_ids)),)))
 
@@ -30,9 +30,9 @@ class RecallTable(Table):
             self._db.run(
                 "DELETE FROM recalls WHERE recalled_at NOT BETWEEN ? AND ?", recall_window(now)
             )
-            self._db.run_many(_RECORD, ((moment, seq) for seq, moment in recalled.items()))
+            self._db.run_many(_RECORD, ((moment, row_id) for row_id, moment in recalled.items()))
 
-    def are_any(self, now: datetime) -> bool:
+    def is_any_recent(self, now: datetime) -> bool:
         """Return whether anything was given out of late."""
         sql = "SELECT 1 FROM recalls WHERE recalled_at BETWEEN ? AND ? LIMIT 1"
         return self._db.row(sql, recall_window(now)) is not None

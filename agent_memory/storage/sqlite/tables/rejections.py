@@ -60,12 +60,12 @@ class RejectionTable(Table):
         row = self._db.row(f"SELECT {_COLUMNS} FROM rejections WHERE words_hash = ?", (words_hash,))
         return None if row is None else _rejection(row)
 
-    def all_of(self) -> list[Rejection]:
+    def all(self) -> list[Rejection]:
         """Return all rejections, oldest first."""
         rows = self._db.rows(f"SELECT {_COLUMNS} FROM rejections ORDER BY rejection_id")
         return [_rejection(row) for row in rows]
 
-    def known(self) -> Mapping[int, AbstractSet[bytes]]:
+    def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
         """Return the hashes of the rejected values by how many words those have."""
         hashes: dict[int, set[bytes]] = {}
         for word_count, words_hash in self._db.rows(

@@ -28,7 +28,7 @@ class ReviewTable(Table):
 
     def add(
         self,
-        seq: int,
+        row_id: int,
         *,
         replaced_by: str | None,
         confidence: float | None,
@@ -37,19 +37,19 @@ class ReviewTable(Table):
         now: datetime,
     ) -> int:
         """Put a memory in question, if it is not, and return the number of the review."""
-        there = self._db.value(_SELECT_OPEN, (seq, replaced_by))
+        there = self._db.value(_SELECT_OPEN, (row_id, replaced_by))
         if there is not None:
             return int(there)
-        values = (seq, replaced_by, confidence, reasoning, format_time(now), session_id)
+        values = (row_id, replaced_by, confidence, reasoning, format_time(now), session_id)
         self._db.run(_INSERT, values)
         return int(self._db.value("SELECT max(review_id) FROM reviews"))
 
-    def put(self, seq: int, values: Mapping[str, Any]) -> None:
+    def put(self, row_id: int, values: Mapping[str, Any]) -> None:
         """Take over a review that a file tells of."""
         names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
-        self._db.run(_INSERT, (seq, *map(values.get, names)))
+        self._db.run(_INSERT, (row_id, *map(values.get, names)))
 
-    def every(self) -> list[Review]:
+    def all(self) -> list[Review]:
         """Return all reviews, oldest first."""
         return [_review(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
 

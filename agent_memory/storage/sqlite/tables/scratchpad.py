@@ -36,10 +36,10 @@ ORDER BY m.seq"""
 class ScratchpadTable(Table):
     """The table of the memories in the scratchpad."""
 
-    def enter(self, seqs: Sequence[int], reason: Reason, *, now: datetime) -> None:
+    def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
         """Put memories in. One that is there stays as it is, unless it is promoted by hand now."""
         moment = format_time(now)
-        self._db.run_many(_ENTER, ((seq, moment, reason) for seq in seqs))
+        self._db.run_many(_ENTER, ((row_id, moment, reason) for row_id in row_ids))
 
     def evict(self, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
         """Take out the least recently used beyond ``max_size`` and return their ids."""
@@ -47,29 +47,31 @@ class ScratchpadTable(Table):
         if surplus <= 0:
             return []
         leaving = self._db.rows(_SELECT_SURPLUS, (to_json(list(keep)), surplus))
-        self._db.run_many("DELETE FROM scratchpad WHERE seq = ?", ((seq,) for seq, _ in leaving))
+        self._db.run_many(
+            "DELETE FROM scratchpad WHERE seq = ?", ((row_id,) for row_id, _ in leaving)
+        )
         return [memory_id for _, memory_id in leaving]
 
-    def leave(self, seq: int) -> bool:
+    def leave(self, row_id: int) -> bool:
         """Take one memory out, and return whether it was in."""
-        return self._db.run("DELETE FROM scratchpad WHERE seq = ?", (seq,)) > 0
+        return self._db.run("DELETE FROM scratchpad WHERE seq = ?", (row_id,)) > 0
 
-    def contains(self, seq: int) -> bool:
+    def contains(self, row_id: int) -> bool:
         """Return whether a memory is in."""
-        return self._db.row("SELECT 1 FROM scratchpad WHERE seq = ?", (seq,)) is not None
+        return self._db.row("SELECT 1 FROM scratchpad WHERE seq = ?", (row_id,)) is not None
 
     def members(self) -> list[int]:
         """Return the rows that are in, most recently used first, then most often (B)."""
-        return [seq for (seq,) in self._db.rows(_SELECT_ALL)]
+        return [row_id for (row_id,) in self._db.rows(_SELECT_ALL)]
 
     def reasons(self) -> dict[int, Reason]:
         """Return why each row is in."""
         return dict(self._db.rows("SELECT seq, reason FROM scratchpad"))
 
-    def worthy(self, seqs: Sequence[int], *, threshold: int) -> list[int]:
+    def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
         """Return those of the rows that are not in and were accessed often enough to be."""
-        found = self._db.rows(_SELECT_WORTHY, (to_json(list(seqs)), threshold))
-        return [seq for (seq,) in found]
+        found = self._db.rows(_SELECT_WORTHY, (to_json(list(row_ids)), threshold))
+        return [row_id for (row_id,) in found]
 
     def size(self) -> int:
         """Count the entries, without those of archived memories."""
@@ -82,12 +84,12 @@ class ScratchpadTable(Table):
 WHERE reason = 'promoted' AND archived = 0"""
         return int(self._db.value(sql))
 
-    def put(self, seq: int, *, reason: str, entered_at: str) -> None:
+    def put(self, row_id: int, *, reason: str, entered_at: str) -> None:
         """Put a memory in as it was in before; one that is there stays as it is."""
         sql = "INSERT OR IGNORE INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)"
-        self._db.run(sql, (seq, entered_at, reason))
+        self._db.run(sql, (row_id, entered_at, reason))
 
-    def every(self) -> list[tuple[str, str, str]]:
+    def entries(self) -> list[tuple[str, str, str]]:
         """Return the id, when it came in and why of each entry, in the order of coming in."""
         sql = """SELECT m.id, s.entered_at, s.reason
 FROM scratchpad AS s CROSS JOIN memories AS m USING (seq)

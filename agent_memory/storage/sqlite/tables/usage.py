@@ -56,15 +56,16 @@ class UsageQueries(Table):
         rows = self._db.rows(_SELECT_USES, (format_time(recent_since), to_json(list(kinds))))
         known = {kind.value: kind for kind in MemoryKind}
         return [
-            Usage(seq, known[kind], last_used, updated_at, accesses, size, bool(is_kept), task)
-            for seq, kind, last_used, updated_at, accesses, size, is_kept, task in rows
+            Usage(row_id, known[kind], last_used, updated_at, accesses, size, bool(is_kept), task)
+            for row_id, kind, last_used, updated_at, accesses, size, is_kept, task in rows
         ]
 
-    def texts(self, seqs: Sequence[int]) -> dict[int, tuple[str, str]]:
+    def texts(self, row_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return the id and content of each row; of a damaged content, what can be read."""
-        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(seqs)),))
+        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
         return {
-            seq: (memory_id, content.decode(errors="replace")) for seq, memory_id, content in rows
+            row_id: (memory_id, content.decode(errors="replace"))
+            for row_id, memory_id, content in rows
         }
 
     def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:

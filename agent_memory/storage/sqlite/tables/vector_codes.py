@@ -44,16 +44,16 @@ class CodeTable(Table):
 
     def put(self, model_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Enter vectors by row, in place of those that are there."""
-        entries = [(seq, code_of(data)) for seq, data in vectors]
-        self.remove(model_id, [seq for seq, _ in entries])  # vec0 knows no INSERT OR REPLACE
+        entries = [(row_id, code_of(data)) for row_id, data in vectors]
+        self.remove(model_id, [row_id for row_id, _ in entries])  # vec0 knows no INSERT OR REPLACE
         self._db.run_many(
             f"INSERT INTO {table_name(model_id)} (rowid, code) VALUES (?, vec_bit(?))", entries
         )
 
-    def remove(self, model_id: int, seqs: Iterable[int]) -> None:
+    def remove(self, model_id: int, row_ids: Iterable[int]) -> None:
         """Take rows out."""
         sql = f"DELETE FROM {table_name(model_id)} WHERE rowid = ?"
-        self._db.run_many(sql, ((seq,) for seq in seqs))
+        self._db.run_many(sql, ((row_id,) for row_id in row_ids))
 
     def nearest(
         self,
