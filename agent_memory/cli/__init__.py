@@ -182,14 +182,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if "--debug" in words and not isinstance(error, _OF_CLICK):
             raise
         if wrapper:
-            wrapper.emit(_in_our_words(error))
+            wrapper.emit(_as_library_error(error))
         if not wrapper or not isinstance(error, (*_OF_CLICK, AgentMemoryError)):
-            _tell(error, as_json="--json" in words)
+            _print_error(error, as_json="--json" in words)
         return _exit_code(error)
     return int(result or 0)
 
 
-def _tell(error: Exception, *, as_json: bool) -> None:
+def _print_error(error: Exception, *, as_json: bool) -> None:
     """Print an error on stderr."""
     if isinstance(error, click.ClickException):
         error.show()
@@ -201,7 +201,7 @@ def _tell(error: Exception, *, as_json: bool) -> None:
         click.echo(safe(f"Error: {type(error).__name__}: {error} ({_DEBUG_HINT})"), err=True)
 
 
-def _in_our_words(error: Exception) -> Exception:
+def _as_library_error(error: Exception) -> Exception:
     """Return an error of the command line's as one of the library's."""
     if isinstance(error, click.ClickException):
         return ValidationError(error.format_message())
