@@ -24,8 +24,10 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.api.memory import AgentMemory
-from agent_memory.services.search.candidates import Gathered, Sought, gather
+from agent_memory.models.search import SearchFilters
+from agent_memory.services.search.candidates import Candidates, gather
 from agent_memory.services.search.ranking import Rates, rank
+from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.scoring import WEIGHTS, Query, Weights
 from agent_memory.storage.filters import NOT_ARCHIVED
 from bench.engine import engine_of
@@ -44,7 +46,7 @@ class Asked:
 
     number: int
     question: Question
-    gathered: Gathered
+    gathered: Candidates
     finds: dict[int, set[str]]
 
 
@@ -78,21 +80,21 @@ def ask(conversations: Sequence[Conversation], corpus: str, embedder: str) -> It
 
 def _gather(
     memory: AgentMemory, question: Question, conversation: Conversation
-) -> tuple[Gathered, dict[int, str]]:
+) -> tuple[Candidates, dict[int, str]]:
     """Gather as a search does, and return the candidates' ids by row too."""
     engine = engine_of(memory)
-    vector = memory._meaning.of_query(question.text).vector
+    vector = memory._embedding.of_query(question.text).vector
     with engine.read():
         gathered = gather(
             engine,
-            Sought(
-                text=question.text,
-                terms=engine.keywords.terms_of(question.text),
-                filters=NOT_ARCHIVED,
+            SearchRequest(
+                query=question.text,
+                filters=SearchFilters(),
                 limit=max(CUTOFFS),
                 now=conversation.now,
-                uncounted={},
-                meaning=None if vector is None else engine.vectors.center(vector),
+                passing=NOT_ARCHIVED,
+                terms=engine.keywords.terms_of(question.text),
+                vector=None if vector is None else engine.vectors.center(vector),
             ),
         )
         row_ids = {candidate.row_id for candidate in gathered.candidates}

@@ -14,7 +14,7 @@ from agent_memory.models.agent import AgentConfig
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.ranking import Rates
-from agent_memory.services.search.service import Question
+from agent_memory.services.search.request import SearchRequest
 
 if TYPE_CHECKING:
     from agent_memory.models.conversation import Message
@@ -193,7 +193,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
 
     def _look_up(self, text: str, filters: SearchFilters, *, limit: int) -> list[Memory]:
         """Return the memories that have most to do with a text, and take no notes of it."""
-        question = Question(
+        request = SearchRequest(
             query=check_query(text),
             filters=filters,
             limit=limit,
@@ -202,8 +202,8 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             now=None,
             explain=False,
         )
-        meaning = self._meaning.of_query(question.query)
-        results = self._store.finder.search(question, meaning, now=self._now())
+        meaning = self._embedding.of_query(request.query)
+        results = self._store.searches.search(request, meaning, now=self._now())
         return [hit.memory for hit in results]
 
     def _edges(self, user_id: str | None) -> list[EdgeView]:
@@ -230,6 +230,6 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         applied = self._store.decisions.carry_out(
             decisions, session_id=self.session_id, keep_copies=keep_copies
         )
-        self._mover.follow(len(decisions))
+        self._auto_migration.follow(len(decisions))
         self._publish_stored(applied.memories, applied.added, spent)
         return applied.done, applied.problems

@@ -35,7 +35,7 @@ from agent_memory.services.graph.changes import Fact
 from agent_memory.services.graph.query_names import keys_of, query_words, worth_of
 
 if TYPE_CHECKING:
-    from agent_memory.services.graph.service import GraphStore
+    from agent_memory.services.graph.service import GraphService
 
 MAX_DEPTH: Final = 8
 """How far ``neighbours`` and ``path`` look at most."""
@@ -63,7 +63,7 @@ class MemoryGraph:
     steps is wanted of so many, or weighted ways, ranks and communities: ``export`` the graph then.
     """
 
-    def __init__(self, store: GraphStore, path: Path) -> None:
+    def __init__(self, store: GraphService, path: Path) -> None:
         self._store = store
         self._path = path
 

@@ -35,7 +35,7 @@ class LifecycleVerbs(OpenMemory):
     def _archive(self, memory_ids: str | Iterable[str], *, archived: bool) -> list[Memory]:
         ids = check_ids(memory_ids)
         changed = self._store.life.archive(ids, archived=archived, session_id=self.session_id)
-        self._mover.follow()
+        self._auto_migration.follow()
         return changed
 
     def delete_many(self, memory_ids: str | Iterable[str]) -> list[Memory]:
@@ -109,16 +109,16 @@ class LifecycleVerbs(OpenMemory):
                 "filters", "no memory is like that: nothing was erased", filters
             )
         if not backups:
-            self._store.eraser.refuse(ids, backups=False)
+            self._store.erasure.refuse(ids, backups=False)
             self._store.life.back_up_before("erase")
-        return self._store.eraser.erase(ids, backups=backups, session_id=self.session_id)
+        return self._store.erasure.erase(ids, backups=backups, session_id=self.session_id)
 
     def finish_erasing(self) -> None:
         """Complete an erasure that was interrupted: write the file anew, and empty its log.
 
         Raises ``StorageLocked`` while another process reads an older state of the file.
         """
-        self._store.eraser.finish()
+        self._store.erasure.finish()
 
     def reject(self, text: str, *, reason: str | None = None) -> Rejection:
         """Let no memory that holds this text be stored, changed or imported, until it is lifted.

@@ -29,7 +29,7 @@ class MaintenanceVerbs(OpenMemory):
 
         Raises ``ConfigurationError`` when there is no such embedder.
         """
-        return self._mover.plan(embedder)
+        return self._auto_migration.plan(embedder)
 
     def migrate(
         self,
@@ -48,14 +48,14 @@ class MaintenanceVerbs(OpenMemory):
         memories, ``StorageLocked`` when this memory is being moved already, ``ConfigurationError``
         when there is no such embedder.
         """
-        return self._mover.migrate(embedder, report=progress)
+        return self._auto_migration.migrate(embedder, report=progress)
 
     def rollback(self) -> bool:
         """Go back to search by keyword; return whether there was anything to go back from.
 
         The vectors are dropped. Every memory stays, those stored since the move too.
         """
-        return self._mover.roll_back()
+        return self._auto_migration.roll_back()
 
     def embed(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed the memories that wait for it and return how many that were.
@@ -64,11 +64,11 @@ class MaintenanceVerbs(OpenMemory):
         catch up by themselves, a batch at a time. ``progress`` is called with how many are done,
         of how many. Raises ``EmbeddingError``.
         """
-        return self._meaning.catch_up(progress=progress)
+        return self._embedding.catch_up(progress=progress)
 
     def suggestion(self) -> str | None:
         """Return what is suggested from ``migration_threshold`` memories on: to migrate."""
-        return self._mover.suggestion()
+        return self._auto_migration.suggestion()
 
     # Upkeep -----------------------------------------------------------------------------------
 

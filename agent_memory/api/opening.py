@@ -28,9 +28,9 @@ from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.times import now_utc, to_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import tighten_folder
-from agent_memory.services.embedding.auto_migration import Mover
+from agent_memory.services.embedding.auto_migration import AutoMigration
 from agent_memory.services.embedding.choice import settings_of
-from agent_memory.services.embedding.service import Meaning
+from agent_memory.services.embedding.service import EmbeddingService
 from agent_memory.services.events import Events, Listener
 from agent_memory.services.store import Store
 
@@ -164,7 +164,7 @@ class OpenMemory:
         )
         self.agent_id = self._store.agent_id
         self.path = path
-        self._meaning = Meaning(
+        self._embedding = EmbeddingService(
             self._store.vectors,
             spec,
             settings=lambda: settings_of(config, self._store.config()),
@@ -182,7 +182,7 @@ class OpenMemory:
             writable=not chosen["read_only"],
         )
         self._store.when_promoted(self._events.promoted)
-        self._mover = Mover(self._store, self._meaning, config, self._events)
+        self._auto_migration = AutoMigration(self._store, self._embedding, config, self._events)
 
     @cached_property
     def graph(self) -> MemoryGraph:
@@ -194,11 +194,11 @@ class OpenMemory:
     @property
     def embedding_usage(self) -> EmbeddingUsage:
         """What was embedded through this object: requests, texts, tokens, dollars."""
-        return self._meaning.usage
+        return self._embedding.usage
 
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""
-        self._mover.stop()
+        self._auto_migration.stop()
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -218,7 +218,7 @@ class OpenMemory:
         when = parse_moment("as_of", moment)
         options: MemoryOptions = {**self._options, "create": False, "read_only": False}
         with (
-            self._store.exchange.copy_as_of(when) as copy,
+            self._store.transfer.copy_as_of(when) as copy,
             self.open(copy, agent_id=self.agent_id, **options) as past,
         ):
             yield past

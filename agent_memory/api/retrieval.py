@@ -23,7 +23,7 @@ from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.search import MemorySearchResult, SearchFilters, SearchResults
 from agent_memory.services.search.ranking import Rates
-from agent_memory.services.store import Question
+from agent_memory.services.search.request import SearchRequest
 
 if TYPE_CHECKING:
     from agent_memory.api.sharing import SharedMemories
@@ -88,7 +88,7 @@ class RetrievalVerbs(OpenMemory):
             user_id=user_id,
             run_id=run_id,
         )
-        question = Question(
+        request = SearchRequest(
             query=check_query(query),
             filters=joined,
             limit=self._config.default_search_limit
@@ -104,7 +104,7 @@ class RetrievalVerbs(OpenMemory):
                 "the graph is searched as it is now, of this agent: leave as_of and shared out"
             )
             raise ValidationError.of("graph", message, graph)
-        results = self._search(question, as_of, shared, graph=graph, count_accesses=count_accesses)
+        results = self._search(request, as_of, shared, graph=graph, count_accesses=count_accesses)
         if self._events.are_heard():
             self._events.searched(query, results, backend=self._store.backend())
         return results
@@ -170,7 +170,7 @@ class RetrievalVerbs(OpenMemory):
 
     def _search(
         self,
-        question: Question,
+        request: SearchRequest,
         as_of: Time | None,
         shared: Sequence[str],
         *,
@@ -178,43 +178,43 @@ class RetrievalVerbs(OpenMemory):
         count_accesses: bool,
     ) -> SearchResults:
         if as_of is not None:
-            return self._search_as_of(question, as_of, shared)
+            return self._search_as_of(request, as_of, shared)
         if shared:
-            return self._search_shared(question, shared, count_accesses=count_accesses)
-        results = self._search_own(question)
+            return self._search_shared(request, shared, count_accesses=count_accesses)
+        results = self._search_own(request)
         if graph:
-            results = self._with_graph(results, question)
-        self._store.finder.note_search(results, count_accesses=count_accesses)
+            results = self._with_graph(results, request)
+        self._store.searches.note_search(results, count_accesses=count_accesses)
         return results
 
-    def _with_graph(self, results: SearchResults, question: Question) -> SearchResults:
+    def _with_graph(self, results: SearchResults, request: SearchRequest) -> SearchResults:
         """Add the memories that the graph has near the query, in place of hits below the gate."""
         good = [hit for hit in results if hit.passed_gate]
         good_ids = {hit.memory.id for hit in good}
         near = self.graph.related_memory_ids(
-            question.query, user_id=question.filters.user_id, limit=question.limit
+            request.query, user_id=request.filters.user_id, limit=request.limit
         )
         wanted = [memory_id for memory_id in near if memory_id not in good_ids]
         added = [
             MemorySearchResult(
                 memory=memory, relevance_score=0.0, match_type=MatchType.GRAPH, passed_gate=False
             )
-            for memory in self._store.finder.those(wanted, question.filters)
+            for memory in self._store.searches.by_ids(wanted, request.filters)
         ]
         added_ids = {hit.memory.id for hit in added}
         rest = [hit for hit in results if not hit.passed_gate and hit.memory.id not in added_ids]
-        hits = [*good, *added, *rest][: question.limit]
+        hits = [*good, *added, *rest][: request.limit]
         new = {hit.memory.id for hit in hits} - {hit.memory.id for hit in results}
         total = results.total_count + len(new)
         return results.model_copy(update={"results": hits, "total_count": total})
 
-    def _search_own(self, question: Question) -> SearchResults:
+    def _search_own(self, request: SearchRequest) -> SearchResults:
         """Search this memory, and take no notes of it."""
-        meaning = self._meaning.of_query(question.query)
-        return self._store.finder.search(question, meaning, now=question.now or self._now())
+        meaning = self._embedding.of_query(request.query)
+        return self._store.searches.search(request, meaning, now=request.now or self._now())
 
     def _search_as_of(
-        self, question: Question, as_of: Time, shared: Sequence[str]
+        self, request: SearchRequest, as_of: Time, shared: Sequence[str]
     ) -> SearchResults:
         """Search this memory as it stood at a time."""
         if shared:
@@ -222,21 +222,21 @@ class RetrievalVerbs(OpenMemory):
             raise ValidationError.of("shared", message, shared)
         moment = parse_moment("as_of", as_of)
         with self._as_of(moment) as past:
-            return past._search_own(replace(question, now=question.now or moment))
+            return past._search_own(replace(request, now=request.now or moment))
 
     def _search_shared(
-        self, question: Question, shared: Sequence[str], *, count_accesses: bool
+        self, request: SearchRequest, shared: Sequence[str], *, count_accesses: bool
     ) -> SearchResults:
         """Search this memory together with those of other agents."""
-        explained = replace(question, explain=True, now=question.now or self._now())
+        explained = replace(request, explain=True, now=request.now or self._now())
         return self._shared_memories.search(
             shared,
             self,
-            filters=question.filters,
-            limit=question.limit,
-            explain=question.explain,
+            filters=request.filters,
+            limit=request.limit,
+            explain=request.explain,
             ask=lambda memory: memory._search_own(explained),
-            note=lambda memory, results: memory._store.finder.note_search(
+            note=lambda memory, results: memory._store.searches.note_search(
                 results, count_accesses=count_accesses
             ),
         )

@@ -18,7 +18,7 @@ from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
     from agent_memory.formats.protocol import Source
-    from agent_memory.services.transfer.staging import Intake
+    from agent_memory.services.transfer.staging import Staging
 
 _MOST_LISTED: Final = 1_000
 _WHOLE: Final = ("store", "sqlite")
@@ -49,7 +49,7 @@ class TransferVerbs(OpenMemory):
         """
         with contextlib.ExitStack() as stack:
             memory = self if as_of is None else stack.enter_context(self._as_of(as_of))
-            yield stack.enter_context(memory._store.exchange.dump(embeddings=embeddings))
+            yield stack.enter_context(memory._store.transfer.dump(embeddings=embeddings))
 
     def export(
         self,
@@ -125,7 +125,7 @@ class TransferVerbs(OpenMemory):
         Raises ``ValidationError`` that names the file, the line and the field, ``StorageError``.
         """
         from agent_memory.formats import registry  # noqa: PLC0415 - an edge, and seldom used
-        from agent_memory.services.transfer.staging import Intake  # noqa: PLC0415 - seldom used
+        from agent_memory.services.transfer.staging import Staging  # noqa: PLC0415 - seldom used
 
         if on_conflict not in get_args(OnConflict):
             message = f"must be one of {', '.join(get_args(OnConflict))}"
@@ -138,7 +138,7 @@ class TransferVerbs(OpenMemory):
         tell = progress or (lambda _done, _of: None)
         lenient = skip_bad or chosen.skips_bad
         config = self._store.config()
-        with Intake(
+        with Staging(
             config.categories,
             session_id=self.session_id,
             on_secret=config.on_secret,
@@ -162,12 +162,12 @@ class TransferVerbs(OpenMemory):
         if secrets and not dry_run:
             _log(f"import of {place}: {secrets[0]}")
         if report.new and not dry_run:
-            self._mover.follow(report.new)
+            self._auto_migration.follow(report.new)
         return report
 
     def _take_in(
         self,
-        intake: Intake,
+        intake: Staging,
         on_conflict: OnConflict,
         *,
         dry_run: bool,
@@ -175,7 +175,7 @@ class TransferVerbs(OpenMemory):
         tell: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> Plan:
         """Take in what was read, or tell what that would do."""
-        return self._store.exchange.take_in(
+        return self._store.transfer.take_in(
             intake.parcels(),
             on_conflict=on_conflict,
             dry_run=dry_run,
@@ -185,7 +185,7 @@ class TransferVerbs(OpenMemory):
             progress=lambda done: tell(done, intake.count),
         )
 
-    def _replaces(self, intake: Intake, on_conflict: OnConflict) -> bool:
+    def _replaces(self, intake: Staging, on_conflict: OnConflict) -> bool:
         """Return whether anything that is there would be replaced."""
         if on_conflict not in ("replace", "newer") or not self._store.count_all():
             return False
@@ -194,7 +194,7 @@ class TransferVerbs(OpenMemory):
 
 
 def _report(
-    place: Path, form: str, intake: Intake, plan: Plan, *, dry_run: bool, backup: Path | None
+    place: Path, form: str, intake: Staging, plan: Plan, *, dry_run: bool, backup: Path | None
 ) -> ImportReport:
     """Say what became of the entries, as they were read and as they were taken in."""
     refusals = [

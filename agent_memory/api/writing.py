@@ -20,7 +20,7 @@ from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePo
 from agent_memory.models.enums import OnSecret
 from agent_memory.models.memory import Memory, MemoryChanges, MemoryInput, new_memory_id
 from agent_memory.models.safety import FoundSecrets, SecretPolicy
-from agent_memory.services.store import Added
+from agent_memory.services.writing.insert import InsertResult
 
 
 class WritingVerbs(OpenMemory):
@@ -102,7 +102,7 @@ class WritingVerbs(OpenMemory):
         spent = self.embedding_usage.cost_usd
         added = self._store.add(
             [memory],
-            made_up=frozenset({memory.id}) if id is None else frozenset(),
+            generated_ids=frozenset({memory.id}) if id is None else frozenset(),
             given=[frozenset(fields)],
             is_list=False,
             on_duplicate=check_duplicate_policy(on_duplicate),
@@ -110,7 +110,7 @@ class WritingVerbs(OpenMemory):
         (memory_id,) = added.ids
         if secrets is not None:
             log_secrets([secrets.model_copy(update={"memory_id": memory_id})], on_secret)
-        self._mover.follow()
+        self._auto_migration.follow()
         self._publish_stored([memory], added, spent)
         return memory_id
 
@@ -143,7 +143,7 @@ class WritingVerbs(OpenMemory):
         spent = self.embedding_usage.cost_usd
         added = self._store.add(
             memories,
-            made_up=generated_ids,
+            generated_ids=generated_ids,
             given=fields_set,
             on_duplicate=check_duplicate_policy(on_duplicate),
             progress=progress,
@@ -155,7 +155,7 @@ class WritingVerbs(OpenMemory):
                 for secrets in all_secrets
             ]
             log_secrets(stored, policy)
-        self._mover.follow(len(ids))
+        self._auto_migration.follow(len(ids))
         self._publish_stored(memories, added, spent)
         return ids
 
@@ -210,7 +210,7 @@ class WritingVerbs(OpenMemory):
         )
         if secrets is not None:
             log_secrets([secrets], policy)
-        self._mover.follow()
+        self._auto_migration.follow()
         return memory
 
     def delete(self, memory_id: str) -> Memory:
@@ -220,7 +220,9 @@ class WritingVerbs(OpenMemory):
         """
         return self._store.delete(memory_id, session_id=self.session_id)
 
-    def _publish_stored(self, memories: Sequence[Memory], added: Added, spent: float) -> None:
+    def _publish_stored(
+        self, memories: Sequence[Memory], added: InsertResult, spent: float
+    ) -> None:
         """Publish which memories are new, and what their vectors cost, if anybody listens."""
         if added.new and self._events.are_heard():
             cost = self.embedding_usage.cost_usd - spent

@@ -11,9 +11,9 @@ from agent_memory.errors import LimitReached, MemoryNotFound, RejectedContent, V
 from agent_memory.models.decision import Decision, DecisionOutcome, Event, Review
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
-from agent_memory.services.unit_of_work import Noting, enter_scratchpad
+from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad
 from agent_memory.services.writing.changing import change
-from agent_memory.services.writing.insert import Added, Adding
+from agent_memory.services.writing.insert import InsertResult, MemoryInsert
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import fingerprint_of
 
@@ -30,21 +30,26 @@ class Carried:
 
     done: list[DecisionOutcome] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
-    added: Added = field(default_factory=lambda: Added([], []))
+    added: InsertResult = field(default_factory=lambda: InsertResult([], []))
     problems: list[str] = field(default_factory=list)
 
 
-class DecisionStore:
+class DecisionService:
     """Carries out decisions in one agent's file. Threads may share it.
 
     ``complete`` makes the fingerprints that are missing, in transactions of its own.
     """
 
     def __init__(
-        self, engine: Engine, noting: Noting, complete: Callable[[], None], *, agent_id: str
+        self,
+        engine: Engine,
+        unit_of_work: UnitOfWork,
+        complete: Callable[[], None],
+        *,
+        agent_id: str,
     ) -> None:
         self._engine = engine
-        self._noting = noting
+        self._unit_of_work = unit_of_work
         self._complete = complete
         self._agent_id = agent_id
 
@@ -58,7 +63,7 @@ class DecisionStore:
         words is not stored again, unless ``keep_copies``.
         """
         self._complete()
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             before = self._engine.operations.last_number()
             run = _Run(self._engine, self._agent_id, steps, session_id=session_id, now=now)
             carried = run.all(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
@@ -76,7 +81,7 @@ class DecisionStore:
 
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory in question, and return it as it was."""
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             review = self._review(review_id)
             there = self._engine.memories.get(review.memory_id, agent_id=self._agent_id)
             if there is None:
@@ -91,7 +96,7 @@ class DecisionStore:
 
     def dismiss(self, review_id: int) -> Review:
         """Keep the memory in question, and return what the question was."""
-        with self._noting.writing():
+        with self._unit_of_work.writing():
             review = self._review(review_id)
             self._engine.reviews.drop(review_id)
             return review
@@ -216,12 +221,12 @@ class _Run:
         What is refused keeps no other out.
         """
         memories = [memory for it in places if (memory := self._steps[it].memory) is not None]
-        adding = Adding(
+        adding = MemoryInsert(
             self._engine,
             agent_id=self._agent_id,
             now=self._now,
             marks=[fingerprint_of(it.content, it.user_id, it.run_id) for it in memories],
-            made_up=frozenset(it.id for it in memories),
+            generated_ids=frozenset(it.id for it in memories),
             given=[_GIVEN] * len(memories),
             is_list=True,
             on_duplicate=on_duplicate,

@@ -25,7 +25,7 @@ from agent_memory.runtime.event_log import EventLog
 if TYPE_CHECKING:
     from agent_memory.models.embedding import MigrationPlan, MigrationProgress
     from agent_memory.services.unit_of_work import Promoted
-    from agent_memory.services.writing.insert import Added
+    from agent_memory.services.writing.insert import InsertResult
 
 Listener = Callable[[MemoryEvent], object]
 LogSetting = Literal["off", "brief", "full"]
@@ -105,7 +105,12 @@ class Events:
     # What is told of each event ---------------------------------------------------------------
 
     def stored(
-        self, memories: Sequence[Memory], added: Added, *, backend: StorageBackend, cost_usd: float
+        self,
+        memories: Sequence[Memory],
+        added: InsertResult,
+        *,
+        backend: StorageBackend,
+        cost_usd: float,
     ) -> None:
         """Tell of memories that are new; those that were there already are none."""
         price = cost_usd / len(added.new) if added.new else 0.0

@@ -60,7 +60,7 @@ class SearchNotes:
             self.recalls[row_id] = max(self.recalls.get(row_id, ""), moment)
 
 
-class NotesKeeper:
+class PendingAccesses:
     """The notes of one store; threads may share it."""
 
     def __init__(self) -> None:

@@ -24,24 +24,27 @@ from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters
-from agent_memory.services.search.service import Question as Question  # noqa: PLC0414 - the facade asks it
-from agent_memory.services.search.service import SearchStore
-from agent_memory.services.unit_of_work import Noting, Promoted, enter_scratchpad
-from agent_memory.services.vectors import VectorStore
+from agent_memory.services.search.service import SearchService
+from agent_memory.services.unit_of_work import Promoted, UnitOfWork, enter_scratchpad
+from agent_memory.services.vectors import VectorService
 from agent_memory.services.writing import duplicates
 from agent_memory.services.writing.changing import change
-from agent_memory.services.writing.insert import Added as Added  # noqa: PLC0414 - the facade is given it
-from agent_memory.services.writing.insert import Adding, holds, unwrapped_failure
+from agent_memory.services.writing.insert import (
+    InsertResult,
+    MemoryInsert,
+    holds,
+    unwrapped_failure,
+)
 from agent_memory.storage.filters import EVERYTHING, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
 from agent_memory.storage.records import fingerprint_of
 
 if TYPE_CHECKING:
-    from agent_memory.services.decisions import DecisionStore
-    from agent_memory.services.erasure.service import Eraser
-    from agent_memory.services.graph.service import GraphStore
-    from agent_memory.services.lifecycle.service import LifeStore
-    from agent_memory.services.transfer.service import ExchangeStore
+    from agent_memory.services.decisions import DecisionService
+    from agent_memory.services.erasure.service import ErasureService
+    from agent_memory.services.graph.service import GraphService
+    from agent_memory.services.lifecycle.service import LifecycleService
+    from agent_memory.services.transfer.service import TransferService
 
 _PAGE: Final = 1_000
 """Memories that are read at a time when all are."""
@@ -74,9 +77,11 @@ class Store:
         try:
             self._engine.prepare(agent_id or default_agent_id, clock=clock)
             self.agent_id = self._identified(agent_id)
-            self.vectors = VectorStore(self._engine, clock)
-            self._noting = Noting(self._engine, clock, promotion_threshold=promotion_threshold)
-            self.finder = SearchStore(self._engine, self._noting, agent_id=self.agent_id)
+            self.vectors = VectorService(self._engine, clock)
+            self._unit_of_work = UnitOfWork(
+                self._engine, clock, promotion_threshold=promotion_threshold
+            )
+            self.searches = SearchService(self._engine, self._unit_of_work, agent_id=self.agent_id)
         except BaseException:
             self._engine.close()
             raise
@@ -84,41 +89,43 @@ class Store:
     # These are made when they are first used: their modules take 40 ms of a start of 200.
 
     @cached_property
-    def exchange(self) -> ExchangeStore:
+    def transfer(self) -> TransferService:
         """What goes into the file from elsewhere, and out of it."""
-        from agent_memory.services.transfer.service import ExchangeStore  # noqa: PLC0415
+        from agent_memory.services.transfer.service import TransferService  # noqa: PLC0415
 
-        return ExchangeStore(self._engine, self._noting, self._clock, agent_id=self.agent_id)
+        return TransferService(
+            self._engine, self._unit_of_work, self._clock, agent_id=self.agent_id
+        )
 
     @cached_property
-    def life(self) -> LifeStore:
+    def life(self) -> LifecycleService:
         """What becomes of memories once they are stored."""
-        from agent_memory.services.lifecycle.service import LifeStore  # noqa: PLC0415
+        from agent_memory.services.lifecycle.service import LifecycleService  # noqa: PLC0415
 
-        parts = (self._engine, self._noting, self._clock)
-        return LifeStore(*parts, path=self.path, agent_id=self.agent_id)
+        parts = (self._engine, self._unit_of_work, self._clock)
+        return LifecycleService(*parts, path=self.path, agent_id=self.agent_id)
 
     @cached_property
-    def decisions(self) -> DecisionStore:
+    def decisions(self) -> DecisionService:
         """What is decided about memories, all of a conversation at once."""
-        from agent_memory.services.decisions import DecisionStore  # noqa: PLC0415
+        from agent_memory.services.decisions import DecisionService  # noqa: PLC0415
 
-        parts = (self._engine, self._noting, self._complete_fingerprints)
-        return DecisionStore(*parts, agent_id=self.agent_id)
+        parts = (self._engine, self._unit_of_work, self._complete_fingerprints)
+        return DecisionService(*parts, agent_id=self.agent_id)
 
     @cached_property
-    def graph(self) -> GraphStore:
+    def graph(self) -> GraphService:
         """Whom and what the memories speak of, and what holds between them."""
-        from agent_memory.services.graph.service import GraphStore  # noqa: PLC0415
+        from agent_memory.services.graph.service import GraphService  # noqa: PLC0415
 
-        return GraphStore(self._engine, self._noting, self._clock, agent_id=self.agent_id)
+        return GraphService(self._engine, self._unit_of_work, self._clock, agent_id=self.agent_id)
 
     @cached_property
-    def eraser(self) -> Eraser:
+    def erasure(self) -> ErasureService:
         """What erases memories for good."""
-        from agent_memory.services.erasure.service import Eraser  # noqa: PLC0415
+        from agent_memory.services.erasure.service import ErasureService  # noqa: PLC0415
 
-        return Eraser(self._engine, self._clock, agent_id=self.agent_id)
+        return ErasureService(self._engine, self._clock, agent_id=self.agent_id)
 
     def _identified(self, expected: str | None) -> str:
         found = self._engine.agent.identity()
@@ -137,12 +144,12 @@ class Store:
         self,
         memories: Sequence[Memory],
         *,
-        made_up: AbstractSet[str],
+        generated_ids: AbstractSet[str],
         given: Sequence[AbstractSet[str]] | None = None,
         is_list: bool = True,
         on_duplicate: DuplicatePolicy | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Added:
+    ) -> InsertResult:
         """Store memories, all or none, and return the ids under which they can be found.
 
         One that is there already with the same content is kept. An id that was ``made_up`` is
@@ -157,15 +164,15 @@ class Store:
         with (
             unwrapped_failure(),
             contextlib.ExitStack() as afterwards,
-            self._noting.writing() as now,
+            self._unit_of_work.writing() as now,
         ):
             before = self._engine.operations.last_number()
-            adding = Adding(
+            adding = MemoryInsert(
                 self._engine,
                 agent_id=self.agent_id,
                 now=now,
                 marks=marks,
-                made_up=made_up,
+                generated_ids=generated_ids,
                 given=given,
                 is_list=is_list,
                 on_duplicate=on_duplicate,
@@ -203,7 +210,7 @@ class Store:
         self, memory_id: str, changes: Mapping[str, Any], *, session_id: str, version: int | None
     ) -> Memory:
         """Change some fields of a memory and return it as it is now."""
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             row_id = self._row_id(memory_id)
             there = self._get(memory_id)
             if version is not None and there.version != version:
@@ -218,7 +225,7 @@ class Store:
 
     def delete(self, memory_id: str, *, session_id: str) -> Memory:
         """Remove a memory and return it as it was. Its history stays."""
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             there = self._get(memory_id)
             with self._signed(memory_id, session_id, now):
                 self._engine.memories.delete(self._row_id(memory_id))
@@ -226,7 +233,7 @@ class Store:
 
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             row_id = self._row_id(memory_id)
             is_new = not self._engine.scratchpad.contains(row_id)
             evicted = enter_scratchpad(self._engine, [row_id], "promoted", now).evicted
@@ -240,7 +247,7 @@ class Store:
 
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and return whether it was in."""
-        with self._noting.writing():
+        with self._unit_of_work.writing():
             return self._engine.scratchpad.leave(self._row_id(memory_id))
 
     def refuse_read_only(self) -> None:
@@ -254,11 +261,11 @@ class Store:
 
     def when_promoted(self, told: Callable[[Promoted], object]) -> None:
         """Let a function be told, from any thread, what use brings into the scratchpad."""
-        self._noting.when_promoted = told
+        self._unit_of_work.when_promoted = told
 
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
         """Write the agent's settings, changed, into the file and return them."""
-        with self._noting.writing():
+        with self._unit_of_work.writing():
             config = change(self._engine.agent.config())
             self._engine.agent.set_config(config)
             self._engine.scratchpad.evict(max_size=config.scratchpad_max_size)
@@ -297,7 +304,7 @@ class Store:
     ) -> list[Duplicate]:
         """Return the memories that say what a text says, or much of it, best first."""
         self._complete_fingerprints()
-        self._noting.flush()
+        self._unit_of_work.flush()
         with self._engine.read():
             return duplicates.all_of(
                 self._engine, content, user_id=user_id, run_id=run_id, now=self._clock()
@@ -310,7 +317,7 @@ class Store:
 
     def scratchpad(self) -> list[Memory]:
         """Return the memories in the scratchpad, most recently used first."""
-        self._noting.flush()
+        self._unit_of_work.flush()
         with self._engine.read():
             row_ids = self._engine.scratchpad.members()
             memories = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
@@ -367,7 +374,7 @@ class Store:
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata with live figures."""
-        self._noting.flush()
+        self._unit_of_work.flush()
         with self._engine.read():
             count = self.count(SearchFilters())
             metadata = self._engine.agent.metadata(memory_count=count)
@@ -419,5 +426,5 @@ class Store:
 
     def close(self) -> None:
         """Write what searches counted, and close the file."""
-        self._noting.close()
+        self._unit_of_work.close()
         self._engine.close()

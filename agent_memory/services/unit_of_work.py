@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agent_memory.errors import StorageError
 from agent_memory.models.times import format_time
-from agent_memory.services.pending_accesses import NotesKeeper, SearchNotes, notes_of
+from agent_memory.services.pending_accesses import PendingAccesses, SearchNotes, notes_of
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Reason
 
@@ -29,7 +29,7 @@ class Promoted(NamedTuple):
     scratchpad_size: int
 
 
-class Noting:
+class UnitOfWork:
     """The notes of one store's searches. Threads may share it.
 
     Memories that were accessed ``promotion_threshold`` times enter the scratchpad.
@@ -41,13 +41,13 @@ class Noting:
         self._engine = engine
         self._clock = clock
         self._promotion_threshold = promotion_threshold
-        self._notes = NotesKeeper()
+        self._pending = PendingAccesses()
         self.when_promoted: Callable[[Promoted], object] = lambda _: None
         """Is told what use brought into the scratchpad, once that is in the file."""
 
     def accesses(self) -> dict[int, int]:
         """Return how many accesses of each row are not in the file yet."""
-        return self._notes.accesses()
+        return self._pending.accesses()
 
     def note_search(
         self,
@@ -86,14 +86,14 @@ class Noting:
 
     def _note(self, notes: SearchNotes) -> None:
         if not self._engine.read_only:
-            self._notes.add(notes)
-            self._notes.flush_soon(self.flush)
+            self._pending.add(notes)
+            self._pending.flush_soon(self.flush)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[datetime]:
         """Run a verb in a write transaction, into which the notes go too; give it the time."""
         now = self._clock()
-        with self._notes.taken() as notes, self._engine.write():
+        with self._pending.taken() as notes, self._engine.write():
             promoted = self._write(notes, now)
             yield now
         if promoted is not None:
@@ -104,7 +104,7 @@ class Noting:
 
         While another process is writing they are kept for later, unless ``patiently``.
         """
-        if self._notes.is_empty():
+        if self._pending.is_empty():
             return
         patience = contextlib.nullcontext() if patiently else self._engine.impatient()
         try:
@@ -117,7 +117,7 @@ class Noting:
 
     def close(self) -> None:
         """Write the notes, and take no more."""
-        self._notes.cancel_flush()
+        self._pending.cancel_flush()
         self.flush(patiently=True)
 
     def _write(self, notes: SearchNotes, now: datetime) -> Promoted | None:

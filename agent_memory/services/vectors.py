@@ -44,7 +44,7 @@ class VectorState:
         return self.active or self.building
 
 
-class VectorStore:
+class VectorService:
     """The embeddings in a file. Threads may share it. ``clock`` returns the time, in UTC."""
 
     def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:

@@ -15,8 +15,8 @@ from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.search import SearchFilters
 from agent_memory.runtime import fork_safety as forking
 from agent_memory.runtime.files import locked
-from agent_memory.services.embedding.migration import Move, Progress, lock_path, plan_of
-from agent_memory.services.embedding.service import Meaning
+from agent_memory.services.embedding.migration import Progress, VectorMigration, lock_path, plan_of
+from agent_memory.services.embedding.service import EmbeddingService
 from agent_memory.services.events import Events
 from agent_memory.services.store import Store
 
@@ -24,16 +24,16 @@ _TRY_AGAIN_SECONDS: Final = 600.0
 _STOPPING_SECONDS: Final = 30.0
 
 
-class Mover:
+class AutoMigration:
     """Moves one open memory. ``config`` says whether it may do so by itself."""
 
     def __init__(
-        self, store: Store, meaning: Meaning, config: MemoryToolConfig, events: Events
+        self, store: Store, meaning: EmbeddingService, config: MemoryToolConfig, events: Events
     ) -> None:
         self._store = store
         self._events = events
         self._has_suggested = False
-        self._meaning = meaning
+        self._embedding = meaning
         self._config = config
         self._thread: threading.Thread | None = None
         self._is_stopping = threading.Event()
@@ -42,23 +42,23 @@ class Mover:
 
     def plan(self, spec: EmbedderSpec) -> MigrationPlan:
         """Say what a move would take."""
-        embedder = self._meaning.embedder_for_move(spec)
+        embedder = self._embedding.embedder_for_move(spec)
         return plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
 
     def migrate(self, spec: EmbedderSpec, *, report: Progress | None = None) -> MigrationProgress:
         """Move now, and return how it went."""
         self._refuse_read_only()
-        embedder = self._meaning.embedder_for_move(spec)
+        embedder = self._embedding.embedder_for_move(spec)
         plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
-        move = Move(self._store, embedder, plan, should_stop=self._is_stopping.is_set)
+        move = VectorMigration(self._store, embedder, plan, should_stop=self._is_stopping.is_set)
         if report is not None:
             move.report = report
         progress = self._told(move) if self._events.are_heard() else move.run()
         if progress.status == "completed":
-            self._meaning.use(embedder)
+            self._embedding.use(embedder)
         return progress
 
-    def _told(self, move: Move) -> MigrationProgress:
+    def _told(self, move: VectorMigration) -> MigrationProgress:
         """Run a move, and tell how it goes."""
         report, started = move.report, time.monotonic()
 
@@ -83,12 +83,12 @@ class Mover:
         self._refuse_read_only()
         with locked(lock_path(self._store), busy="this memory is being moved: stop that first"):
             dropped = self._store.vectors.roll_back()
-        self._meaning.use(None)
+        self._embedding.use(None)
         return bool(dropped)
 
     def suggestion(self) -> str | None:
         """Say that there are enough memories to move, or that another model is set, if it is so."""
-        if told := self._meaning.difference():
+        if told := self._embedding.difference():
             return told
         if not self._store.should_migrate(self._threshold()):
             return None
@@ -103,7 +103,7 @@ class Mover:
 
     def follow(self, stored: int = 1) -> None:
         """After a store or a change: embed it, or move, if that is wanted and time. Never fails."""
-        self._meaning.follow(stored)
+        self._embedding.follow(stored)
         self._suggest()
         with self._starting:
             if not self._is_time():

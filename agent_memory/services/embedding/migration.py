@@ -29,7 +29,7 @@ from agent_memory.models.times import now_utc
 from agent_memory.runtime.files import locked
 from agent_memory.services.embedding.service import described, embed_texts
 from agent_memory.services.store import Store
-from agent_memory.services.vectors import VectorStore
+from agent_memory.services.vectors import VectorService
 from agent_memory.storage.quantization import cosine, quantize
 
 Progress = Callable[[MigrationProgress], None]
@@ -88,7 +88,7 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
 
 
 @dataclass
-class Move:
+class VectorMigration:
     """One move of one memory to an embedder's model. ``run`` it once.
 
     ``should_stop`` is asked between batches; a move that stops there goes on when another is run.
@@ -202,7 +202,7 @@ class Move:
 
     def _embed_batch(
         self,
-        vectors: VectorStore,
+        vectors: VectorService,
         building: EmbeddingModel,
         batch: list[PendingText],
         *,

@@ -30,7 +30,7 @@ from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.runtime import fork_safety as forking
 from agent_memory.services.embedding.choice import difference, is_auto, to_move_to, to_serve
 from agent_memory.services.search.request import QueryMeaning
-from agent_memory.services.vectors import VectorState, VectorStore
+from agent_memory.services.vectors import VectorService, VectorState
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
 
@@ -42,7 +42,7 @@ _FEW: Final = 10
 """Vectors that may be made again after a power cut rather than waited for."""
 
 
-class Meaning:
+class EmbeddingService:
     """The embedder of one open memory. Threads may share it.
 
     ``spec`` says which embedder is wanted; ``"auto"`` is the one that made the file's vectors.
@@ -53,7 +53,7 @@ class Meaning:
 
     def __init__(
         self,
-        vectors: VectorStore,
+        vectors: VectorService,
         spec: EmbedderSpec,
         *,
         settings: Callable[[], EmbedderSettings],

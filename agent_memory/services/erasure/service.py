@@ -65,7 +65,7 @@ class _Copies:
         return copy.model_copy(update={"found": True, "problem": problem})
 
 
-class Eraser:
+class ErasureService:
     """Erases memories of one agent's file. Threads may share it.
 
     ``clock`` returns the time, in UTC; ``agent_id`` is whose the file is.

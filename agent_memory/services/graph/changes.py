@@ -47,7 +47,7 @@ class Outcome:
     closed: list[str] = field(default_factory=list)
 
 
-class GraphChanging:
+class GraphChanges:
     """Changes of one user's graph that are read from some memories, or made by hand.
 
     Must run inside ``write()``. ``user_id`` is whose graph; ``None`` is that of the memories, or

@@ -7,7 +7,7 @@ from datetime import datetime
 from agent_memory.models.decision import Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate
 from agent_memory.models.times import format_time
-from agent_memory.services.graph.changes import GraphChanging
+from agent_memory.services.graph.changes import GraphChanges
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import GraphMoment
 
@@ -22,7 +22,7 @@ def follow(
     if step.graph is None or step.memory is None or done.memory_id is None:
         return []
     memory = step.memory
-    graph = GraphChanging(
+    graph = GraphChanges(
         engine,
         user_id=memory.user_id,
         run_id=memory.run_id,

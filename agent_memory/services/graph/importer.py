@@ -12,7 +12,7 @@ from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
 
 
-class GraphImporting:
+class GraphImporter:
     """The entities and relationships of one file, on their way into one store.
 
     Must run inside a transaction; ``dry_run`` needs only ``read()``, and counts.

@@ -19,8 +19,8 @@ from agent_memory.models.graph import (
     name_key,
 )
 from agent_memory.models.times import format_time
-from agent_memory.services.graph.changes import Fact, GraphChanging, complete, no_entity
-from agent_memory.services.unit_of_work import Noting
+from agent_memory.services.graph.changes import Fact, GraphChanges, complete, no_entity
+from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import GraphMoment
 
@@ -28,14 +28,19 @@ MOST_SHOWN: Final = 2_000
 """Entities, and relationships, that a neighbourhood tells: the nearest."""
 
 
-class GraphStore:
+class GraphService:
     """The entities and relationships of one file. Threads may share it."""
 
     def __init__(
-        self, engine: Engine, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
+        self,
+        engine: Engine,
+        unit_of_work: UnitOfWork,
+        clock: Callable[[], datetime],
+        *,
+        agent_id: str,
     ) -> None:
         self._engine = engine
-        self._noting = noting
+        self._unit_of_work = unit_of_work
         self._clock = clock
         self._agent_id = agent_id
 
@@ -44,9 +49,9 @@ class GraphStore:
     @contextlib.contextmanager
     def _changing(
         self, user_id: str | None, run_id: str | None = None, memory_ids: Sequence[str] = ()
-    ) -> Iterator[GraphChanging]:
-        with self._noting.writing() as now:
-            yield GraphChanging(
+    ) -> Iterator[GraphChanges]:
+        with self._unit_of_work.writing() as now:
+            yield GraphChanges(
                 self._engine, user_id=user_id, run_id=run_id, memory_ids=memory_ids, now=now
             )
 
@@ -275,7 +280,7 @@ class GraphStore:
     def _reading(self) -> Iterator[None]:
         """Give the body one state of the file, in which every name can be found."""
         if self._engine.can_write and self._engine.graph.unnamed():
-            with self._noting.writing():
+            with self._unit_of_work.writing():
                 complete(self._engine)
         with self._engine.read():
             yield

@@ -17,26 +17,26 @@ from agent_memory.services.lifecycle import undo as undoing
 from agent_memory.services.policies import rejected_values as gatekeeping
 from agent_memory.services.policies import retention
 from agent_memory.services.policies.rejection_match import words_to_reject
-from agent_memory.services.policies.secrets import Screened, screened
-from agent_memory.services.unit_of_work import Noting
+from agent_memory.services.policies.secrets import SecretScreening, screened
+from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import memory_of_row
 
 
-class LifeStore:
+class LifecycleService:
     """What becomes of the memories in a file once they are stored. Threads may share it."""
 
     def __init__(
         self,
         engine: Engine,
-        noting: Noting,
+        unit_of_work: UnitOfWork,
         clock: Callable[[], datetime],
         *,
         path: Path,
         agent_id: str,
     ) -> None:
         self._engine = engine
-        self._noting = noting
+        self._unit_of_work = unit_of_work
         self._clock = clock
         self._path = path
         self._agent_id = agent_id
@@ -48,7 +48,7 @@ class LifeStore:
     ) -> list[Memory]:
         """Archive memories, or bring them back, all or none, and return them as they are now."""
         ids = list(dict.fromkeys(memory_ids))
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             for memory_id in ids:
                 if not self._engine.memories.exists(memory_id):
                     raise MemoryNotFound(memory_id)
@@ -69,7 +69,7 @@ class LifeStore:
 
     def delete(self, memory_ids: Sequence[str], *, session_id: str) -> list[Memory]:
         """Delete memories, all or none, and return them as they were. Their history stays."""
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             before = self._engine.operations.last_number()
             gone = []
             for memory_id in memory_ids:
@@ -92,13 +92,13 @@ class LifeStore:
 
     def tidy(self, *, dry_run: bool, session_id: str) -> TidyReport:
         """Archive what the agent's policy says, or only tell what that would be."""
-        self._noting.flush()  # what a search used a moment ago is used
+        self._unit_of_work.flush()  # what a search used a moment ago is used
         with self._engine.read():
             report = self._planned(self._clock(), dry_run=dry_run)
         if dry_run or not report.archived:
             return report
         backup = self.back_up_before("tidy")
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             report = self._planned(now, dry_run=False)
             ids = [item.memory_id for item in report.archived]
             self._archive(ids, archived=True, verb="tidy", session_id=session_id, now=now)
@@ -119,7 +119,7 @@ class LifeStore:
 
     def undo(self, change_id: int | None, *, session_id: str) -> Undone:
         """Undo a change, or all of what was done last."""
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             undone = undoing.undo(self._engine, change_id, session_id=session_id, now=now)
             self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
             return undone
@@ -136,7 +136,7 @@ class LifeStore:
 
     def reject(self, text: str, reason: str | None) -> Rejection:
         """Let no memory that holds a text be stored from now on."""
-        with self._noting.writing() as now:
+        with self._unit_of_work.writing() as now:
             return gatekeeping.reject(self._engine, text, reason, now=now)
 
     def holders(self, text: str) -> list[str]:
@@ -156,7 +156,7 @@ class LifeStore:
 
     def secrets(self, scanner: SecretScanner | None) -> list[FoundSecrets]:
         """Return the memories that look like they hold secrets, now or in their history."""
-        held: dict[str, Screened] = {}
+        held: dict[str, SecretScreening] = {}
         with self._engine.read():
             for texts in gatekeeping.every_text(self._engine):
                 _hold(held, texts["id"], screened(texts, scanner))
@@ -169,7 +169,7 @@ class LifeStore:
 
     def lift(self, rejection: int | str) -> bool:
         """Let a rejected value be stored again; return whether it was rejected."""
-        with self._noting.writing():
+        with self._unit_of_work.writing():
             return gatekeeping.lift(self._engine, rejection)
 
     # Backups ----------------------------------------------------------------------------------
@@ -186,6 +186,6 @@ class LifeStore:
         return self._engine.files.list_backups()
 
 
-def _hold(held: dict[str, Screened], memory_id: str, seen: Screened) -> None:
+def _hold(held: dict[str, SecretScreening], memory_id: str, seen: SecretScreening) -> None:
     if seen.kinds:
         held[memory_id] = seen

@@ -33,7 +33,7 @@ _LONGEST_PLACE: Final = 80
 _SHORT_MASK: Final = "***"
 
 
-class Screened:
+class SecretScreening:
     """Values as they may be stored if secrets are masked, and what was found in them."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Screened:
         return FoundSecrets.model_construct(memory_id=memory_id, kinds=kinds, fields=places, **more)
 
 
-def screened(values: Mapping[str, Any], scanner: SecretScanner | None = None) -> Screened:
+def screened(values: Mapping[str, Any], scanner: SecretScanner | None = None) -> SecretScreening:
     """Look for secrets in what is said of a memory, by field; JSON may be data or its text.
 
     Only fields that hold one are in ``masked``. ``scanner`` is used instead of the library's own.
@@ -124,7 +124,7 @@ class _Looking:
     """One look at the values of a memory."""
 
     def __init__(self, scanner: SecretScanner | None) -> None:
-        self.seen = Screened()
+        self.seen = SecretScreening()
         self._scanner = scanner
 
     def look(self, name: str, value: object) -> None:

@@ -119,10 +119,10 @@ def _add(store: Store, memories: Iterable[Memory]) -> None:
     for memory in memories:
         page.append(memory)
         if len(page) == _PAGE:
-            store.add(page, made_up=frozenset())
+            store.add(page, generated_ids=frozenset())
             page = []
     if page:
-        store.add(page, made_up=frozenset())
+        store.add(page, generated_ids=frozenset())
 
 
 def _add_entries(store: Store, entries: Iterable[dict[str, Any]], agent_id: str) -> list[str]:

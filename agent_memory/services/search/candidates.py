@@ -7,14 +7,13 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.times import age_in_days, read_stored_time
+from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.scoring import Candidate, Query, Space
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import Filter
 from agent_memory.storage.records import NearestVectors, QueryVector, Signals, Term, WordCounts
 from agent_memory.text.dates import date_spans
 
@@ -32,25 +31,7 @@ _WORDS: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """What candidates are gathered for.
-
-    ``filters`` is what they must meet, ``limit`` how many hits are wanted at most; ``uncounted``
-    has accesses that are not in the file yet, by row; ``meaning`` is the query's vector, if it is
-    searched for by meaning too.
-    """
-
-    text: str
-    terms: Sequence[Term]
-    filters: Filter
-    limit: int
-    now: datetime
-    uncounted: Mapping[int, int]
-    meaning: QueryVector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Candidates:
     """The candidates, what is known of the query, what was not looked at, and how long it took.
 
     ``vector_ms`` is the part of the time that went into finding the nearest vectors.
@@ -62,43 +43,43 @@ class Gathered:
     vector_ms: float
 
 
-def gather(engine: Engine, sought: Sought) -> Gathered:
+def gather(engine: Engine, request: SearchRequest) -> Candidates:
     """Gather the candidates of a search. Must run inside ``engine.read()``."""
-    frequencies = engine.keywords.frequencies(sought.terms)
+    frequencies = engine.keywords.frequencies(request.terms)
     best, common = engine.keywords.candidates(
-        sought.terms, frequencies, sought.filters, needed=sought.limit, limit=MATCHING
+        request.terms, frequencies, request.passing, needed=request.limit, limit=MATCHING
     )
     degraded = [f"not every memory with {term.written!r} was looked at" for term in common]
     started = time.perf_counter()
-    near = _nearest(engine, sought)
+    near = _nearest(engine, request)
     vector_ms = (time.perf_counter() - started) * 1000
     if near.degraded:
         degraded.append(near.degraded)
-    dates = date_spans(sought.text, sought.now.date())
-    dated = engine.memories.between(sought.filters, dates, limit=DATED)
+    dates = date_spans(request.query, request.moment.date())
+    dated = engine.memories.between(request.passing, dates, limit=DATED)
     said = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
     query = Query(
         frequencies=frequencies,
         corpus_size=engine.memories.last_row_id(),
-        names=_places(sought.terms, lambda term: term.is_name),
+        names=_places(request.terms, lambda term: term.is_name),
         spans=dates,
-        dated=_places(sought.terms, lambda term: term.written.lower() in said),
-        space=_space(sought.meaning),
+        dated=_places(request.terms, lambda term: term.written.lower() in said),
+        space=_space(request.vector),
     )
     chosen = list(dict.fromkeys([*best, *near.cosines, *dated]))
     centers = [*best[:SURROUNDED], *_first(near.cosines, SURROUNDED_BY_MEANING)]
-    candidates = _candidates(engine, sought, chosen, centers, near)
-    return Gathered(candidates, query, degraded, vector_ms)
+    candidates = _candidates(engine, request, chosen, centers, near)
+    return Candidates(candidates, query, degraded, vector_ms)
 
 
 def _places(terms: Sequence[Term], has: Callable[[Term], bool]) -> frozenset[int]:
     return frozenset(place for place, term in enumerate(terms) if has(term))
 
 
-def _nearest(engine: Engine, sought: Sought) -> NearestVectors:
-    if sought.meaning is None:
+def _nearest(engine: Engine, request: SearchRequest) -> NearestVectors:
+    if request.vector is None:
         return NearestVectors({})
-    return engine.vectors.nearest(sought.meaning, sought.filters)
+    return engine.vectors.nearest(request.vector, request.passing)
 
 
 def _first(cosines: Mapping[int, float], count: int) -> list[int]:
@@ -114,40 +95,40 @@ def _space(meaning: QueryVector | None) -> Space | None:
 
 def _candidates(
     engine: Engine,
-    sought: Sought,
+    request: SearchRequest,
     chosen: Sequence[int],
     centers: Sequence[int],
     near: NearestVectors,
 ) -> list[Candidate]:
     """Describe the rows that were chosen, and the neighbours of some of them."""
-    signals = {row.row_id: row for row in engine.memories.ranking_signals(chosen, sought.filters)}
+    signals = {row.row_id: row for row in engine.memories.ranking_signals(chosen, request.passing)}
     neighbours = engine.memories.neighbours(chosen)
     around = {
         row_id for center in centers for row_id in neighbours.get(center, {}).values()
     } - signals.keys()
     signals.update(
-        (row.row_id, row) for row in engine.memories.ranking_signals(list(around), sought.filters)
+        (row.row_id, row) for row in engine.memories.ranking_signals(list(around), request.passing)
     )
     for row_id in around & signals.keys():
         neighbours[row_id] = {}
     _complete(neighbours)
-    words = engine.keywords.words(list(signals), sought.terms)
-    cosines = _cosines(engine, sought, near, list(signals))
+    words = engine.keywords.words(list(signals), request.terms)
+    cosines = _cosines(engine, request, near, list(signals))
     return [
-        _candidate(row, words[row_id], neighbours.get(row_id, {}), cosines.get(row_id), sought)
+        _candidate(row, words[row_id], neighbours.get(row_id, {}), cosines.get(row_id), request)
         for row_id, row in signals.items()
     ]
 
 
 def _cosines(
-    engine: Engine, sought: Sought, near: NearestVectors, row_ids: Sequence[int]
+    engine: Engine, request: SearchRequest, near: NearestVectors, row_ids: Sequence[int]
 ) -> Mapping[int, float]:
     """Return the cosines of all candidates: those found by their words have one too."""
-    if sought.meaning is None:
+    if request.vector is None:
         return {}
     others = [row_id for row_id in row_ids if row_id not in near.cosines]
-    model_id = sought.meaning.model.model_id
-    return near.cosines | engine.vectors.cosines(model_id, others, sought.meaning.asked)
+    model_id = request.vector.model.model_id
+    return near.cosines | engine.vectors.cosines(model_id, others, request.vector.asked)
 
 
 def _complete(neighbours: dict[int, dict[int, int]]) -> None:
@@ -163,7 +144,7 @@ def _candidate(
     words: WordCounts,
     neighbours: Mapping[int, int],
     cosine: float | None,
-    sought: Sought,
+    request: SearchRequest,
 ) -> Candidate:
     moment = read_stored_time(row.timestamp)
     return Candidate(
@@ -173,8 +154,8 @@ def _candidate(
         counts=words.counts,
         length=words.length,
         day=moment.date(),
-        age_days=age_in_days(moment, sought.now),
-        access_count=row.access_count + sought.uncounted.get(row.row_id, 0),
+        age_days=age_in_days(moment, request.moment),
+        access_count=row.access_count + request.uncounted.get(row.row_id, 0),
         neighbours=neighbours,
         cosine=cosine,
         opens=words.opens,

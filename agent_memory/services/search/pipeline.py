@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Final
 
 from agent_memory.services.search import ranking
-from agent_memory.services.search.candidates import Sought, gather
-from agent_memory.services.search.ranking import Ranked, Ranking, Rates
+from agent_memory.services.search.candidates import gather
+from agent_memory.services.search.ranking import RankedHit, Ranking
+from agent_memory.services.search.request import SearchRequest
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import Filter, NoRepeatOf
-from agent_memory.storage.records import QueryVector, Term
+from agent_memory.storage.filters import NoRepeatOf
+from agent_memory.storage.records import QueryVector
 
 NEAR_MISSES: Final = 3
 REPEATS_SOUGHT: Final = 20
@@ -21,7 +21,7 @@ REPEATS_SOUGHT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class SearchOutcome:
     """What a search found: the hits in order, how many matched, and, if few, why.
 
     ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` are the best that did
@@ -30,7 +30,7 @@ class Findings:
     good the best answer is at all (0 to 1).
     """
 
-    hits: list[Ranked]
+    hits: list[RankedHit]
     total_count: int
     keyword_ms: float
     vector_ms: float = 0.0
@@ -38,7 +38,7 @@ class Findings:
     strength: float = 0.0
     reason: str | None = None
     explanation: str | None = None
-    near: Sequence[tuple[Ranked, str]] = ()
+    near: Sequence[tuple[RankedHit, str]] = ()
     degraded: Sequence[str] = ()
     repeats: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
@@ -49,28 +49,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is searched for, and how.
-
-    ``scope`` is the part of ``filters`` that says whose memories may be seen at all, in near
-    misses too. ``threshold`` is the least similarity (0 to 1) that the caller accepts, if any;
-    ``uncounted`` has accesses that are not in the file yet, by row id; ``meaning`` is the
-    query's vector, if it is searched for by meaning too.
-    """
-
-    query: str
-    filters: Filter
-    scope: Filter
-    limit: int
-    threshold: float | None
-    rates: Rates
-    now: datetime
-    uncounted: Mapping[int, int]
-    meaning: QueryVector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _RankedCandidates:
     """What was ranked, what was not looked at, and how long the nearest vectors took."""
 
     ranking: Ranking
@@ -78,33 +57,35 @@ class _Found:
     vector_ms: float
 
 
-def find(engine: Engine, request: Request) -> Findings:
+def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     """Search. Must run inside ``engine.read()``."""
     started = time.perf_counter()
     request, stale = _current(engine, request)
-    terms = engine.keywords.terms_of(request.query)
-    if not terms and request.meaning is None:
+    request = replace(request, terms=engine.keywords.terms_of(request.query))
+    if not request.terms and request.vector is None:
         explanation = "the query has no letter or digit to search for"
-        return Findings([], 0, _ms_since(started), reason="empty_query", explanation=explanation)
-    gathered = _ranked(engine, terms, request)
+        return SearchOutcome(
+            [], 0, _ms_since(started), reason="empty_query", explanation=explanation
+        )
+    gathered = _ranked(engine, request)
     found = gathered.ranking
-    result = Findings(
+    result = SearchOutcome(
         [],
         total_count=sum(hit.matches for hit in found.order),
         keyword_ms=_ms_since(started) - gathered.vector_ms,
         vector_ms=gathered.vector_ms,
-        by_meaning=request.meaning is not None,
+        by_meaning=request.vector is not None,
         strength=found.strength,
         degraded=[*stale, *gathered.degraded],
     )
     if found.order and found.strength < ranking.STRENGTH_FLOOR:
-        return _below_floor(engine, terms, request, result, found)
+        return _below_floor(engine, request, result, found)
     hits, repeats = _without_repeats(engine, found, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
         # So many candidates were copies of a few: others are looked for without them.
         kept = engine.fingerprints.of_rows([hit.row_id for hit in hits])
-        others = request.filters.and_also(NoRepeatOf(tuple(kept.items())))
-        found = _ranked(engine, terms, replace(request, filters=others)).ranking
+        others = request.passing.and_also(NoRepeatOf(tuple(kept.items())))
+        found = _ranked(engine, replace(request, passing=others)).ranking
         hits, more = _without_repeats(engine, found, request)
         repeats = {
             hit.row_id: [*repeats.get(hit.row_id, []), *more.get(hit.row_id, [])] for hit in hits
@@ -115,14 +96,14 @@ def find(engine: Engine, request: Request) -> Findings:
     threshold = request.threshold or 0.0
     if any(hit.similarity < threshold and hit.matches for hit in found.order):
         return _below_threshold(result, found, threshold)
-    return _explained(engine, terms, request, result)
+    return _explained(engine, request, result)
 
 
 def _without_repeats(
-    engine: Engine, found: Ranking, request: Request
-) -> tuple[list[Ranked], dict[int, list[int]]]:
+    engine: Engine, found: Ranking, request: SearchRequest
+) -> tuple[list[RankedHit], dict[int, list[int]]]:
     """Return the first hits that say different things, and what repeats each of them, by row."""
-    first: dict[int, Ranked] = {}
+    first: dict[int, RankedHit] = {}
     repeats: dict[int, list[int]] = {}
     limit, threshold = request.limit, request.threshold or 0.0
     order = [hit for hit in found.order if hit.similarity >= threshold]
@@ -142,22 +123,21 @@ def _without_repeats(
 
 def _below_floor(
     engine: Engine,
-    terms: Sequence[Term],
-    request: Request,
-    result: Findings,
+    request: SearchRequest,
+    result: SearchOutcome,
     found: Ranking,
-) -> Findings:
+) -> SearchOutcome:
     """Say that the best of what was found says too little of what was asked for.
 
     Unless the filters left out what says enough.
     """
-    if request.filters.is_narrowing:
-        explained = _explained(engine, terms, request, result)
+    if request.passing.is_narrowing:
+        explained = _explained(engine, request, result)
         if explained.reason == "filtered_out":
             return explained
     floor = f"{ranking.STRENGTH_FLOOR:.0%}"
     asked = "the query's words, weighed by rarity"
-    if request.meaning is not None:
+    if request.vector is not None:
         asked += ", or a meaning as near as that"
     return replace(
         result,
@@ -170,7 +150,7 @@ def _below_floor(
     )
 
 
-def _below_threshold(result: Findings, found: Ranking, threshold: float) -> Findings:
+def _below_threshold(result: SearchOutcome, found: Ranking, threshold: float) -> SearchOutcome:
     """Say that the caller's threshold cut hits off."""
     cut = [hit for hit in found.order if hit.similarity < threshold and hit.matches]
     return replace(
@@ -184,19 +164,17 @@ def _below_threshold(result: Findings, found: Ranking, threshold: float) -> Find
     )
 
 
-def _explained(
-    engine: Engine, terms: Sequence[Term], request: Request, result: Findings
-) -> Findings:
+def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) -> SearchOutcome:
     """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
-    if request.filters.is_narrowing or not result.hits:
-        anything = _ranked(engine, terms, replace(request, filters=request.scope)).ranking
+    if request.passing.is_narrowing or not result.hits:
+        anything = _ranked(engine, replace(request, passing=request.scope)).ranking
         kept = set(result.row_ids())
         is_answer = anything.strength >= ranking.STRENGTH_FLOOR
         left_out = [
             hit for hit in anything.order if is_answer and hit.matches and hit.row_id not in kept
         ]
         if left_out:
-            why = "is left out by the filters" if request.filters.is_narrowing else "is archived"
+            why = "is left out by the filters" if request.passing.is_narrowing else "is archived"
             return replace(
                 result,
                 reason="few_matches" if result.hits else "filtered_out",
@@ -209,46 +187,35 @@ def _explained(
     if engine.memories.is_empty():
         words = "this agent has no memories yet"
         return replace(result, reason="nothing_stored", explanation=words)
-    sought = ", ".join(term.written for term in terms[:10])
+    sought = ", ".join(term.written for term in request.terms[:10])
     whose = " of this user, run or agent" if request.scope.is_narrowing else ""
     words = f"no memory{whose} has any of these words or their forms: {sought}"
-    if not terms:
+    if not request.terms:
         words = f"no memory{whose} means what the query does, and it has no words to look for"
     return replace(result, reason="no_match", explanation=words)
 
 
-def _current(engine: Engine, request: Request) -> tuple[Request, list[str]]:
+def _current(engine: Engine, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
     """See the query's vector from the middle of the store.
 
     It is dropped when its model went since it was made; that is said.
     """
-    if request.meaning is None:
+    if request.vector is None:
         return request, []
-    asked = request.meaning
+    asked = request.vector
     for model in engine.embeddings.models():
         if model.model_id == asked.model.model_id and model.state == "active":
             seen = engine.vectors.center(QueryVector(model, asked.data))
-            return replace(request, meaning=seen), []
+            return replace(request, vector=seen), []
     reason = "searched by keyword only: the embedding model was changed during this search"
-    return replace(request, meaning=None), [reason]
+    return replace(request, vector=None), [reason]
 
 
-def _ranked(engine: Engine, terms: Sequence[Term], request: Request) -> _Found:
+def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
     """Gather the candidates and rank them."""
-    gathered = gather(
-        engine,
-        Sought(
-            text=request.query,
-            terms=terms,
-            filters=request.filters,
-            limit=request.limit,
-            now=request.now,
-            uncounted=request.uncounted,
-            meaning=request.meaning,
-        ),
-    )
+    gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
-    return _Found(ranked, gathered.degraded, gathered.vector_ms)
+    return _RankedCandidates(ranked, gathered.degraded, gathered.vector_ms)
 
 
 def _ms_since(started: float) -> float:

@@ -56,7 +56,7 @@ class Rates:
 
 
 @dataclass(slots=True)  # not frozen, as ``Candidate``
-class Ranked:
+class RankedHit:
     """A candidate in its place.
 
     ``similarity`` is 0 to 1; ``relative`` the same where the best candidate has 1, which is what
@@ -90,7 +90,7 @@ class Ranked:
 class Ranking:
     """All candidates in order, and how strong the best is (0 to 1)."""
 
-    order: list[Ranked]
+    order: list[RankedHit]
     strength: float
 
 
@@ -122,7 +122,7 @@ def rank(
     return Ranking(order, weighed.strength)
 
 
-def _with_places_for_meaning(order: Sequence[Ranked], *, least: float) -> list[Ranked]:
+def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:
     """Give every fourth place to the nearest by meaning that has no better one.
 
     The best of an unrelated text may reach the floor, so half of that is ``least`` for one that
@@ -130,7 +130,7 @@ def _with_places_for_meaning(order: Sequence[Ranked], *, least: float) -> list[R
     """
     near = [(found.candidate.cosine or 0.0, found) for found in order]
     nearest = [found for cosine, found in sorted(near, key=lambda it: -it[0]) if cosine > least]
-    placed: dict[int, Ranked] = {}
+    placed: dict[int, RankedHit] = {}
     for found in order:
         if len(placed) % EVERY == EVERY - 1:
             best = next((one for one in nearest if one.row_id not in placed), None)
@@ -148,10 +148,10 @@ def _ranked(
     strength: float,
     rates: Rates,
     floor: float,
-) -> Ranked:
+) -> RankedHit:
     by_words = any(candidate.counts) or evidence.date > 0
     similarity = relative * strength
-    return Ranked(
+    return RankedHit(
         candidate=candidate,
         evidence=evidence,
         relative=relative,
@@ -178,6 +178,6 @@ def gate(candidate: Candidate, middle: float) -> float:
     return middle
 
 
-def _place(ranked: Ranked) -> tuple[bool, float, float, int]:
+def _place(ranked: RankedHit) -> tuple[bool, float, float, int]:
     score = ranked.relevance if ranked.passed_gate else ranked.similarity
     return not ranked.passed_gate, -score, -ranked.similarity, -ranked.row_id

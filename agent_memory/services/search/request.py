@@ -1,10 +1,52 @@
-"""What a search is asked, from the verb down to the tables."""
+"""What a search is asked: one request, from the verb down to the tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
 
-from agent_memory.storage.records import QueryVector
+from agent_memory.models.search import SearchFilters
+from agent_memory.services.search.ranking import Rates
+from agent_memory.storage.filters import EVERYTHING, Filter
+from agent_memory.storage.records import QueryVector, Term
+
+_NO_ACCESSES: Final[Mapping[int, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What is searched for, and how.
+
+    ``threshold`` is the least similarity (0 to 1) that is accepted, if any; ``now`` the moment that
+    ages are counted from, if it is not the present; ``explain`` asks for the parts of the scores.
+
+    The rest is added on the way down: ``passing`` are the filters as an engine takes them, and
+    ``scope`` their part that says whose memories may be seen at all, in near misses too;
+    ``uncounted`` has accesses that are not stored yet, by row id; ``vector`` is the query's, if it
+    is searched for by meaning too; ``terms`` are the query's words.
+    """
+
+    query: str
+    filters: SearchFilters
+    limit: int
+    threshold: float | None = None
+    rates: Rates = field(default_factory=Rates)
+    now: datetime | None = None
+    explain: bool = False
+    passing: Filter = EVERYTHING
+    scope: Filter = EVERYTHING
+    uncounted: Mapping[int, int] = _NO_ACCESSES
+    vector: QueryVector | None = None
+    terms: Sequence[Term] = ()
+
+    @property
+    def moment(self) -> datetime:
+        """Return the moment that ages are counted from; the service has set it."""
+        assert self.now is not None  # noqa: S101
+        return self.now
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,91 +3,72 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from agent_memory.models.memory import Memory
-from agent_memory.models.search import SearchFilters, SearchResults
-from agent_memory.services.search import answers
-from agent_memory.services.search import pipeline as retrieval
-from agent_memory.services.search.pipeline import Request
-from agent_memory.services.search.ranking import Rates
-from agent_memory.services.search.request import QueryMeaning
-from agent_memory.services.unit_of_work import Noting
+from agent_memory.models.enums import MatchType
+from agent_memory.models.memory import Memory, relevance_score
+from agent_memory.models.search import (
+    MemorySearchResult,
+    NearMiss,
+    ScoreExplanation,
+    SearchFilters,
+    SearchMetadata,
+    SearchResults,
+)
+from agent_memory.services.search.pipeline import SearchOutcome, find
+from agent_memory.services.search.ranking import RankedHit, Rates
+from agent_memory.services.search.request import QueryMeaning, SearchRequest
+from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import AmongIds, filter_of, scope_of
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a search is for.
-
-    ``threshold`` is the least similarity (0 to 1) that is accepted, if any; ``now`` the moment that
-    ages are counted from, if it is not the present; ``explain`` asks for the parts of the scores.
-    """
-
-    query: str
-    filters: SearchFilters
-    limit: int
-    threshold: float | None
-    rates: Rates
-    now: datetime | None
-    explain: bool
-
-
-class SearchStore:
+class SearchService:
     """Finds memories in a file. Threads may share it."""
 
-    def __init__(self, engine: Engine, noting: Noting, *, agent_id: str) -> None:
+    def __init__(self, engine: Engine, unit_of_work: UnitOfWork, *, agent_id: str) -> None:
         self._engine = engine
-        self._noting = noting
+        self._unit_of_work = unit_of_work
         self._agent_id = agent_id
 
-    def search(self, question: Question, meaning: QueryMeaning, *, now: datetime) -> SearchResults:
-        """Find the memories that answer a question, best first, and say how it went."""
+    def search(
+        self, request: SearchRequest, meaning: QueryMeaning, *, now: datetime
+    ) -> SearchResults:
+        """Find the memories that answer a request, best first, and say how it went."""
         started = time.perf_counter()
-        filters = question.filters
         with self._engine.read():
-            request = Request(
-                query=question.query,
-                filters=filter_of(filters, agent_id=self._agent_id),
-                scope=scope_of(filters, agent_id=self._agent_id),
-                limit=question.limit,
-                threshold=question.threshold,
-                rates=question.rates,
+            request = replace(
+                request,
                 now=now,
-                uncounted=self._noting.accesses(),
-                meaning=meaning.vector,
+                passing=filter_of(request.filters, agent_id=self._agent_id),
+                scope=scope_of(request.filters, agent_id=self._agent_id),
+                uncounted=self._unit_of_work.accesses(),
+                vector=meaning.vector,
             )
-            findings = retrieval.find(self._engine, request)
-            memories = self._engine.memories.get_many(findings.row_ids(), agent_id=self._agent_id)
-            reasons = self._engine.scratchpad.reasons() if findings.hits else {}
+            outcome = find(self._engine, request)
+            memories = self._engine.memories.get_many(outcome.row_ids(), agent_id=self._agent_id)
+            reasons = self._engine.scratchpad.reasons() if outcome.hits else {}
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
-        return answers.results_of(
-            findings,
-            memories,
-            reasons,
-            filters=filters,
-            now=now,
-            milliseconds=milliseconds,
-            meaning=meaning,
-            rates=question.rates,
-            explain=question.explain,
-        )
+        return _results(request, meaning, outcome, memories, reasons, milliseconds=milliseconds)
 
-    def those(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
+    def by_ids(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
         """Return the memories with these ids that the filters let pass, in the order of the ids."""
         passing = filter_of(filters, agent_id=self._agent_id).and_also(AmongIds(tuple(memory_ids)))
         with self._engine.read():
             passed = set(self._engine.memories.ids(passing))
             wanted = [memory_id for memory_id in memory_ids if memory_id in passed]
-            found = [self._engine.memories.get(it, agent_id=self._agent_id) for it in wanted]
-        return [memory for memory in found if memory is not None]
+            memories = [
+                self._engine.memories.get(memory_id, agent_id=self._agent_id)
+                for memory_id in wanted
+            ]
+        return [memory for memory in memories if memory is not None]
 
     def note_search(self, results: SearchResults, *, count_accesses: bool) -> None:
         """Remember that a search was made, and what it gave to the agent."""
-        self._noting.note_search(
+        self._unit_of_work.note_search(
             [hit.memory.id for hit in results if hit.passed_gate] if count_accesses else [],
             [hit.memory.id for hit in results],
             milliseconds=results.search_metadata.processing_time_ms,
@@ -96,4 +77,95 @@ class SearchStore:
 
     def note_recalls(self, memory_ids: Sequence[str]) -> None:
         """Remember that memories were given to the agent."""
-        self._noting.note_recalls(memory_ids)
+        self._unit_of_work.note_recalls(memory_ids)
+
+
+def _results(
+    request: SearchRequest,
+    meaning: QueryMeaning,
+    outcome: SearchOutcome,
+    memories: Mapping[int, Memory],
+    scratchpad_reasons: Mapping[int, str],
+    *,
+    milliseconds: float,
+) -> SearchResults:
+    """Make the models that users get; ``memories`` has those of ``outcome.row_ids()``."""
+    return SearchResults.model_construct(
+        results=[
+            MemorySearchResult.model_construct(
+                memory=memories[hit.row_id],
+                relevance_score=hit.relevance,
+                similarity=hit.similarity,
+                passed_gate=hit.passed_gate,
+                repeats=[memories[row_id].id for row_id in outcome.repeats.get(hit.row_id, ())],
+                match_type=_match_type(hit, scratchpad_reasons.get(hit.row_id)),
+                score=_score(hit, outcome.strength, request.rates) if request.explain else None,
+            )
+            for hit in outcome.hits
+        ],
+        total_count=outcome.total_count,
+        search_metadata=SearchMetadata.model_construct(
+            query_time=request.moment,
+            processing_time_ms=milliseconds,
+            keyword_search_time_ms=outcome.keyword_ms,
+            embedding_time_ms=meaning.milliseconds,
+            vector_search_time_ms=outcome.vector_ms,
+            filters_applied=_applied(request.filters),
+            backend="vector" if outcome.by_meaning else "file",
+            degraded=[*meaning.degraded, *outcome.degraded],
+            reason=outcome.reason,
+            explanation=outcome.explanation,
+            near_misses=[
+                NearMiss.model_construct(
+                    memory_id=memories[hit.row_id].id,
+                    content=memories[hit.row_id].content,
+                    similarity=hit.similarity,
+                    reason=reason,
+                    score=_score(hit, outcome.strength, request.rates) if request.explain else None,
+                )
+                for hit, reason in outcome.near
+            ],
+        ),
+    )
+
+
+def _applied(filters: SearchFilters) -> dict[str, Any]:
+    """Return the filters that were given, as JSON data."""
+    if not filters.model_fields_set:
+        return {}
+    return filters.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+
+
+def _match_type(hit: RankedHit, scratchpad_reason: str | None) -> MatchType:
+    """Label a hit: in the scratchpad because it is new, promoted there, or found."""
+    if scratchpad_reason is None:
+        return MatchType.KEYWORD if hit.by_words else MatchType.VECTOR
+    return MatchType.SCRATCHPAD if scratchpad_reason == "stored" else MatchType.PROMOTED
+
+
+def _score(hit: RankedHit, strength: float, rates: Rates) -> ScoreExplanation:
+    """Take a hit's score apart."""
+    evidence = hit.evidence
+    return ScoreExplanation.model_construct(
+        keyword=evidence.words,
+        keyword_neighbours=evidence.words_around,
+        keyword_session=evidence.words_of_session,
+        vector=evidence.meaning,
+        vector_neighbours=evidence.meaning_around,
+        vector_session=evidence.meaning_of_session,
+        subject=evidence.subject,
+        date=evidence.date,
+        question=evidence.question,
+        evidence=evidence.total,
+        cosine=hit.candidate.cosine,
+        relative=hit.relative,
+        strength=strength,
+        freshness=relevance_score(
+            1.0, age_days=hit.candidate.age_days, access_count=0, decay_rate=rates.decay
+        ),
+        access_boost=relevance_score(
+            1.0, age_days=0, access_count=hit.candidate.access_count, boost_rate=rates.boost
+        ),
+        gate=hit.gate,
+        has_kept_place=hit.has_kept_place,
+    )

@@ -18,7 +18,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.portable import Parcel, Section
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.models.transfer import OnConflict, Plan
-from agent_memory.services.graph.importer import GraphImporting
+from agent_memory.services.graph.importer import GraphImporter
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING
@@ -33,7 +33,7 @@ _NOT_COMPARED: Final = frozenset(
 """Columns in which two memories may differ and say the same."""
 
 
-class Importing:
+class Importer:
     """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
 
     ``is_foreign`` tells that the file is of another agent.
@@ -70,7 +70,7 @@ class Importing:
         self._boundary: int | None = None
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
-        self._of_graph = GraphImporting(engine, self._admission, dry_run=dry_run, now=now)
+        self._of_graph = GraphImporter(engine, self._admission, dry_run=dry_run, now=now)
 
     def take(self, parcels: Iterable[Parcel]) -> Iterator[int]:
         """Take parcels in, in order; yield now and then how many are done."""

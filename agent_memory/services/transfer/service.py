@@ -11,26 +11,31 @@ from agent_memory.models.portable import Parcel
 from agent_memory.models.transfer import OnConflict, Plan
 from agent_memory.services.lifecycle.snapshot import copy_as_of
 from agent_memory.services.transfer.exporter import Dump
-from agent_memory.services.transfer.importer import Importing
-from agent_memory.services.unit_of_work import Noting
+from agent_memory.services.transfer.importer import Importer
+from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 
 
-class ExchangeStore:
+class TransferService:
     """What goes into a file from elsewhere, and out of it. Threads may share it."""
 
     def __init__(
-        self, engine: Engine, noting: Noting, clock: Callable[[], datetime], *, agent_id: str
+        self,
+        engine: Engine,
+        unit_of_work: UnitOfWork,
+        clock: Callable[[], datetime],
+        *,
+        agent_id: str,
     ) -> None:
         self._engine = engine
-        self._noting = noting
+        self._unit_of_work = unit_of_work
         self._clock = clock
         self._agent_id = agent_id
 
     @contextlib.contextmanager
     def dump(self, *, embeddings: bool = False) -> Iterator[Dump]:
         """Give the body the store as it stands now, on a connection of its own: nobody waits."""
-        self._noting.flush()
+        self._unit_of_work.flush()
         self._refuse_closed()
         with self._engine.reader() as reader:
             yield Dump(reader, agent_id=self._agent_id, embeddings=embeddings)
@@ -59,9 +64,9 @@ class ExchangeStore:
 
         Unless ``refuses``, a memory that may not come in is left out, and told in the plan.
         """
-        transaction = self._reading() if dry_run else self._noting.writing()
+        transaction = self._reading() if dry_run else self._unit_of_work.writing()
         with transaction as now:
-            importing = Importing(
+            importing = Importer(
                 self._engine,
                 on_conflict=on_conflict,
                 dry_run=dry_run,

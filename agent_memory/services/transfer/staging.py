@@ -80,7 +80,7 @@ _PAGE: Final = 500
 _JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
 
 
-class Intake:
+class Staging:
     """The entries of one file on their way into a store. Use it as a context manager.
 
     ``count`` is how many were put aside; ``refused``, ``repaired`` and ``repeated`` (the same entry

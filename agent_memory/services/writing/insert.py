@@ -50,7 +50,7 @@ def unwrapped_failure() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class InsertResult:
     """What was stored: the ids under which the memories can be found, in their order.
 
     ``new`` has the places of those that are new, from 0, in their order, and whether each is in
@@ -61,7 +61,7 @@ class Added:
     new: list[tuple[int, bool]]
 
 
-class Adding:
+class MemoryInsert:
     """The storing of one memory or of a list: ``take`` each, in order, then ``finish``.
 
     ``marks`` are the fingerprints of the memories.
@@ -77,7 +77,7 @@ class Adding:
         agent_id: str,
         now: datetime,
         marks: Sequence[int],
-        made_up: AbstractSet[str],
+        generated_ids: AbstractSet[str],
         given: Sequence[AbstractSet[str]] | None,
         is_list: bool,
         on_duplicate: DuplicatePolicy | None,
@@ -88,7 +88,7 @@ class Adding:
         self._engine = engine
         self._agent_id = agent_id
         self._now = now
-        self._made_up = made_up
+        self._made_up = generated_ids
         self._given = given
         self._is_list = is_list
         self._on_duplicate = on_duplicate
@@ -130,11 +130,11 @@ class Adding:
         if self._refused:
             raise refusal(self._refused, self._taken, self._places)
 
-    def added(self, *, in_scratchpad: int) -> Added:
+    def added(self, *, in_scratchpad: int) -> InsertResult:
         """Return what was stored; of what is new, the last so many are in the scratchpad."""
         first_in = len(self.row_ids) - in_scratchpad
         places = enumerate(self._places.values())
-        return Added(self.ids, [(place, number >= first_in) for number, place in places])
+        return InsertResult(self.ids, [(place, number >= first_in) for number, place in places])
 
     def _question(self, memory: Memory, place: int) -> DuplicateQuery:
         may_be_echo = self._was_recalled and not self._is_its_own(memory, place)

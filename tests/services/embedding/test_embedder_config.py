@@ -225,7 +225,7 @@ def test_the_key_is_in_nothing_that_is_shown_or_written(
             config.model_dump_json(),
             repr(memory),
             repr(vars(memory)),
-            repr(vars(memory._meaning)),
+            repr(vars(memory._embedding)),
             repr(progress),
             memory.info().model_dump_json(),
             memory.search("question").search_metadata.model_dump_json(),

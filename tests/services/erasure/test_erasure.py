@@ -27,7 +27,7 @@ from agent_memory import (
 from agent_memory.models.erasure import ErasureReceipt
 from agent_memory.models.times import now_utc
 from agent_memory.services.erasure.byte_search import CERTAIN, READ_LENGTH, Pieces, finder
-from agent_memory.services.erasure.service import Eraser
+from agent_memory.services.erasure.service import ErasureService
 from agent_memory.storage.quantization import code_of
 from agent_memory.storage.sqlite.connection import Database
 
@@ -36,8 +36,8 @@ Erase = Callable[..., ErasureReceipt]
 WORDS = "amber bridge copper desert engine forest garden harbour island jungle kettle".split()
 
 
-def eraser_of(memory: AgentMemory) -> Eraser:
-    return Eraser(engine_of(memory), memory._clock, agent_id=memory.agent_id)
+def eraser_of(memory: AgentMemory) -> ErasureService:
+    return ErasureService(engine_of(memory), memory._clock, agent_id=memory.agent_id)
 
 
 @pytest.fixture

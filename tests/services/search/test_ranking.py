@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_memory import Memory
 from agent_memory.models.memory import relevance_score
-from agent_memory.services.search.ranking import CONTRAST, Ranked, Ranking, Rates, gate, rank
+from agent_memory.services.search.ranking import CONTRAST, RankedHit, Ranking, Rates, gate, rank
 from agent_memory.services.search.scoring import Candidate, Query, Space, Weights, weigh
 from agent_memory.text.dates import Span
 
@@ -47,7 +47,7 @@ def ranking(candidates: Sequence[Candidate], asked: Query = RARE, **rates: float
     return rank(candidates, asked, Rates(**rates))
 
 
-def by_row_id(found: Ranking) -> Mapping[int, Ranked]:
+def by_row_id(found: Ranking) -> Mapping[int, RankedHit]:
     return {ranked.row_id: ranked for ranked in found.order}
 
 

@@ -15,7 +15,7 @@ from agent_memory.services.search.ranking import (
     EVERY,
     STRENGTH_FLOOR,
     WELL_COVERED,
-    Ranked,
+    RankedHit,
     Ranking,
     Rates,
     rank,
@@ -43,7 +43,7 @@ def ranking(candidates: Sequence[Candidate], asked: Query) -> Ranking:
     return rank(candidates, asked, Rates())
 
 
-def by_row_id(found: Ranking) -> Mapping[int, Ranked]:
+def by_row_id(found: Ranking) -> Mapping[int, RankedHit]:
     return {ranked.row_id: ranked for ranked in found.order}
 
 
@@ -98,7 +98,7 @@ def test_cosines_without_a_model_change_nothing(pairs: list[tuple[int, float | N
 def documented(found: Ranking) -> list[int]:
     """Return the order by gate, relevance and similarity alone."""
 
-    def place(one: Ranked) -> tuple[bool, float, float, int]:
+    def place(one: RankedHit) -> tuple[bool, float, float, int]:
         score = one.relevance if one.passed_gate else one.similarity
         return not one.passed_gate, -score, -one.similarity, -one.row_id
 

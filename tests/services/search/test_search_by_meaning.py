@@ -343,11 +343,11 @@ def test_the_index_was_used(field: Field) -> None:
         asked: list[int] = []
         original = CodeTable.nearest
 
-        def noting(*values: Any, **options: Any) -> list[tuple[int, int]]:
+        def unit_of_work(*values: Any, **options: Any) -> list[tuple[int, int]]:
             asked.append(options["limit"])
             return list(original(*values, **options))
 
-        patch.setattr(CodeTable, "nearest", noting)
+        patch.setattr(CodeTable, "nearest", unit_of_work)
         for filters, _ in FILTERS.values():
             field.nearest(
                 "probe30", filter_of(SearchFilters.model_validate(filters), agent_id="bob")

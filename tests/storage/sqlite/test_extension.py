@@ -379,7 +379,7 @@ with open(sys.argv[1], "r+b") as file, open(sys.argv[2], "r+b") as other:
 """
 
 
-def exchange(path: Path, other: Path) -> None:
+def transfer(path: Path, other: Path) -> None:
     """Exchange what two files hold, elsewhere: opening ours here would drop its locks."""
     subprocess.run([sys.executable, "-c", EXCHANGE, str(path), str(other)], check=True)
 
@@ -393,11 +393,11 @@ def test_a_setting_that_cannot_be_restored_goes_with_its_connection(
     def fail() -> None:
         with database.write(durable=False):
             database.run("CREATE TABLE more (x)")  # undone, so the schema is read again
-            exchange(path, zeros)
+            transfer(path, zeros)
             raise ValueError
 
     with pytest.raises(StorageError, match="not a database"):
         fail()
-    exchange(path, zeros)
+    transfer(path, zeros)
     assert setting(database) == FULL
     assert database.rows("SELECT content FROM texts") == [("the first",)]
