@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
-from typing import Final
 
 from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.ranking import Rates
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import QueryVector, Term
-
-_NO_ACCESSES: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,7 @@ class SearchRequest:
     explain: bool = False
     passing: Filter = EVERYTHING
     scope: Filter = EVERYTHING
-    uncounted: Mapping[int, int] = _NO_ACCESSES
+    uncounted: Mapping[int, int] = field(default_factory=dict)
     vector: QueryVector | None = None
     terms: Sequence[Term] = ()
 

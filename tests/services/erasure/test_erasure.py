@@ -645,9 +645,9 @@ HISTORY_OF_SECRET = "SELECT count(*) FROM history WHERE memory_id = 'secret'"
 ERASES = """
 import sys
 from agent_memory import AgentMemory
-from agent_memory.services.erasure.service import Eraser
+from agent_memory.services.erasure.service import ErasureService
 with AgentMemory.open(sys.argv[1], create=False) as memory:
-    eraser = Eraser(memory._store._engine, memory._clock, agent_id=memory.agent_id)
+    eraser = ErasureService(memory._store._engine, memory._clock, agent_id=memory.agent_id)
     print("begins", flush=True)
     eraser.erase(["secret"], backups=True, session_id="s")
     print("ends", flush=True)
