@@ -81,7 +81,8 @@ _NAMES: _Final = {
         MAX_TAGS_PER_MEMORY MAX_TAG_LENGTH METADATA_FILENAME MIGRATION_BATCH_SIZE QDRANT_CONFIG
         SCRATCHPAD_FILENAME VECTOR_DB_FILENAME
     """,
-    "models.memory": "HistoryEntry Memory MemoryInput ScoredMemory TaskMetadata",
+    "models.memory": "HistoryEntry Memory MemoryInput ScoredMemory",
+    "models.memory_fields": "TaskMetadata",
     "models.protocols": "Embedder LanguageModel SecretScanner",
     "models.retention": "RETENTION_PRESETS KindLimit RetentionPolicy TidyItem TidyReport Undone",
     "models.safety": "FoundSecrets Rejection",

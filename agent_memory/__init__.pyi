@@ -162,7 +162,7 @@ from agent_memory.models.memory import HistoryEntry as HistoryEntry
 from agent_memory.models.memory import Memory as Memory
 from agent_memory.models.memory import MemoryInput as MemoryInput
 from agent_memory.models.memory import ScoredMemory as ScoredMemory
-from agent_memory.models.memory import TaskMetadata as TaskMetadata
+from agent_memory.models.memory_fields import TaskMetadata as TaskMetadata
 from agent_memory.models.protocols import Embedder as Embedder
 from agent_memory.models.protocols import LanguageModel as LanguageModel
 from agent_memory.models.protocols import SecretScanner as SecretScanner

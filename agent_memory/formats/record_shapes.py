@@ -10,6 +10,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory
 from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
 from agent_memory.models.portable import Entry, Section
 
 KEPT: Final = "agent_memory"
@@ -20,13 +21,11 @@ _OWN: Final = "metadata"
 _FIELDS: Final = frozenset(Memory.model_fields)
 _IN_RECORD: Final = ("user_id", "agent_id", "run_id", "updated_at", "memory_type", "category")
 _BEYOND_RECORD: Final[dict[str, object]] = {
-    "kind": "learning",
-    "importance": "medium",
-    "task_metadata": None,
-    "archived": False,
-    "access_count": 0,
-    "last_accessed": None,
-    "created_by_session": None,
+    name: MEMORY_FIELDS[name].plain_default
+    for name in fields_beyond(
+        {"id", "content", "metadata", "tags", "timestamp", "version", *_IN_RECORD},
+        "kind importance task_metadata archived access_count last_accessed created_by_session",
+    )
 }
 """What C's record has no place for, with what it is when it is not told."""
 _MARKS_OF_RECORD: Final = ("created_at", "updated_at", "memory_type", "custom_metadata")

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, create_model
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ValidationError
@@ -19,17 +19,23 @@ from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.record_shapes import given_back
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
-from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, MemoryType
-from agent_memory.models.fields import AgentId, Metadata, Text
+from agent_memory.models.enums import MemoryCategory
+from agent_memory.models.fields import AgentId, Text, clean_text
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
-from agent_memory.models.memory import Memory, TaskMetadata
-from agent_memory.models.portable import Entry, Section
+from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata, fields_beyond
+from agent_memory.models.portable import Entry, Natural, Positive, Section, fields_as_told
 from agent_memory.models.record import Record
 from agent_memory.models.scratchpad import ScratchpadMemoryEntry
-from agent_memory.models.times import UtcDatetime
 from agent_memory.runtime.files import written_atomically
 
 _FIELDS: Final = frozenset(Memory.model_fields) - {"agent_id"}
+_FURTHER: Final = fields_beyond(
+    ScratchpadMemoryEntry.model_fields,
+    "kind importance created_by_session user_id run_id memory_type archived task_metadata metadata"
+    " updated_at version",
+)
+"""What a backup tells of a memory beyond A's seven keys, in the order in which it does."""
 _BEGINS: Final = re.compile(
     r"(?:\s|[#%].*+|---(?=\s))*+[\"']?(?:agent_id|last_updated|max_size|memories)[\"']?\s*:(?=\s|$)"
 )
@@ -161,21 +167,13 @@ def _full_entry(memory: Memory) -> str:
 
 def _further(memory: Memory) -> Iterator[tuple[str, object]]:
     """Yield what A's seven keys do not tell and is not the default."""
-    task = memory.task_metadata
-    fields: tuple[tuple[str, object, object], ...] = (
-        ("kind", memory.kind, MemoryKind.LEARNING),
-        ("importance", memory.importance, Importance.MEDIUM),
-        ("created_by_session", memory.created_by_session, None),
-        ("user_id", memory.user_id, None),
-        ("run_id", memory.run_id, None),
-        ("memory_type", memory.memory_type, MemoryType.STANDARD),
-        ("archived", memory.archived, False),
-        ("task_metadata", task and task.model_dump(exclude_defaults=True), None),
-        ("metadata", memory.metadata, {}),
-        ("updated_at", memory.updated_at, memory.timestamp),
-        ("version", memory.version, 1),
-    )
-    return ((key, value) for key, value, default in fields if value != default)
+    for name in _FURTHER:
+        value = getattr(memory, name)
+        if isinstance(value, TaskMetadata):
+            value = value.model_dump(exclude_defaults=True)
+        usual = memory.timestamp if name == "updated_at" else MEMORY_FIELDS[name].default
+        if value != usual:
+            yield name, value
 
 
 def _as_it_came(memory: Memory) -> Memory:
@@ -315,30 +313,24 @@ class ScratchpadFile:
 Model = TypeVar("Model", bound=Record)
 _USUAL_SIZE: Final = 50
 _LEAST_SIZE: Final = 10
-Natural = Annotated[int, Field(ge=0, lt=2**53)]
 
 
-class _Entry(Record):
-    """One entry: the types of its fields, and what they are when it does not tell."""
-
-    id: Text | None = Field(default=None, min_length=1)
-    content: Text = Field(min_length=1)
-    category: Text = MemoryCategory.NOTE.value
-    tags: list[Text] = Field(default_factory=list)
-    timestamp: UtcDatetime | None = None
-    access_count: Natural = 0
-    last_accessed: UtcDatetime | None = None
-    kind: MemoryKind = MemoryKind.LEARNING
-    importance: Importance = Importance.MEDIUM
-    created_by_session: Text | None = None
-    user_id: Text | None = None
-    run_id: Text | None = None
-    memory_type: MemoryType = MemoryType.STANDARD
-    archived: bool = False
-    task_metadata: TaskMetadata | None = None
-    metadata: Metadata = Field(default_factory=dict)
-    updated_at: UtcDatetime | None = None
-    version: Annotated[int, Field(ge=1, lt=2**53)] = 1
+_Whole = Annotated[str, Field(min_length=1), AfterValidator(clean_text)]
+_Entry = create_model(
+    "_Entry",
+    __base__=Record,
+    __doc__="One entry: the types of its fields, and what they are when it does not tell.",
+    **fields_as_told(
+        {
+            "id": _Whole,
+            "content": _Whole,
+            "text": Text,
+            "list": list[Text],
+            "count": Natural,
+            "version": Positive,
+        }
+    ),
+)
 
 
 class _Head(Record):

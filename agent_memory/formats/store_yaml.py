@@ -20,7 +20,7 @@ from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.scratchpad import memory_entry
 from agent_memory.formats.yaml_reader import MAX_ITEM_BYTES, Item, read_items
 from agent_memory.formats.yaml_writer import block, fields, flow, name
-from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, MemoryType
+from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.portable import Entry, Section
 from agent_memory.runtime.files import written_atomically
 
@@ -47,13 +47,9 @@ _BEGINS: Final = re.compile(
 
 
 _LEFT_OUT: Final[Mapping[str, Any]] = {
-    "category": MemoryCategory.NOTE.value,
-    "tags": [],
-    "kind": MemoryKind.LEARNING.value,
-    "importance": Importance.MEDIUM.value,
-    "memory_type": MemoryType.STANDARD.value,
-    "archived": False,
-    "metadata": {},
+    name: row.plain_default
+    for name, row in MEMORY_FIELDS.items()
+    if row.default is not None and row.column.holds != "count"
 }
 """What a memory has where the file says nothing: left out in writing, put back in reading.
 

@@ -1,17 +1,17 @@
 """What a file may tell of a memory and of a store, whatever its format: the types of each field."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, create_model, model_validator
 
 from agent_memory.models.agent import MigrationInfo
-from agent_memory.models.enums import Importance, MemoryKind, MemoryType
-from agent_memory.models.fields import Content, Label, MemoryId, Metadata, Tags, Text
+from agent_memory.models.fields import Content, Label, MemoryId, Text, clean_text
 from agent_memory.models.graph import Confidence, Name, Verb
-from agent_memory.models.memory import TaskMetadata
+from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, USAGE
 from agent_memory.models.record import Record
 from agent_memory.models.times import UtcDatetime
 
@@ -21,35 +21,42 @@ Positive = Annotated[int, Field(ge=1, lt=2**53)]
 Hex = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2})+$")]
 
 
-class PortableMemory(Record):
-    """A memory as a file tells it: what it does not tell is not set.
+_Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(clean_text)]
+
+
+def fields_as_told(types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a memory for ``create_model``: only the content must be told.
+
+    ``types`` replace those of ``Memory``, by the name of a field or what its column holds.
+    """
+    fields: dict[str, Any] = {}
+    for name, row in MEMORY_FIELDS.items():
+        kind = types.get(name, types.get(row.column.holds, row.annotation))
+        if name == "content":
+            fields[name] = (kind, ...)
+        elif row.default is None:
+            fields[name] = (kind | None, None)
+        else:
+            fields[name] = (kind, row.default)  # Pydantic copies a list
+    return fields
+
+
+class _Strict(Record):
+    model_config = ConfigDict(extra="forbid")
+
+
+PortableMemory = create_model(
+    "PortableMemory",
+    __base__=_Strict,
+    __doc__="""A memory as a file tells it: what it does not tell is not set.
 
     The limits are those of ``Memory``, but any category is taken: one that the agent does not know
     is kept in the metadata. ``embedding`` is read and left alone: whose vector it is, it does not
     say.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    id: MemoryId | None = None
-    content: Content
-    category: Text = Field(default="note", min_length=1, max_length=200)
-    tags: Tags = Field(default_factory=list)
-    kind: MemoryKind = MemoryKind.LEARNING
-    importance: Importance = Importance.MEDIUM
-    memory_type: MemoryType = MemoryType.STANDARD
-    timestamp: UtcDatetime | None = None
-    updated_at: UtcDatetime | None = None
-    last_accessed: UtcDatetime | None = None
-    access_count: Natural = 0
-    created_by_session: Label | None = None
-    user_id: Label | None = None
-    run_id: Label | None = None
-    archived: bool = False
-    task_metadata: TaskMetadata | None = None
-    metadata: Metadata = Field(default_factory=dict)
-    version: Positive = 1
-    embedding: list[FiniteFloat] | None = None
+    """,
+    **fields_as_told({"category": _Word, "count": Natural, "version": Positive}),
+    embedding=(list[FiniteFloat] | None, None),
+)
 
 
 class PortableEntry(Record):
@@ -179,32 +186,39 @@ def _json_text(kind: type) -> AfterValidator:
     return AfterValidator(check)
 
 
-class PortableValues(Record):
-    """The columns of a memory in a change of it, as the file holds them. There are no others."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    content: Content | None = None
-    category: Text | None = None
-    tags: Annotated[Text, _json_text(list)] | None = None
-    kind: MemoryKind | None = None
-    importance: Importance | None = None
-    memory_type: MemoryType | None = None
-    timestamp: UtcDatetime | None = None
-    created_by_session: Text | None = None
-    user_id: Text | None = None
-    run_id: Text | None = None
-    archived: Annotated[int, Field(ge=0, le=1)] | None = None
-    task_metadata: Annotated[Text, _json_text(dict)] | None = None
-    metadata: Annotated[Text, _json_text(dict)] | None = None
-    updated_at: UtcDatetime | None = None
-    last_accessed: UtcDatetime | None = None
-    access_count: Natural | None = None
-    version: Positive | None = None
-    seq: Positive | None = None
-    scratchpad: Annotated[str, Field(pattern=_ENTRY)] | None = None
+_HELD: Final[dict[str, Any]] = {
+    "content": Content,
+    "version": Positive,
+    "text": Text,
+    "list": Annotated[Text, _json_text(list)],
+    "object": Annotated[Text, _json_text(dict)],
+    "task": Annotated[Text, _json_text(dict)],
+    "flag": Annotated[int, Field(ge=0, le=1)],
+    "count": Natural,
+}
+"""The types of columns as the file holds them, where they are others than those of the fields."""
 
 
+def _values_as_held() -> dict[str, Any]:
+    """Return the columns for ``create_model``, each of which may be missing."""
+    rows = [MEMORY_FIELDS[name] for name in (*HISTORIC, *USAGE)]
+    kinds = {
+        row.name: _HELD.get(row.name, _HELD.get(row.column.holds, row.annotation)) for row in rows
+    }
+    return {name: (kind | None, None) for name, kind in kinds.items()}
+
+
+PortableValues = create_model(
+    "PortableValues",
+    __base__=_Strict,
+    __doc__="The columns of a memory in a change of it, as the file holds them. No others.",
+    **_values_as_held(),
+    seq=(Positive | None, None),
+    scratchpad=(Annotated[str, Field(pattern=_ENTRY)] | None, None),
+)
+
+
+# Not derived: a field that is added later is not in the changes of files that were written before.
 _WHOLE: Final = frozenset(
     "content category tags kind importance memory_type timestamp created_by_session archived"
     " metadata".split()

@@ -15,7 +15,8 @@ from agent_memory.errors import StorageCorrupt
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.models.enums import Importance, MemoryKind, MemoryType
 from agent_memory.models.fields import to_json
-from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.times import format_time, read_stored_time, shifted
 from agent_memory.storage.centering import Centred
 from agent_memory.text.normalize import exact_form, near_form

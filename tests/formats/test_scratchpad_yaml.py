@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from agent_memory.errors import StorageFull, StorageUnavailable, ValidationError
 from agent_memory.formats.scratchpad import ScratchpadFile, read_scratchpad, write_scratchpad
 from agent_memory.models.enums import TaskStatus
-from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.scratchpad import Scratchpad
 
 NOON = datetime(2026, 1, 28, 12, tzinfo=UTC)

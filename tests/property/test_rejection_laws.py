@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.errors import RejectedContent
-from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.services.policies.rejected_values import holders, lift, refuse_rejected, reject
 from agent_memory.services.policies.rejection_match import (
     MAX_WORDS,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from agent_memory.errors import ValidationError, described
 from agent_memory.formats.directory.layout import kind_in
+from agent_memory.formats.directory.shape import NO_PLACE
 from agent_memory.models.enums import Importance, MemoryKind, TaskStatus
 from agent_memory.models.portable import Entry, Section
 from agent_memory.models.times import parse_time
@@ -272,8 +273,7 @@ class _Mending:
         ours = rest.pop("metadata", {})
         if not isinstance(ours, dict):
             raise _unfit("metadata", ours, "is no object")
-        names = "created_by_session user_id run_id memory_type version".split()
-        fields |= {name: rest.pop(name) for name in names if rest.get(name) is not None}
+        fields |= {name: rest.pop(name) for name in NO_PLACE if rest.get(name) is not None}
         # Where our own line says of no metadata, there was none. E's has no place for it.
         if (metadata := {**ours, **rest, **metadata}) or further:
             fields["metadata"] = metadata

@@ -6,19 +6,28 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
 from agent_memory.formats.directory.layout import MAX_LINE_BYTES
 from agent_memory.formats.record_shapes import given_back
-from agent_memory.models.enums import MemoryKind, MemoryType, TaskStatus
+from agent_memory.models.enums import MemoryKind, TaskStatus
 from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
 from agent_memory.models.times import format_time
 
 _MAX_CONTENT: Final = 5000
 _MAX_CATEGORY: Final = 50
 _MAX_TAGS: Final = 10
 _MAX_TAG: Final = 30
+
+_PLACES: Final = frozenset(
+    "id kind content category timestamp updated_at last_accessed access_count tags importance"
+    " archived task_metadata metadata".split()
+)
+NO_PLACE: Final = fields_beyond(_PLACES, "created_by_session user_id run_id memory_type version")
+"""What E has no place for, in the order in which it is written beside E's files."""
 
 _UUID4: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE
@@ -66,19 +75,25 @@ def _further(
 ) -> dict[str, Any]:
     is_like_new = fields["accessed_at"] == fields["created_at"] and not memory.access_count
     was_accessed = memory.last_accessed is not None
-    values: tuple[tuple[str, object, object], ...] = (
+    values: list[tuple[str, object, object]] = [
         ("memory_id", memory.id, fields["id"]),
-        ("created_by_session", memory.created_by_session, None),
-        ("user_id", memory.user_id, None),
-        ("run_id", memory.run_id, None),
-        ("memory_type", memory.memory_type.value, MemoryType.STANDARD.value),
-        ("version", memory.version, 1),
+        *(
+            (name, _plain(getattr(memory, name)), MEMORY_FIELDS[name].plain_default)
+            for name in NO_PLACE
+        ),
         # A time of access that is that of the making means "never" where nothing was counted.
         ("accessed", was_accessed, not is_like_new),
         ("task_metadata", task, {}),
         ("metadata", metadata, {}),
-    )
+    ]
     return {key: value for key, value, default in values if value != default}
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON has it."""
+    if isinstance(value, datetime):
+        return e_time(value)
+    return value.value if isinstance(value, Enum) else value
 
 
 def _task(memory: Memory) -> tuple[dict[str, Any] | None, dict[str, Any]]:

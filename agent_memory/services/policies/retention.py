@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_memory.errors import LimitReached
 from agent_memory.models.enums import MemoryKind, TaskStatus
-from agent_memory.models.memory import TaskMetadata
+from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.retention import KindLimit, RetentionPolicy, TidyItem
 from agent_memory.models.times import age_in_days, format_time, read_stored_time, shifted
 from agent_memory.storage.engine import Engine

@@ -14,7 +14,7 @@ from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.enums import OnSecret
 from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
-from agent_memory.models.memory import TaskMetadata
+from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.safety import FoundSecrets, SecretPolicy, is_secret_decision
 from agent_memory.text.secrets import (

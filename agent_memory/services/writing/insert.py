@@ -18,7 +18,8 @@ from agent_memory.models.duplicate import (
     is_decision,
 )
 from agent_memory.models.enums import OnDuplicate
-from agent_memory.models.memory import Memory, new_memory_id
+from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import new_memory_id
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates, merging
 from agent_memory.services.writing.refusing import refusal

@@ -14,7 +14,8 @@ from conftest import NOW, Clock, engine_of
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.errors import RejectedContent
 from agent_memory.models.fields import to_json
-from agent_memory.models.memory import Memory, TaskMetadata
+from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejected_values import (
     holders,

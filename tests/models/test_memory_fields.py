@@ -1,0 +1,232 @@
+"""The table of a memory's fields: models, columns, triggers and formats have the same.
+
+``python tests/models/test_memory_fields.py`` writes the triggers of the history, for the migration
+that a new field needs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agent_memory import AgentMemory, Memory, MemoryInput
+from agent_memory import ValidationError as InvalidInput
+from agent_memory.models.memory import MemoryChanges
+from agent_memory.models.memory_fields import (
+    HISTORIC,
+    MEMORY_FIELDS,
+    USAGE,
+    SharedFields,
+    fields_beyond,
+    row_of,
+)
+from agent_memory.models.portable import PortableMemory, PortableValues
+
+SCHEMA = Path(__file__).parents[1] / "golden" / "schema.sql"
+JSON = ("list", "object", "task")
+
+
+# The models ---------------------------------------------------------------------------------
+
+
+def test_a_memory_has_the_fields_of_document_a_in_its_order_then_the_others() -> None:
+    a = "id agent_id content category tags embedding timestamp last_accessed access_count"
+    assert list(Memory.model_fields)[:11] == [*a.split(), "created_by_session", "metadata"]
+    assert Memory.model_fields.keys() - MEMORY_FIELDS.keys() == {"agent_id", "embedding"}
+
+
+def test_what_can_be_stored_or_changed_is_a_field_of_the_table() -> None:
+    shared = SharedFields.model_fields.keys()
+    assert MemoryInput.model_fields.keys() == {*shared, "id", "session_id", "timestamp"}
+    assert MemoryChanges.model_fields.keys() == {*shared, "archived", "timestamp"}
+    assert MEMORY_FIELDS.keys() > {*shared, "archived", "timestamp"}
+
+
+def test_store_takes_every_field() -> None:
+    own = {"self", "on_duplicate", "on_secret"}
+    assert inspect.signature(AgentMemory.store).parameters.keys() - own == {
+        *MemoryInput.model_fields
+    }
+
+
+class WithMood(SharedFields):
+    """A model with a field of which nobody has said how it is stored."""
+
+    mood: str = ""
+
+
+def test_a_field_that_does_not_say_how_it_is_stored_is_refused() -> None:
+    with pytest.raises(TypeError, match="mood has no Column"):
+        row_of(WithMood, "mood")
+
+
+# One value of each field that is not its default.
+VALUES: dict[str, Any] = {
+    "content": "changed",
+    "category": "decision",
+    "tags": ["red"],
+    "kind": "task",
+    "importance": "high",
+    "user_id": "ann",
+    "run_id": "run-1",
+    "memory_type": "PROCEDURAL",
+    "task_metadata": {"status": "blocked", "blockers": ["rain"]},
+    "metadata": {"colour": "red"},
+    "timestamp": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    "archived": True,
+}
+
+
+def plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_defaults=True) if dump else value
+
+
+@pytest.mark.parametrize("name", SharedFields.model_fields)
+def test_what_is_stored_is_there_when_the_file_is_opened_again(name: str, root: Path) -> None:
+    """A field that only the models knew was accepted, and dropped without a word."""
+    with AgentMemory("bob", root=root) as memory:
+        item = {"content": "one", name: VALUES[name]}
+        stored, updated = memory.store_many([item, {"content": "another"}])
+        memory.update(updated, **{name: VALUES[name]} if name != "content" else {name: "else"})
+    with AgentMemory("bob", root=root) as memory:
+        assert plain(getattr(memory.get(stored), name)) == VALUES[name]
+        expected = "else" if name == "content" else VALUES[name]
+        assert plain(getattr(memory.get(updated), name)) == expected
+        (change, *_) = memory.history(updated)
+        assert name in (change.new_values or {})
+
+
+@pytest.mark.parametrize("name", ["mood", "agent_id", "version", "access_count", "embedding"])
+def test_what_is_no_field_of_the_caller_is_refused(name: str, root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory_id = memory.store("kept")
+        changes: dict[str, Any] = {name: 1}
+        with pytest.raises(InvalidInput, match=name):
+            memory.store_many([{"content": "x", name: 1}])
+        with pytest.raises(InvalidInput, match=name):
+            memory.update(memory_id, **changes)
+
+
+# Columns and triggers -----------------------------------------------------------------------
+
+
+def columns() -> dict[str, str]:
+    """Return what the schema says of each column of the table of memories."""
+    (table,) = re.findall(
+        r"^CREATE TABLE memories \((.*?)^\) STRICT", SCHEMA.read_text(), re.MULTILINE | re.DOTALL
+    )
+    lines = [line.strip() for line in table.splitlines()]
+    found = [line.split(maxsplit=1) for line in lines if re.match(r"[a-z_]+ (TEXT|INTEGER)", line)]
+    return dict(found)
+
+
+def test_the_columns_are_those_of_the_table() -> None:
+    assert columns().keys() == {"seq", *MEMORY_FIELDS}
+    for name, row in MEMORY_FIELDS.items():
+        kind = "INTEGER" if row.column.holds in {"flag", "count"} else "TEXT"
+        assert columns()[name].startswith(kind), name
+    whole = SCHEMA.read_text()
+    for name, row in MEMORY_FIELDS.items():
+        if row.column.holds in JSON:
+            assert f"json_valid({name})" in whole
+
+
+def history_triggers() -> str:
+    """Return the triggers that record additions, changes and deletions, as SQL."""
+
+    def value(row: str, name: str) -> str:
+        # || '' keeps SQLite from taking the text for JSON, of which it would drop the nulls.
+        return f"{row}.{name}" + (" || ''" if MEMORY_FIELDS[name].is_json else "")
+
+    def all_of(row: str, names: tuple[str, ...]) -> str:
+        return ",\n    ".join(f"'{name}', {value(row, name)}" for name in names)
+
+    def changed(row: str) -> str:
+        return ",\n      ".join(
+            f"'{name}', CASE WHEN OLD.{name} IS NOT NEW.{name} THEN {value(row, name)} END"
+            for name in HISTORIC
+        )
+
+    def listed(row: str) -> str:
+        return ", ".join(f"{row}{name}" for name in HISTORIC)
+
+    now = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
+    return f"""
+CREATE TRIGGER history_of_changed AFTER UPDATE OF {listed("")} ON memories
+WHEN ({listed("OLD.")})
+  IS NOT ({listed("NEW.")})
+BEGIN
+  INSERT INTO history (memory_id, event, changed_at, old_values, new_values)
+  VALUES (NEW.id, 'UPDATE',
+    CASE WHEN NEW.version IS NOT OLD.version THEN NEW.updated_at ELSE {now} END,
+    json_patch('{{}}', json_object(
+      {changed("OLD")})),
+    json_patch('{{}}', json_object(
+      {changed("NEW")})));
+  -- The library counts versions itself; a change by hand is counted here.
+  UPDATE memories SET version = OLD.version + 1, updated_at = {now}
+  WHERE seq = NEW.seq AND NEW.version IS OLD.version;
+END;
+CREATE TRIGGER history_of_deleted BEFORE DELETE ON memories BEGIN
+  -- Before, because the entry in the scratchpad goes with the memory, and comes back with it: seq
+  -- and scratchpad are there for `undo`.
+  INSERT INTO history (memory_id, event, changed_at, old_values)
+  VALUES (OLD.id, 'DELETE', {now}, json_patch('{{}}', json_object(
+    {all_of("OLD", HISTORIC)},
+    {all_of("OLD", USAGE)}, 'seq', OLD.seq,
+    'scratchpad', (SELECT reason || ' ' || entered_at FROM scratchpad WHERE seq = OLD.seq))));
+END;
+CREATE TRIGGER history_of_new AFTER INSERT ON memories BEGIN
+  INSERT INTO history (memory_id, event, changed_at, session_id, new_values)
+  VALUES (NEW.id, 'ADD', NEW.updated_at, NEW.created_by_session, json_patch('{{}}', json_object(
+    {all_of("NEW", HISTORIC)})));
+END;
+"""
+
+
+def test_the_triggers_of_the_history_have_the_fields_of_the_table() -> None:
+    schema = SCHEMA.read_text()
+    shipped = re.findall(r"^CREATE TRIGGER history_of_.*?^END;", schema, re.MULTILINE | re.DOTALL)
+    written = re.findall(r"^CREATE TRIGGER .*?^END;", history_triggers(), re.MULTILINE | re.DOTALL)
+    assert [trigger.split() for trigger in shipped] == [trigger.split() for trigger in written]
+
+
+# Files --------------------------------------------------------------------------------------
+
+
+def test_a_file_may_tell_every_field() -> None:
+    assert list(PortableMemory.model_fields) == [*MEMORY_FIELDS, "embedding"]
+    assert PortableMemory.model_validate({"content": "x"}).model_dump() == {
+        **{name: row.default for name, row in MEMORY_FIELDS.items()},
+        "content": "x",
+        "embedding": None,
+    }
+    assert list(PortableValues.model_fields) == [*HISTORIC, *USAGE, "seq", "scratchpad"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("tags", "red"), ("version", 0), ("mood", 1)])
+def test_what_a_file_tells_wrongly_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ValidationError, match=name):
+        PortableMemory.model_validate({"content": "x", name: value})
+
+
+def test_a_format_has_new_fields_behind_those_that_it_had() -> None:
+    names = fields_beyond({"id", "content"}, "version kind")
+    assert names[:2] == ("version", "kind")
+    assert names[2:] == tuple(
+        name for name in MEMORY_FIELDS if name not in {"id", "content", "version", "kind"}
+    )
+
+
+if __name__ == "__main__":
+    print(history_triggers())
