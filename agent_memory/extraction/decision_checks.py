@@ -11,11 +11,11 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from agent_memory.extraction.rules.small_talk import is_request_to_forget
 from agent_memory.extraction.types import Fact, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, OperationEvent
 from agent_memory.models.fields import Text, validate_memory_content
 from agent_memory.text.normalize import exact_form, grade_of
+from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
 
 _USUAL: Final = 0.8

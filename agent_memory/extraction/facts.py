@@ -219,7 +219,8 @@ class _Asker:
             sure = one.confidence if is_supported else min(one.confidence, _UNSUPPORTED)
             sources = _sources(one, piece)
             about = " ".join((one.about or "").split())[:200] or None
-            facts += [Fact(part, sources, sure, about) for part in fitting(text)]
+            parts = fitting(text, MAX_MEMORY_CONTENT_LENGTH)
+            facts += [Fact(part, sources, sure, about) for part in parts]
         return facts
 
 

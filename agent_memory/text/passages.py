@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from agent_memory.text.sentences import sentence_spans
+
 REACH: Final = 1_500
 """Characters before and after a place that are looked at."""
 LONGEST_SENTENCE: Final = 1_000
@@ -50,12 +52,6 @@ _CAPS_LABEL: Final = re.compile(r"\s*[A-Z]{3,10}[:(]")
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,300}>")
 _LINK: Final = re.compile(r"!?\[([^\]\[]{1,300})\]\([^()\s]{1,500}\)")
 _EMPHASIS: Final = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=[^\s*])\*(?![\w*])|`")
-_STOP: Final = re.compile(r"(?<![.!?…])[.!?…]++[\"')\]*_]*+\s++|[。！？]++")  # noqa: RUF001 - CJK stops
-_ABBREVIATED: Final = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|al|ca|dr|mr|mrs|ms|st|z\.B|bzw|usw|[A-Za-z]"
-    r"|\d{1,3})\.$",
-    re.IGNORECASE,
-)
 _CODE_LINE: Final = re.compile(
     r"[{};]\s*$|^\s*(?:def|class|import|from|return|const|let|var|func|fn|pub|if|for|while|elif"
     r"|else|try|except|package|void|int|char|export|async|await|raise|assert|case)\b[^.!?]*[:;{(=)]"
@@ -354,16 +350,10 @@ def _ends(line: str) -> bool:
 
 def _sentence(text: str, at: int) -> tuple[str, int]:
     """Cut the sentence that a place is in out of a text."""
-    begin, end = 0, len(text)
-    for stop in _STOP.finditer(text):
-        if _ABBREVIATED.search(text, max(0, stop.start() - 12), stop.start() + 1):
-            continue
-        if stop.end() <= at:
-            begin = stop.end()
-        elif stop.start() >= at:
-            end = stop.end()
-            break
-    return text[begin:end], at - begin
+    for begin, end in sentence_spans(text):
+        if at < end:
+            return text[begin:end], at - begin
+    return text, at
 
 
 def _plain(sentence: str, at: int, length: int) -> tuple[str, int]:

@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-MAX_MEMORY_CONTENT_LENGTH = 10_000
-
 _STOP: Final = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)"  # noqa: RUF001 - quotation marks
     r"|[。！？｡]++[」』”’）]*+"  # noqa: RUF001 - the stops of Chinese and Japanese
     r"|\n+"
 )
+# What may end a sentence all the same: "… at 5.", "… at 5 p.m.", "… and so on, etc."
 _ABBREVIATED: Final = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|approx|no|fig|al|ca|dr|mr|mrs|ms|prof|st|jr|sr|u\.s|u\.k|z\.B"
-    r"|bzw|(?:[A-Za-z]\.)*[A-Za-z]|\d{1,3})\.$",
+    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|approx|no|fig|al|ca|dr|mr|mrs|ms|prof|st|jr|sr|z\.B"
+    r"|bzw|(?P<may_end>etc|usw|(?:[A-Za-z]\.)+[A-Za-z]|\d{1,3})|[A-Za-z])\.$",
     re.IGNORECASE,
 )
 _LISTED: Final = re.compile(r"^\s*(?:[-*•–]\s+|\d{1,3}[.)]\s+)")  # noqa: RUF001
@@ -28,34 +27,40 @@ def sentences(text: str) -> list[str]:
 
     Nothing is left out but white space, marks of lists, and what has no letter or digit.
     """
-    found = (_LISTED.sub("", " ".join(part.split())).strip() for part in _parts(text))
-    return [part for part in found if _HAS_WORD.search(part)]
+    parts = (" ".join(text[begin:end].split()) for begin, end in sentence_spans(text))
+    bare = (_LISTED.sub("", part).strip() for part in parts)
+    return [part for part in bare if _HAS_WORD.search(part)]
 
 
-def _parts(text: str) -> Iterator[str]:
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence of a text begins and ends, one after the other, all of the text."""
     begin = 0
     for stop in _STOP.finditer(text):
-        if stop[0] == "." and _ABBREVIATED.search(text, max(0, stop.start() - 12), stop.end()):
-            follows = _NEXT_LETTER.match(text, stop.end())
-            # "… at 5." and "… at 5 p.m." may end a sentence; "Dr. Smith" does not.
-            may_end = text[stop.start() - 1 : stop.start()].isdigit() or (
-                text[stop.start() - 2 : stop.start() - 1] == "."
-            )
-            if not (may_end and follows and follows[1].isupper()):
-                continue
-        yield text[begin : stop.end()]
+        if stop[0] == "." and not _may_end(text, stop):
+            continue
+        yield begin, stop.end()
         begin = stop.end()
-    yield text[begin:]
+    yield begin, len(text)
 
 
-def fitting(text: str, longest: int = MAX_MEMORY_CONTENT_LENGTH) -> list[str]:
+def _may_end(text: str, stop: re.Match[str]) -> bool:
+    """Return whether a full stop ends a sentence: that of "Dr. Smith" does not."""
+    abbreviated = _ABBREVIATED.search(text, max(0, stop.start() - 12), stop.end())
+    if abbreviated is None:
+        return True
+    following = _NEXT_LETTER.match(text, stop.end())
+    is_new = following is not None and following[1].isupper()
+    return is_new and abbreviated["may_end"] is not None
+
+
+def fitting(text: str, longest: int) -> list[str]:
     """Return a text in pieces of ``longest`` characters at most, cut between sentences or words."""
     pieces: list[str] = []
     rest = text.strip()
     while len(rest) > longest:
         head = rest[:longest]
-        stops = [stop.end() for stop in _STOP.finditer(head)]
-        cut = stops[-1] if stops and stops[-1] > longest // 2 else head.rfind(" ")
+        ends = [end for _, end in sentence_spans(head)][:-1]
+        cut = ends[-1] if ends and ends[-1] > longest // 2 else head.rfind(" ")
         cut = cut if cut > longest // 2 else longest
         pieces.append(rest[:cut].strip())
         rest = rest[cut:].strip()

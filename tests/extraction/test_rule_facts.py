@@ -6,10 +6,8 @@ import pytest
 
 from agent_memory.extraction.facts import extract
 from agent_memory.extraction.rules.facts import facts_by_rules
-from agent_memory.extraction.rules.small_talk import is_request_to_forget
 from agent_memory.extraction.rules.statements import Statement, statement
 from agent_memory.models.conversation import Message, MessageRole
-from agent_memory.text.sentences import fitting, sentences
 
 
 def user(text: str, name: str | None = None) -> Message:
@@ -153,33 +151,6 @@ def test_without_a_model_rules_extract() -> None:
     assert not extraction.metadata.custom_prompt_used
 
 
-# Sentences ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
-        ("Dr. Smith paid $3.50 at 5 p.m. today.", ["Dr. Smith paid $3.50 at 5 p.m. today."]),
-        ("It is May 5. We go.", ["It is May 5.", "We go."]),
-        ('He said "Go." Then left...  Fine', ['He said "Go."', "Then left...", "Fine"]),
-        ("a\n\n- b\n2) c\n---\n...", ["a", "b", "c"]),
-        ("我喜欢猫。我住在北京\uff01好", ["我喜欢猫。", "我住在北京\uff01", "好"]),
-        ("see example.com/a.b for v1.2", ["see example.com/a.b for v1.2"]),
-        ("", []),
-    ],
-)
-def test_sentences(text: str, parts: list[str]) -> None:
-    assert sentences(text) == parts
-
-
-@pytest.mark.parametrize("text", ["x" * 95, "word " * 30, "One is here. " * 12, "猫。" * 40, " a "])
-def test_a_text_is_cut_to_fit_and_nothing_is_lost(text: str) -> None:
-    pieces = fitting(text, 40)
-    assert all(0 < len(piece) <= 40 for piece in pieces)
-    assert "".join("".join(pieces).split()) == "".join(text.split())
-
-
 # Statements -----------------------------------------------------------------------------------
 
 
@@ -227,20 +198,3 @@ def test_a_statement(text: str, subject: str, attribute: str, value: str) -> Non
 )
 def test_no_statement(text: str) -> None:
     assert statement(text) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "asks"),
-    [
-        ("Forget my phone number", True),
-        ("Please delete what I said about Ann", True),
-        ("Ann: forget that I like pasta", True),
-        ("User asks to forget the address", True),
-        ("Don't forget to call Ann", False),
-        ("Forget it", False),
-        ("I forgot my keys", False),
-        ("I never forget a face", False),
-    ],
-)
-def test_requests_to_forget(text: str, asks: bool) -> None:
-    assert is_request_to_forget(text) is asks

@@ -20,7 +20,6 @@ from agent_memory.extraction.messages import conversation
 from agent_memory.extraction.rules.decisions import decide_by_rules
 from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
-from agent_memory.extraction.rules.small_talk import is_request_to_forget, is_small_talk
 from agent_memory.extraction.types import Fact
 from agent_memory.integrations.capture.observations import observe
 from agent_memory.models.conversation import Message
@@ -30,6 +29,7 @@ from agent_memory.text.normalize import exact_form, near_form
 from agent_memory.text.sanitize import as_data
 from agent_memory.text.secrets import find_secrets
 from agent_memory.text.sentences import sentences
+from agent_memory.text.speech_acts import is_request_to_forget, is_small_talk
 from agent_memory.text.stems import stems
 
 LENGTH = 10_000
@@ -61,9 +61,9 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "duplicates": ((f"{TEXT}normalize",), lambda text: near_form(exact_form(text))),
     "stems": ((f"{TEXT}stems",), stems),
     "prompts": ((f"{TEXT}sanitize",), as_data),
-    "small talk": ((f"{RULES}small_talk",), is_small_talk),
-    "forgetting": ((f"{RULES}small_talk",), is_request_to_forget),
-    "facts": ((f"{RULES}statements", f"{RULES}facts", f"{RULES}small_talk"), read_facts),
+    "small talk": ((f"{TEXT}speech_acts",), is_small_talk),
+    "forgetting": ((f"{TEXT}speech_acts",), is_request_to_forget),
+    "facts": ((f"{RULES}statements", f"{RULES}facts", f"{TEXT}speech_acts"), read_facts),
     "decisions": (
         (f"{RULES}decisions",),
         lambda text: decide_by_rules([Fact(text[:LENGTH])], [[]]),
@@ -87,6 +87,7 @@ FOUND_BY_HAND = {
     ],
     "duplicates": ["\u2026"],
     "sentences": [" cf.", "a. "],
+    "facts": ["can you please "],
     "forgetting": ["-", "!", ": "],
     "capture": ["a(", "\nremember that a(", "= ", "://", "\nNOTE: "],
 }

@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
-from agent_memory.extraction.rules.small_talk import is_request_to_forget
 from agent_memory.extraction.rules.statements import Statement, speaker_and_text, statement
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
 from agent_memory.text.normalize import exact_form, grade_of, near_form
+from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
 
 ADD, UPDATE, DELETE, NONE = OperationEvent

@@ -13,18 +13,18 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent_memory.extraction.rules.small_talk import (
+from agent_memory.extraction.rules.statements import statement
+from agent_memory.extraction.types import Fact
+from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.text.sentences import fitting, sentences
+from agent_memory.text.speech_acts import (
     is_request_to_forget,
     is_request_to_remember,
     is_small_talk,
     tells_by_asking,
     without_fillers,
-    without_label,
+    without_request,
 )
-from agent_memory.extraction.rules.statements import statement
-from agent_memory.extraction.types import Fact
-from agent_memory.models.conversation import Message, MessageRole
-from agent_memory.text.sentences import fitting, sentences
 from agent_memory.text.stems import stems
 
 _OF_SPEAKER: Final = 0.7
@@ -96,9 +96,9 @@ def _facts_of(message: Message, place: int, *, keeps_small_talk: bool) -> Iterat
     for sentence in sentences(message.text):
         sure = _worth(sentence, message.role)
         if sure and _stands_alone(sentence):
-            yield _fact(message, place, without_label(sentence), sure)
+            yield _fact(message, place, _bare(sentence), sure)
         elif sure or _belongs(sentence, message.role, keeps_small_talk=keeps_small_talk):
-            rest.append(without_label(sentence))
+            rest.append(_bare(sentence))
             worth = max(worth, sure)
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
@@ -115,6 +115,12 @@ def _belongs(sentence: str, role: MessageRole, *, keeps_small_talk: bool) -> boo
 
 def _stands_alone(sentence: str) -> bool:
     return statement(sentence) is not None or is_request_to_forget(sentence)
+
+
+def _bare(sentence: str) -> str:
+    """Return a sentence without "Remember that" in front, beginning with a capital."""
+    bare = without_request(sentence)
+    return sentence if bare == sentence else bare[0].upper() + bare[1:]
 
 
 def _fact(message: Message, place: int, text: str, confidence: float) -> Fact:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_memory.text.normalize import exact_form
+from agent_memory.text.speech_acts import is_denied, is_supposed
 from agent_memory.text.stems import stems
 
 _APOSTROPHE: Final = "['\u2019]"
@@ -74,11 +75,6 @@ _TAIL: Final = re.compile(
 _WHEN: Final = stems(
     "now currently these days moment too anymore last this next month year week summer again"
 )
-_UNSURE: Final = re.compile(
-    r"\b(?:not|never|no longer|n't|used to|if|would|might|may|maybe|perhaps|want|wish|hope|plan)\b"
-    r"|n['\u2019]t\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ def statement(text: str) -> Statement | None:
     """Return what a text of one sentence states, ``None`` where it states nothing of the kind."""
     speaker, said = speaker_and_text(text)
     said = said.strip()
-    if len(said) > 200 or _UNSURE.search(said):
+    if len(said) > 200 or is_supposed(said) or is_denied(said):
         return None
     for pattern, attribute in _PATTERNS:
         match = pattern.match(said)

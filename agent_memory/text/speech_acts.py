@@ -1,4 +1,8 @@
-"""What is said in conversations and need not be kept: questions, orders, greetings, reactions."""
+"""What a sentence does: it asks, orders, greets, reacts, supposes, denies, asks to remember.
+
+Both engines that decide which sentence is worth keeping, capture and the extraction of facts, go by
+this. Pure; the first 1,000 characters of a sentence tell: what goes on for longer is none.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import re
 from typing import Final
 
 _FLAGS: Final = re.IGNORECASE
+_JUDGED: Final = 1_000
+"""Characters of a sentence that it is judged by."""
 
 
 def _any(phrases: str) -> str:
@@ -33,6 +39,10 @@ _ASKING: Final = _any(
     (?:what|how|why|where|who|which)(?:'?s|\s(?:is|are|was|do|did|does|about|have|would|can))\b
     """
 )
+_INTERROGATIVE: Final = _pattern(
+    r"^\W*(?:why|what|how|who|which|where|when|do|does|did|is|are|was|were|can|could|should|would"
+    r"|have|has|shall|may)\b[^.?]*[?\uff1f]"
+)
 _QUESTION: Final = _pattern(
     r"[?\uff1f][\s\"\x27\u201d)\]*_]*$"
     r"|[\u5417\u5462\u5427\u304b][\u3002\s]*$"  # particles that ask, in Chinese and Japanese
@@ -57,6 +67,9 @@ _ORDER: Final = _pattern(
 _KEPT_ORDER: Final = _pattern(
     r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|note|forget|keep in mind)\b"
 )
+_ASKED_TO_REMEMBER: Final = _pattern(
+    r"\b(?:can|could|will|would) you (?:please |also )?remember\s+(?:that|to|this:)"
+)
 _FORGET: Final = _pattern(
     r"^\W*(?:[\w-]{1,40}:\s+)?(?:(?:please|can you|could you|ok|actually)[\s,]+)*"
     r"(?:forget|delete|erase|remove|stop remembering)\b(?!\W+(?:to\b|about it|it\b))"
@@ -64,8 +77,21 @@ _FORGET: Final = _pattern(
     r" (?:\w+ )?(?:to|that)\b"
     r".{0,60}\b(?:forget|forgotten|delete|deleted|erase|erased|remove|removed)\b"
 )
+LEAD: Final = (
+    r"^\W*(?:(?:also|and|so|ok|please|by the way|one more thing"
+    r"|(?:can|could|will|would) you)[\s,:]+)*"
+)
+"""What may stand before an order: "Also, please …"."""
 _LABEL: Final = _pattern(
-    r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|keep in mind|note)(?:\s+that\b|:)\s*"
+    rf"{LEAD}(?:remember|don't forget|do not forget|keep in mind|note)(?:\s+that\b|\s+this:|:)\s*"
+)
+_SUPPOSED: Final = _pattern(
+    r"\b(?:if|unless|would|could|might|may|maybe|perhaps|suppose|imagine|wish|hopes?|want(?:s|ed)?"
+    r"|plan|used to)\b"
+)
+# Of names, "No Doubt" denies nothing.
+_DENIED: Final = _pattern(
+    r"\b(?:(?-i:no)|not|never|nobody|none|neither|nor|hardly|no longer|\w+n't)\b"
 )
 
 _INTENSE: Final = _words(
@@ -128,38 +154,63 @@ _CJK_POLITE: Final = re.compile(
 _IMAGE: Final = re.compile(r"^\[image: [^\]]*\]$")
 
 
+def is_asking(sentence: str) -> bool:
+    """Return whether a sentence has a question's form; a request to remember is no question."""
+    tail = sentence[-_JUDGED:]
+    is_formed = _QUESTION.search(tail) or _INTERROGATIVE.match(tail)
+    return is_formed is not None and _ASKED_TO_REMEMBER.search(tail) is None
+
+
 def is_question(sentence: str) -> bool:
     """Return whether a sentence asks, and tells nothing."""
-    return _QUESTION.search(sentence) is not None and not tells_by_asking(sentence)
+    return is_asking(sentence) and not tells_by_asking(sentence)
 
 
 def tells_by_asking(sentence: str) -> bool:
     """Return whether a question tells something: "Did I tell you that I got the job?"."""
-    return _TELLING.search(sentence) is not None
+    return _TELLING.search(sentence[:_JUDGED]) is not None
+
+
+def is_order(sentence: str) -> bool:
+    """Return whether a sentence orders something for now: "Explain why …"."""
+    return _ORDER.match(sentence[:_JUDGED]) is not None
 
 
 def is_small_talk(sentence: str) -> bool:
     """Return whether a sentence greets, thanks, reacts, asks, or orders something for now."""
-    if _KEPT_ORDER.match(sentence):
+    if is_request_to_remember(sentence):
         return False
-    patterns = (_IMAGE, _CJK_POLITE, _ORDER, _REACTION)
-    return is_question(sentence) or any(pattern.match(sentence) for pattern in patterns)
+    head = sentence[:_JUDGED]
+    patterns = (_IMAGE, _CJK_POLITE, _REACTION)
+    is_reaction = any(pattern.match(head) for pattern in patterns)
+    return is_reaction or is_question(sentence) or is_order(sentence)
+
+
+def is_supposed(sentence: str) -> bool:
+    """Return whether a sentence supposes, wishes or plans: what it says need not be so."""
+    return _SUPPOSED.search(sentence[:_JUDGED]) is not None
+
+
+def is_denied(sentence: str) -> bool:
+    """Return whether a sentence denies something."""
+    return _DENIED.search(sentence[:_JUDGED]) is not None
 
 
 def is_request_to_forget(text: str) -> bool:
     """Return whether a text asks that something be forgotten, or says that somebody asked so."""
-    return _FORGET.match(text) is not None
+    return _FORGET.match(text[:_JUDGED]) is not None
 
 
 def is_request_to_remember(text: str) -> bool:
     """Return whether a text asks that something be remembered, or forgotten."""
-    return _KEPT_ORDER.match(text) is not None
+    head = text[:_JUDGED]
+    return _KEPT_ORDER.match(head) is not None or _ASKED_TO_REMEMBER.search(head) is not None
 
 
-def without_label(sentence: str) -> str:
-    """Return a sentence without "Remember that" in front."""
-    bare = _LABEL.sub("", sentence)
-    return sentence if not bare or bare == sentence else bare[0].upper() + bare[1:]
+def without_request(sentence: str) -> str:
+    """Return a sentence without "Remember that" in front, as it is if nothing else is in it."""
+    match = _LABEL.match(sentence)
+    return sentence if match is None else sentence[match.end() :].strip() or sentence
 
 
 def without_fillers(sentence: str) -> str:

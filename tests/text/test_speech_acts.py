@@ -1,0 +1,161 @@
+"""What a sentence does: one table of questions, orders, small talk, suppositions and denials.
+
+Both engines that decide which sentence is worth keeping are held to it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.extraction.rules.facts import facts_by_rules
+from agent_memory.extraction.rules.graph import graph_updates_by_rules
+from agent_memory.extraction.rules.statements import statement
+from agent_memory.integrations.capture.observations import observe
+from agent_memory.models.conversation import Message
+from agent_memory.text.speech_acts import (
+    is_denied,
+    is_order,
+    is_question,
+    is_request_to_forget,
+    is_request_to_remember,
+    is_small_talk,
+    is_supposed,
+    without_request,
+)
+
+
+def facts_of(text: str) -> list[str]:
+    """Return what is kept of a user's message to an assistant."""
+    said = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
+    return [fact.text for fact in facts_by_rules([Message.model_validate(it) for it in said])]
+
+
+def captured(text: str) -> list[str]:
+    return [it.content for it in observe(text, source="turn:user", session_id="s")]
+
+
+QUESTIONS = [
+    "Why is it important to wash the brushes?",
+    "Have we decided to paint the shed?",
+    "what did the team decide, and why is it important?",
+    'Did Ann ask "is it important to wait?"',
+    "Is it important to wait? Nobody knows",
+    "how do you solve this",
+    "你喜欢猫吗",
+    "これは重要ですか\uff1f",
+]
+ORDERS = [
+    "Explain why it is important to wash the brushes",
+    "Can you please summarise what was decided to be done",
+    "Ok, now rewrite it in French",
+    "Let me know when it's done",
+]
+SMALL_TALK = [
+    "Thanks, that was really helpful!",
+    "Good morning",
+    "That's so cool!",
+    "I'm so happy for you",
+    "What a day!",
+    "谢谢",
+]
+REMEMBERED = {
+    "Remember that Ann keeps the keys": "Ann keeps the keys",
+    "Please remember that Ann keeps the keys.": "Ann keeps the keys.",
+    "Can you please remember that Ann keeps the keys?": "Ann keeps the keys?",
+    "Remember this: Ann keeps the keys": "Ann keeps the keys",
+    "Ok, also remember: Ann keeps the keys": "Ann keeps the keys",
+}
+SUPPOSED = [
+    "If I live in Oslo, I ski",
+    "Maybe I live in Oslo",
+    "I would live in Oslo",
+    "I wish I lived in Oslo",
+    "Suppose I live in Oslo",
+]
+DENIED = [
+    "I don't live in Oslo",
+    "I do not live in Oslo",
+    "I never live in Oslo",
+    "Nobody is Ann",
+]
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_a_question_is_kept_by_neither(text: str) -> None:
+    assert is_question(text.partition("? ")[0] + "?" if "? " in text else text)
+    assert is_small_talk(text)
+    assert facts_of(text.split("? ", maxsplit=1)[0]) == []
+    assert captured(text) == []
+
+
+@pytest.mark.parametrize("text", ORDERS)
+def test_an_order_for_now_is_no_fact(text: str) -> None:
+    assert is_order(text)
+    assert is_small_talk(text)
+    assert facts_of(text) == []
+
+
+@pytest.mark.parametrize("text", SMALL_TALK)
+def test_small_talk_is_kept_by_neither(text: str) -> None:
+    assert is_small_talk(text)
+    assert facts_of(text) == captured(text) == []
+
+
+@pytest.mark.parametrize(("text", "content"), REMEMBERED.items())
+def test_what_is_to_be_remembered_is_kept_by_both_without_the_request(
+    text: str, content: str
+) -> None:
+    assert is_request_to_remember(text) or text.startswith("Ok")
+    assert not is_question(text)
+    assert without_request(text) == content
+    assert facts_of(text) == captured(text) == [content]
+
+
+@pytest.mark.parametrize("text", ["Remember that", "Remember:", "Note that.", "remembering that"])
+def test_a_request_with_nothing_in_it_stays_as_it_is(text: str) -> None:
+    assert without_request(text) in (text, ".")
+
+
+def test_a_question_may_tell_something() -> None:
+    text = "Did I tell you that I got the job?"
+    assert not is_question(text)
+    assert facts_of(text) == [text]
+
+
+@pytest.mark.parametrize("text", SUPPOSED)
+def test_what_is_supposed_states_nothing(text: str) -> None:
+    assert is_supposed(text)
+    assert statement(text) is None
+    assert graph_updates_by_rules([("", text)]).updates == []
+    assert captured(f"{text} if it is important to you") == []
+
+
+@pytest.mark.parametrize("text", DENIED)
+def test_what_is_denied_states_nothing(text: str) -> None:
+    assert is_denied(text)
+    assert statement(text) is None
+    assert graph_updates_by_rules([("", text)]).updates == []
+
+
+@pytest.mark.parametrize("text", ["We decided to leave", "My favourite band is No Doubt"])
+def test_what_is_said_plainly_is_neither(text: str) -> None:
+    assert not is_supposed(text)
+    assert not is_denied(text)
+    assert not is_small_talk(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Forget my phone number", True),
+        ("Please delete what I said about Ann", True),
+        ("Ann: forget that I like pasta", True),
+        ("User asks to forget the address", True),
+        ("Don't forget to call Ann", False),
+        ("Forget it", False),
+        ("I forgot my keys", False),
+        ("I never forget a face", False),
+    ],
+)
+def test_requests_to_forget(text: str, asks: bool) -> None:
+    assert is_request_to_forget(text) is asks
