@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,19 @@ DRIVER = "storage.sqlite.connection"
 PURE = """
     text services.search.scoring services.search.ranking storage.quantization storage.centering
 """.split()
+ENGINE = "storage.sqlite"
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|PRAGMA)\s",
+    re.DOTALL,
+)
+WRITTEN = re.compile(
+    r"\b(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE(?:\s+OR\s+\w+)?)\s+([a-z_]+)\b"
+)
+TOGETHER: tuple[set[str], ...] = (
+    {"tables.memories", "tables.memory_columns"},
+    {"tables.graph", "tables.graph_maintenance"},
+)
+"""Modules that write the same tables: one for everyday use, one for undo, import and erasure."""
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
 
 
@@ -185,6 +199,53 @@ def no_transaction_waits_for_an_embedder(modules: Modules) -> list[str]:
     return used(modules, inside, lambda target: is_in(target, "embeddings", "services.embedding"))
 
 
+def what_is_above_the_seam_knows_no_engine(modules: Modules) -> list[str]:
+    above = [name for name in modules if LEVEL[modules[name].folder] >= LEVEL["services"]]
+    return used(modules, above, lambda target: is_in(target, "storage.sqlite"))
+
+
+def sql_stands_in_the_engine(modules: Modules) -> list[str]:
+    return [
+        f"{name} holds SQL: {text[:40]!r}"
+        for name, module in modules.items()
+        if not is_in(name, ENGINE)
+        for text in _texts(module.tree)
+        if SQL.search(text)
+    ]
+
+
+def a_table_is_written_where_it_belongs(modules: Modules) -> list[str]:
+    """A table has one module that writes it; what erases, mends or upgrades may write any."""
+    writers: dict[str, set[str]] = {}
+    for name, module in modules.items():
+        if is_in(name, f"{ENGINE}.tables") and not is_in(name, f"{ENGINE}.tables.erased"):
+            for text in _texts(module.tree):
+                for table in WRITTEN.findall(text):
+                    writers.setdefault(table, set()).add(name.removeprefix(f"{PACKAGE}.{ENGINE}."))
+    return [
+        f"{table} is written in {' and '.join(sorted(names))}"
+        for table, names in sorted(writers.items())
+        if len(names) > 1 and names not in TOGETHER
+    ]
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    """Yield the texts of a module that are no docstrings; ``{}`` for what is put into them."""
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (it.value if isinstance(it, ast.Constant) else "{}" for it in node.values)
+            yield "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and id(node) not in documentation | inside:
+            yield str(node.value)
+
+
 def the_edges_use_public_names(modules: Modules) -> list[str]:
     edges = [name for name in modules if is_in(name, "cli", "integrations")]
     inside = ("api", "services", "storage")
@@ -221,6 +282,9 @@ RULES: list[Callable[[Modules], list[str]]] = [
     nothing_uses_another_sqlite,
     what_is_pure_knows_no_file,
     no_transaction_waits_for_an_embedder,
+    what_is_above_the_seam_knows_no_engine,
+    sql_stands_in_the_engine,
+    a_table_is_written_where_it_belongs,
     the_edges_use_public_names,
     every_module_says_what_it_is_and_is_short,
 ]
@@ -263,6 +327,9 @@ SOUND = {
         ".storage.centering": "import math",
         ".storage.sqlite": "",
         ".storage.sqlite.connection": "import apsw",
+        ".storage.sqlite.tables": "",
+        ".storage.sqlite.tables.memories": "x = 'INSERT INTO memories VALUES (1)'",
+        ".storage.sqlite.tables.history": "x = 'DELETE FROM history'",
         ".storage.sqlite.schema": f"from {PACKAGE}.storage.sqlite.connection import Database",
         ".embeddings": "",
         ".services": "",
@@ -336,6 +403,19 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
         ("services.store", "def f():\n    import @.embeddings", "imports @.embeddings"),
         ("services.store", "from @.services.embedding import E", "imports @.services.embedding"),
     ],
+    what_is_above_the_seam_knows_no_engine: [
+        (
+            "services.store",
+            "from @.storage.sqlite import schema",
+            "imports @.storage.sqlite.schema",
+        ),
+        ("cli.read", "def f():\n    import @.storage.sqlite", "imports @.storage.sqlite"),
+    ],
+    sql_stands_in_the_engine: [
+        ("services.store", "x = 'SELECT 1 FROM a'", "holds SQL: 'SELECT 1 FROM a'"),
+        ("api.memory", "x = f'DELETE FROM {y}'", "holds SQL: 'DELETE FROM {}'"),
+    ],
+    a_table_is_written_where_it_belongs: [],  # see below: it names a table, no module
     the_edges_use_public_names: [
         ("cli.read", "from @.services import store", "imports @.services.store"),
         ("integrations", "def f():\n    import @.api.memory", "imports @.api.memory"),
@@ -356,6 +436,14 @@ def test_a_planted_violation_is_named(
     name = f"{PACKAGE}.{module}"
     planted = {**SOUND, name: SOUND[name] + code.replace("@", PACKAGE) + "\n"}
     assert rule(parsed(planted)) == [f"{name} {problem.replace('@', PACKAGE)}"]
+
+
+def test_a_table_that_is_written_in_two_modules_is_named() -> None:
+    name = f"{PACKAGE}.storage.sqlite.tables.history"
+    planted = {**SOUND, name: f"{SOUND[name]}y = f'UPDATE OR IGNORE memories SET {{z}}'\n"}
+    assert a_table_is_written_where_it_belongs(parsed(planted)) == [
+        "memories is written in tables.history and tables.memories"
+    ]
 
 
 def test_a_module_without_a_docstring_is_named() -> None:
