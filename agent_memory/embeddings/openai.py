@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
-from agent_memory.embeddings.lazy import Once
 from agent_memory.embeddings.openai_errors import cannot_shorten, embedding_error
 from agent_memory.embeddings.settings import (
     DEFAULT_BATCH_SIZE,
@@ -27,14 +23,19 @@ from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.errors import ConfigurationError, EmbeddingError
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.runtime import fork_safety
+from agent_memory.runtime.api_client import (
+    NO_KEY,
+    ProcessClient,
+    is_key,
+    is_web_address,
+    shown_address,
+)
 
 if TYPE_CHECKING:
     import openai
     from openai.types import CreateEmbeddingResponse
 
 _OPENAI_URL: Final = "https://api.openai.com/v1"
-# The client refuses to work without a key; a local server reads none.
-_NO_KEY: Final = "no-key"
 _NEVER_SHORTENED: Final = {"text-embedding-ada-002": 1536}
 """Models that refuse to be asked for a length, even for their own."""
 
@@ -91,7 +92,7 @@ class OpenAIEmbedder:
         )
         self._spec = EMBEDDING_MODELS.get(self._model)
         self._learned_dimensions = _own_dimensions(self._model)
-        self._clients: dict[int, Once[openai.OpenAI]] = {}
+        self._client = ProcessClient(self._make_client)
         self._usage = EmbeddingUsage()
         self._lock = fork_safety.Lock()
 
@@ -149,7 +150,7 @@ class OpenAIEmbedder:
         longest = self._spec["max_tokens"] if self._spec else None
         sent = [cut_to_tokens(text, longest) if longest else text for text in texts]
         try:
-            response = self._client().embeddings.create(
+            response = self._client.get().embeddings.create(
                 model=self._model,
                 input=sent,
                 dimensions=self._asked_dimensions or openai.omit,
@@ -175,24 +176,15 @@ class OpenAIEmbedder:
             timeout_seconds=self._timeout,
         )
 
-    def _client(self) -> openai.OpenAI:
-        """Return this process's client: a forked child must not speak on its parent's sockets."""
-        with self._lock:
-            once = self._clients.setdefault(os.getpid(), Once(self._make_client))
-        return once.get()
-
     def _make_client(self) -> openai.OpenAI:
         import openai  # noqa: PLC0415 - half a second that only this embedder costs
 
-        client = openai.OpenAI(
-            api_key=self._api_key or _NO_KEY,
+        return openai.OpenAI(
+            api_key=self._api_key or NO_KEY,
             base_url=self._base_url,
             timeout=self._timeout,
             max_retries=self._max_retries,
         )
-        # Left to the garbage collector, its sockets were at times collected first, and warned.
-        weakref.finalize(self, client.close)
-        return client
 
     def _count(
         self, response: CreateEmbeddingResponse, sent: Sequence[str], vectors: list[list[float]]
@@ -275,16 +267,9 @@ def _in_order(response: CreateEmbeddingResponse, count: int) -> list[list[float]
 
 
 def _clean_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        fits = False
-    # Before an @, and after a ? or #, there may be secrets: such an address is not for a message.
-    shown = "" if any(mark in url for mark in "@?#") else f" {url!r:.100}"
-    if url and not fits:
+    if url and not is_web_address(url):
         raise ConfigurationError(
-            f"the base_url{shown} is not a web address: write it like"
+            f"the base_url{shown_address(url)} is not a web address: write it like"
             " http://localhost:11434/v1 (embedding_base_url, or OPENAI_BASE_URL)"
         )
     if "?" in url or "#" in url:  # the client would put the rest of the path behind them
@@ -301,8 +286,7 @@ def _clean_key(key: str, base_url: str) -> str:
             f"there is no key for OpenAI: set {KEY_VARIABLE}, or embedding_api_key,"
             " or use the local embedder (pip install 'agent-memory[local]')"
         )
-    # An HTTP header cannot hold others, and the client's error would print the key.
-    if not all("!" <= letter <= "~" for letter in key):
+    if not is_key(key):
         raise ConfigurationError(
             f"the API key has a space or another character that no key has: check {KEY_VARIABLE}"
             " and embedding_api_key"

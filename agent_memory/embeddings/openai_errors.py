@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_memory.embeddings.settings import DIMENSIONS_VARIABLE
 from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
+from agent_memory.runtime.api_client import hide_secret
 
 if TYPE_CHECKING:
     import openai
@@ -29,7 +30,7 @@ def embedding_error(
     """
     import openai  # noqa: PLC0415 - imported already, by the request that failed
 
-    _hide(error, secret)
+    hide_secret(error, secret)
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     if isinstance(error, openai.APIStatusError):
         refused = error.status_code in _REFUSALS
@@ -74,11 +75,3 @@ def _of_status(error: openai.APIStatusError, model: str, tries: str) -> Embeddin
         429: f"was asked too much, in {tries}: try again later, or check the account's quota",
     }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
     return EmbeddingError(f"the embedding service {advice}{said}")
-
-
-def _hide(error: Exception, secret: str) -> None:
-    """Take the key out of an error that becomes the cause: some servers send it back."""
-    if secret:
-        error.args = tuple(
-            part.replace(secret, "***") if isinstance(part, str) else part for part in error.args
-        )

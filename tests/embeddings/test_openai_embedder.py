@@ -343,9 +343,10 @@ def test_a_forked_child_opens_a_connection_of_its_own(server: EmbeddingServer) -
         "from agent_memory import OpenAIEmbedder\n"
         "embedder = OpenAIEmbedder('m', base_url=sys.argv[1])\n"
         "parent = embedder.embed(['parent'])\n"
+        "client = embedder._client.get()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    os._exit(0 if embedder._client() is not embedder._clients[os.getppid()].get()\n"
+        "    os._exit(0 if embedder._client.get() is not client\n"
         "             and embedder.embed(['child']) else 1)\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_memory.errors import ConfigurationError
 from agent_memory.extraction.llm.answers import BadAnswer
-from agent_memory.extraction.llm.settings import NO_KEY, ChatSettings
+from agent_memory.extraction.llm.settings import ChatSettings
+from agent_memory.runtime.api_client import NO_KEY, ProcessClient
 
 if TYPE_CHECKING:
     import anthropic
@@ -48,7 +47,7 @@ class AnthropicChat:
         )
         # Some models take no temperature, or cannot be made to call a tool, and say so.
         self._left_out: frozenset[str] = frozenset()
-        self._clients: dict[int, anthropic.Anthropic] = {}
+        self._client = ProcessClient(self._make_client)
 
     @property
     def model(self) -> str:
@@ -66,7 +65,7 @@ class AnthropicChat:
         while True:
             request = self._request(messages, schema, left_out)
             try:
-                answer = _answer(self._client().messages.create(**request))
+                answer = _answer(self._client.get().messages.create(**request))
             except anthropic.BadRequestError as error:
                 refused = _refused(str(error), left_out)
                 if refused is None:
@@ -100,22 +99,15 @@ class AnthropicChat:
             request["extra_body"] = {"temperature": self._settings.temperature}
         return request
 
-    def _client(self) -> anthropic.Anthropic:
-        """Return this process's client: a forked child must not speak on its parent's sockets."""
-        client = self._clients.get(os.getpid())
-        if client is None:
-            import anthropic  # noqa: PLC0415 - only this model costs it
+    def _make_client(self) -> anthropic.Anthropic:
+        import anthropic  # noqa: PLC0415 - only this model costs it
 
-            client = anthropic.Anthropic(
-                api_key=self._settings.api_key or NO_KEY,
-                base_url=self._settings.base_url,
-                timeout=self._settings.timeout,
-                max_retries=self._settings.max_retries,
-            )
-            # Left to the garbage collector, its sockets were at times collected first, and warned.
-            weakref.finalize(self, client.close)
-            client = self._clients.setdefault(os.getpid(), client)
-        return client
+        return anthropic.Anthropic(
+            api_key=self._settings.api_key or NO_KEY,
+            base_url=self._settings.base_url,
+            timeout=self._settings.timeout,
+            max_retries=self._settings.max_retries,
+        )
 
 
 def _require_anthropic() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import ProviderError
-from agent_memory.extraction.llm.settings import NO_KEY, ChatSettings
+from agent_memory.extraction.llm.settings import ChatSettings
+from agent_memory.runtime.api_client import NO_KEY, ProcessClient
 
 if TYPE_CHECKING:
     import openai
@@ -72,7 +71,7 @@ class OpenAIChat:
         )
         self._organization = organization
         self._form = _Form()
-        self._clients: dict[int, openai.OpenAI] = {}
+        self._client = ProcessClient(self._make_client)
 
     @property
     def model(self) -> str:
@@ -90,7 +89,7 @@ class OpenAIChat:
         while form is not None:
             request = self._request(messages, schema, form)
             try:
-                answer = _text(self._client().chat.completions.create(**request))
+                answer = _text(self._client.get().chat.completions.create(**request))
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 form = form.after(str(error))
                 if form is None:
@@ -120,23 +119,16 @@ class OpenAIChat:
             request["response_format"] = {"type": form.answer}
         return request
 
-    def _client(self) -> openai.OpenAI:
-        """Return this process's client: a forked child must not speak on its parent's sockets."""
-        client = self._clients.get(os.getpid())
-        if client is None:
-            import openai  # noqa: PLC0415 - half a second that only this model costs
+    def _make_client(self) -> openai.OpenAI:
+        import openai  # noqa: PLC0415 - half a second that only this model costs
 
-            client = openai.OpenAI(
-                api_key=self._settings.api_key or NO_KEY,
-                base_url=self._settings.base_url,
-                organization=self._organization,
-                timeout=self._settings.timeout,
-                max_retries=self._settings.max_retries,
-            )
-            # Left to the garbage collector, its sockets were at times collected first, and warned.
-            weakref.finalize(self, client.close)
-            client = self._clients.setdefault(os.getpid(), client)
-        return client
+        return openai.OpenAI(
+            api_key=self._settings.api_key or NO_KEY,
+            base_url=self._settings.base_url,
+            organization=self._organization,
+            timeout=self._settings.timeout,
+            max_retries=self._settings.max_retries,
+        )
 
 
 def _text(response: Any) -> str:  # noqa: ANN401 - the client promises more than servers send

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
+from agent_memory.runtime.api_client import hide_secret, is_key, is_web_address, shown_address
 
-NO_KEY: Final = "no-key"
-"""Sent to a server that reads none: the clients refuse to work without a key."""
 _MOST_TOKENS: Final = 1_000_000
 
 
@@ -70,8 +68,7 @@ class ChatSettings:
 
         The clients of both services name their errors alike.
         """
-        if self.api_key:
-            _hide(error, self.api_key)
+        hide_secret(error, self.api_key)
         tries = "1 attempt" if self.max_retries == 0 else f"{self.max_retries + 1} attempts"
         status = getattr(error, "status_code", None)
         name = type(error).__name__
@@ -153,16 +150,10 @@ def _whole(value: object, name: str, lowest: int, highest: int) -> int:
 
 def _refuse_address(address: str, variable: str) -> None:
     """Refuse what is no web address; where it may hold a secret, it is not shown."""
-    try:
-        parts = urlsplit(address)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    shown = "" if any(mark in address for mark in "@?#") else f" {address!r:.100}"
-    if address and (not fits or "?" in address or "#" in address):
+    if address and (not is_web_address(address) or "?" in address or "#" in address):
         raise ConfigurationError(
-            f"the base_url{shown} is not a web address without ? and #: write it like"
-            f" http://localhost:11434/v1 (base_url, or {variable})"
+            f"the base_url{shown_address(address)} is not a web address without ? and #:"
+            f" write it like http://localhost:11434/v1 (base_url, or {variable})"
         )
 
 
@@ -173,16 +164,8 @@ def _refuse_key(key: str, service: str, *, needed: bool) -> None:
             f"there is no key for {service}: set {variable}, or the model's api_key,"
             " or do without a language model"
         )
-    # An HTTP header cannot hold others, and the client's error would print the key.
-    if not all("!" <= letter <= "~" for letter in key):
+    if not is_key(key):
         raise ConfigurationError(
             f"the API key has a space or another character that no key has: check {variable}"
             " and the model's api_key"
         )
-
-
-def _hide(error: Exception, secret: str) -> None:
-    """Take the key out of an error that becomes the cause: some servers send it back."""
-    error.args = tuple(
-        part.replace(secret, "***") if isinstance(part, str) else part for part in error.args
-    )

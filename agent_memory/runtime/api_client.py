@@ -1,0 +1,86 @@
+"""What the clients of remote APIs share: one client a process, and no key in an error."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from agent_memory.runtime import fork_safety
+from agent_memory.runtime.lazy import Once
+
+NO_KEY: Final = "no-key"
+"""Sent to a server that reads none: the clients refuse to work without a key."""
+
+
+class Closable(Protocol):
+    """A client with connections."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+Client = TypeVar("Client", bound=Closable)
+
+
+class ProcessClient(Generic[Client]):
+    """A client that is made at its first use, once in each process, and closed with its owner.
+
+    ``make`` is a method of the owner, which lives as long as it would without this. A forked child
+    must not speak on its parent's sockets.
+    """
+
+    def __init__(self, make: Callable[[], Client]) -> None:
+        self._make = weakref.WeakMethod(make)
+        self._by_process: dict[int, Once[Client]] = {}
+        self._lock = fork_safety.Lock()
+
+    def get(self) -> Client:
+        """Return this process's client."""
+        with self._lock:
+            once = self._by_process.setdefault(os.getpid(), Once(self._made))
+        return once.get()
+
+    def _made(self) -> Client:
+        make = self._make()
+        if make is None:
+            raise ReferenceError("the owner of this client is gone")
+        client = make()
+        # Left to the garbage collector, its sockets were at times collected first, and warned.
+        weakref.finalize(make.__self__, client.close)  # type: ignore[attr-defined]  # it is bound
+        return client
+
+
+def hide_secret(error: Exception, secret: str) -> None:
+    """Take a key out of an error that becomes the cause: some servers send it back."""
+    if secret:
+        error.args = tuple(
+            part.replace(secret, "***") if isinstance(part, str) else part for part in error.args
+        )
+
+
+def is_web_address(address: str) -> bool:
+    """Return whether an address is one of the web, with a host and a port that can be."""
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def shown_address(address: str) -> str:
+    """Return an address for a message, with a space in front; nothing if it may hold a secret.
+
+    Before an @, and after a ? or #, there may be one.
+    """
+    return "" if any(mark in address for mark in "@?#") else f" {address!r:.100}"
+
+
+def is_key(text: str) -> bool:
+    """Return whether a key has only characters that an HTTP header can hold.
+
+    With another one the client's own error would print the key.
+    """
+    return all("!" <= letter <= "~" for letter in text)
