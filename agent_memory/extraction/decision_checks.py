@@ -91,23 +91,30 @@ class DecisionChecks:
 
         ``known`` has the memories by the ids that the model was given.
         """
-        told = [(one, self._told(one, places, known)) for one in answer.memory]
-        incoming = {it for one, about in told if one.event in (ADD, UPDATE) for it in about}
+        operations = [
+            (operation, self._told(operation, places, known)) for operation in answer.memory
+        ]
+        incoming = {
+            place
+            for operation, about in operations
+            if operation.event in (ADD, UPDATE)
+            for place in about
+        }
         # What changes nothing is judged last: the memory that it relies on may be changed.
-        for one, about in sorted(told, key=lambda it: it[0].event is NONE):
-            if one.event is ADD:
-                self._add(one, about)
-            elif one.event is NONE:
-                self._leave(one, about, known)
-            elif (memory := self._memory(one, known)) is not None:
-                if one.event is UPDATE:
-                    self._update(one, about, memory)
+        for operation, about in sorted(operations, key=lambda place: place[0].event is NONE):
+            if operation.event is ADD:
+                self._add(operation, about)
+            elif operation.event is NONE:
+                self._leave(operation, about, known)
+            elif (memory := self._memory(operation, known)) is not None:
+                if operation.event is UPDATE:
+                    self._update(operation, about, memory)
                 else:
-                    self._delete(one, about, memory, incoming)
+                    self._delete(operation, about, memory, incoming)
 
     def add_the_rest(self, places: Sequence[int], why: str) -> int:
         """Add the facts that no operation is about, and return how many they were."""
-        covered = {place for one in self.covers for place in one}
+        covered = {place for cover in self.covers for place in cover}
         left = [place for place in places if place not in covered]
         for place in left:
             fact = self.facts[place]
@@ -115,27 +122,31 @@ class DecisionChecks:
         return len(left)
 
     def _told(
-        self, one: OperationAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
+        self, operation: OperationAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
     ) -> list[int]:
         """Return the places of the facts that an operation is about."""
-        if one.facts is not None:
-            wrong = [number for number in one.facts if not 0 <= number < len(places)]
+        if operation.facts is not None:
+            wrong = [number for number in operation.facts if not 0 <= number < len(places)]
             if wrong:
-                self._tell(one, f"names fact {wrong[0]}, which was not given")
-            return sorted({places[it] for it in one.facts if 0 <= it < len(places)})
-        memory = known.get(one.id or "")
-        if one.event is DELETE and memory is not None:
+                self._tell(operation, f"names fact {wrong[0]}, which was not given")
+            return sorted(
+                {places[number] for number in operation.facts if 0 <= number < len(places)}
+            )
+        memory = known.get(operation.id or "")
+        if operation.event is DELETE and memory is not None:
             return [place for place in places if memory in self.related[place]]
-        return [place for place in places if says(one.text, self.facts[place].text, share=_MOST)]
+        return [
+            place for place in places if says(operation.text, self.facts[place].text, share=_MOST)
+        ]
 
     def _memory(
-        self, one: OperationAnswer, known: dict[str, RelatedMemory]
+        self, operation: OperationAnswer, known: dict[str, RelatedMemory]
     ) -> RelatedMemory | None:
-        memory = known.get(one.id or "")
+        memory = known.get(operation.id or "")
         if memory is None:
-            self._refuse(one, "of a memory that was not given")
+            self._refuse(operation, "of a memory that was not given")
         elif self.is_touched(memory):
-            self._refuse(one, "of a memory that an earlier operation is about")
+            self._refuse(operation, "of a memory that an earlier operation is about")
             return None
         return memory
 
@@ -145,34 +156,44 @@ class DecisionChecks:
 
     # The four events --------------------------------------------------------------------------
 
-    def _add(self, one: OperationAnswer, about: Sequence[int]) -> None:
-        text = self._sound_text(one)
-        said = [place for place in about if text and says(text, self.facts[place].text)]
-        if not said:
+    def _add(self, operation: OperationAnswer, about: Sequence[int]) -> None:
+        text = self._sound_text(operation)
+        saying = [place for place in about if text and says(text, self.facts[place].text)]
+        if not saying:
             if text:
-                self._refuse(one, "of what no fact says")
+                self._refuse(operation, "of what no fact says")
         elif self._is_there(text):
-            self._refuse(one, "of what another operation adds")
+            self._refuse(operation, "of what another operation adds")
         else:
-            self.note(ADD, said, text, confidence=one.confidence, reasoning=one.reasoning)
+            self.note(
+                ADD, saying, text, confidence=operation.confidence, reasoning=operation.reasoning
+            )
 
-    def _update(self, one: OperationAnswer, about: Sequence[int], memory: RelatedMemory) -> None:
-        text = self._sound_text(one)
-        said = [place for place in about if text and says(text, self.facts[place].text)]
-        if not said:
+    def _update(
+        self, operation: OperationAnswer, about: Sequence[int], memory: RelatedMemory
+    ) -> None:
+        text = self._sound_text(operation)
+        saying = [place for place in about if text and says(text, self.facts[place].text)]
+        if not saying:
             if text:
-                self._refuse(one, "with what no fact says")
-        elif not any(self._is_about(place, memory) for place in said):
-            self._refuse(one, "of a memory that has nothing to do with its facts")
+                self._refuse(operation, "with what no fact says")
+        elif not any(self._is_about(place, memory) for place in saying):
+            self._refuse(operation, "of a memory that has nothing to do with its facts")
         elif exact_form(text) == exact_form(memory.text):
-            self.note(NONE, said, memory.text, memory=memory, confidence=one.confidence)
+            self.note(NONE, saying, memory.text, memory=memory, confidence=operation.confidence)
         else:
             has_common = not stems(text).isdisjoint(stems(memory.text))  # "I live in" too
-            sure = one.confidence if has_common else min(one.confidence, _DOUBTFUL)
-            self.note(UPDATE, said, text, memory=memory, confidence=sure, reasoning=one.reasoning)
+            sure = operation.confidence if has_common else min(operation.confidence, _DOUBTFUL)
+            self.note(
+                UPDATE, saying, text, memory=memory, confidence=sure, reasoning=operation.reasoning
+            )
 
     def _delete(
-        self, one: OperationAnswer, about: Sequence[int], memory: RelatedMemory, incoming: set[int]
+        self,
+        operation: OperationAnswer,
+        about: Sequence[int],
+        memory: RelatedMemory,
+        incoming: set[int],
     ) -> None:
         """Take a memory away where that was asked for, or where what is new comes in elsewhere."""
         near = [place for place in about if self._is_about(place, memory)]
@@ -180,59 +201,63 @@ class DecisionChecks:
         asked = [place for place in near if is_request_to_forget(self.facts[place].text)]
         new = [place for place in near if place not in asked and place not in incoming]
         if not near:
-            self._refuse(one, "that no fact asks for")
+            self._refuse(operation, "that no fact asks for")
         elif asked or not new:
-            sure = one.confidence if one.facts is not None else min(one.confidence, _DOUBTFUL)
+            sure = (
+                operation.confidence
+                if operation.facts is not None
+                else min(operation.confidence, _DOUBTFUL)
+            )
             self.note(
                 DELETE,
                 asked or near,
                 memory.text,
                 memory=memory,
                 confidence=sure,
-                reasoning=one.reasoning,
+                reasoning=operation.reasoning,
             )
         else:
-            self._tell(one, "brings nothing new: it became an UPDATE with what the fact says")
+            self._tell(operation, "brings nothing new: it became an UPDATE with what the fact says")
             text = self.facts[new[0]].text
             self.note(
                 UPDATE,
                 new[:1],
                 text,
                 memory=memory,
-                confidence=one.confidence,
-                reasoning=one.reasoning,
+                confidence=operation.confidence,
+                reasoning=operation.reasoning,
             )
 
     def _leave(
-        self, one: OperationAnswer, about: Sequence[int], known: dict[str, RelatedMemory]
+        self, operation: OperationAnswer, about: Sequence[int], known: dict[str, RelatedMemory]
     ) -> None:
         """Change nothing, where a memory says a fact, and goes on saying it."""
         for place in about:
             fact = self.facts[place].text
-            named = known.get(one.id or "")
+            named = known.get(operation.id or "")
             candidates = [named] if named is not None else self._saying_the_same(place)
-            memory = next((it for it in candidates if self._still_says(it, fact)), None)
+            memory = next((memory for memory in candidates if self._still_says(memory, fact)), None)
             if memory is None:
-                self._refuse(one, "of a fact that no memory given says")
+                self._refuse(operation, "of a fact that no memory given says")
             else:
                 self.note(
                     NONE,
                     [place],
                     memory.text,
                     memory=memory,
-                    confidence=one.confidence,
-                    reasoning=one.reasoning,
+                    confidence=operation.confidence,
+                    reasoning=operation.reasoning,
                 )
 
     # Parts ------------------------------------------------------------------------------------
 
     def _is_about(self, place: int, memory: RelatedMemory) -> bool:
-        is_related = any(it.id == memory.id for it in self.related[place])
+        is_related = any(memory.id == memory.id for memory in self.related[place])
         return is_related or says(memory.text, self.facts[place].text)
 
     def _saying_the_same(self, place: int) -> list[RelatedMemory]:
         fact = self.facts[place].text
-        return [it for it in self.related[place] if grade_of(it.text, fact) is not None]
+        return [memory for memory in self.related[place] if grade_of(memory.text, fact) is not None]
 
     def _still_says(self, memory: RelatedMemory, fact: str) -> bool:
         text = self._texts.get(memory.id, memory.text)
@@ -240,14 +265,16 @@ class DecisionChecks:
 
     def _is_there(self, text: str) -> bool:
         form = exact_form(text)
-        return any(it.event is ADD and exact_form(it.text) == form for it in self.operations)
+        return any(
+            noted.event is ADD and exact_form(noted.text) == form for noted in self.operations
+        )
 
-    def _sound_text(self, one: OperationAnswer) -> str:
+    def _sound_text(self, operation: OperationAnswer) -> str:
         """Return an operation's text on one line, empty where no memory can say it."""
-        text = " ".join(one.text.split())
+        text = " ".join(operation.text.split())
         is_sound, fault = validate_memory_content(text)
         if not is_sound:
-            self._refuse(one, f"with a text that no memory can have: {fault}")
+            self._refuse(operation, f"with a text that no memory can have: {fault}")
         return text if is_sound else ""
 
     def note(
@@ -275,12 +302,12 @@ class DecisionChecks:
         )
         self.covers.append(tuple(about))
 
-    def _refuse(self, one: OperationAnswer, why: str) -> None:
-        self.problems.append(f"decision: {_article(one)} {why} was refused")
+    def _refuse(self, operation: OperationAnswer, why: str) -> None:
+        self.problems.append(f"decision: {_article(operation)} {why} was refused")
 
-    def _tell(self, one: OperationAnswer, what: str) -> None:
-        self.problems.append(f"decision: {_article(one)} {what}")
+    def _tell(self, operation: OperationAnswer, what: str) -> None:
+        self.problems.append(f"decision: {_article(operation)} {what}")
 
 
-def _article(one: OperationAnswer) -> str:
-    return f"an {one.event}" if one.event in (ADD, UPDATE) else f"a {one.event}"
+def _article(operation: OperationAnswer) -> str:
+    return f"an {operation.event}" if operation.event in (ADD, UPDATE) else f"a {operation.event}"

@@ -86,7 +86,7 @@ class _Deciding:
         if not self.is_down:
             came = ask(
                 self.model,
-                decision_messages([checks.facts[it] for it in places], known, self.prompt),
+                decision_messages([checks.facts[place] for place in places], known, self.prompt),
                 DECISION_SCHEMA,
                 DecisionAnswer,
                 attempts=self.attempts,
@@ -111,10 +111,10 @@ class _Deciding:
 
 def _numbered(places: Sequence[int], checks: DecisionChecks) -> dict[str, RelatedMemory]:
     """Return the memories that a model may decide about, by small numbers."""
-    found = {
+    memories = {
         memory.id: memory
         for place in places
         for memory in checks.related[place]
         if len(memory.text) <= _LONGEST_SHOWN and not checks.is_touched(memory)
     }
-    return {str(number): memory for number, memory in enumerate(found.values())}
+    return {str(number): memory for number, memory in enumerate(memories.values())}

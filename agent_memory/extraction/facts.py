@@ -123,16 +123,16 @@ def _said(messages: Sequence[Message]) -> list[_Said]:
     ]
 
 
-def _pieces(said: Iterable[_Said]) -> list[list[_Said]]:
+def _pieces(parts: Iterable[_Said]) -> list[list[_Said]]:
     """Return what was said in pieces that fit into a question."""
     pieces: list[list[_Said]] = []
     room = 0
-    for one in said:
-        length = len(line_of(one.place, one.message, one.text))
+    for part in parts:
+        length = len(line_of(part.place, part.message, part.text))
         if not pieces or length > room:
             pieces.append([])
             room = PIECE
-        pieces[-1].append(one)
+        pieces[-1].append(part)
         room -= length
     return pieces
 
@@ -154,7 +154,7 @@ class _Asker:
         if self.is_down:
             return self._by_rules(piece)
         asked = extraction_messages(
-            [(one.place, one.message, one.text) for one in piece], self.prompt
+            [(part.place, part.message, part.text) for part in piece], self.prompt
         )
         can_be_halved = len(piece) > 1 and attempts > 1
         came = ask(
@@ -180,11 +180,11 @@ class _Asker:
         self.problems.append(f"extraction: rules read {len(piece)} messages instead")
         if self._ruled is None:
             self._ruled = facts_by_rules(self.messages)
-        places = {one.place for one in piece}
+        places = {part.place for part in piece}
         return [fact for fact in self._ruled if not places.isdisjoint(fact.sources)]
 
     def _raw(self, piece: list[_Said]) -> list[Fact]:
-        users = [one for one in piece if one.message.role is MessageRole.USER]
+        users = [part for part in piece if part.message.role is MessageRole.USER]
         is_about_users = any(message.role is MessageRole.USER for message in self.messages)
         facts = _raw(users if is_about_users else piece)
         self.problems.append(
@@ -200,15 +200,15 @@ class _Asker:
         facts: list[Fact] = []
         echoes = {exact_form(sentence) for sentence in sentences(asked[0]["content"])}
         echoes |= {"the fact"}
-        said = exact_form("\n".join(one.text for one in piece))
-        words = stems(said)
-        for one in answer.facts:
-            text = " ".join(one.text.split())
+        source_text = exact_form("\n".join(part.text for part in piece))
+        words = stems(source_text)
+        for fact in answer.facts:
+            text = " ".join(fact.text.split())
             if not sentences(text):
                 self.problems.append("extraction: an empty fact was left out")
                 continue
             form = exact_form(text)
-            if form in echoes and form not in said:
+            if form in echoes and form not in source_text:
                 self.problems.append("extraction: a fact that repeats the prompt was left out")
                 continue
             if len(text) > MAX_MEMORY_CONTENT_LENGTH:
@@ -216,9 +216,9 @@ class _Asker:
                     f"extraction: a fact of {len(text):,} characters was cut into several"
                 )
             is_supported = not stems(text).isdisjoint(words) or not stems(text)
-            sure = one.confidence if is_supported else min(one.confidence, _UNSUPPORTED)
-            sources = _sources(one, piece)
-            about = " ".join((one.about or "").split())[:200] or None
+            sure = fact.confidence if is_supported else min(fact.confidence, _UNSUPPORTED)
+            sources = _sources(fact, piece)
+            about = " ".join((fact.about or "").split())[:200] or None
             parts = fitting(text, MAX_MEMORY_CONTENT_LENGTH)
             facts += [Fact(part, sources, sure, about) for part in parts]
         return facts
@@ -226,37 +226,37 @@ class _Asker:
 
 def _sources(fact: _FactAnswer, piece: list[_Said]) -> tuple[int, ...]:
     """Return the messages that a fact is from: those it names, else those it has words of."""
-    known = {one.place for one in piece}
+    known = {part.place for part in piece}
     named = tuple(sorted(known & set(fact.sources)))
     if named:
         return named
     words = stems(fact.text)
-    shares = [(len(words & stems(one.text)), one.place) for one in piece]
+    shares = [(len(words & stems(part.text)), part.place) for part in piece]
     best = max(share for share, _ in shares)
     if best == 0:
-        users = {one.place for one in piece if one.message.role is MessageRole.USER}
+        users = {part.place for part in piece if part.message.role is MessageRole.USER}
         return tuple(sorted(users or known))
     return tuple(sorted({place for share, place in shares if share == best}))[:1]
 
 
-def _raw(said: Iterable[_Said]) -> list[Fact]:
+def _raw(parts: Iterable[_Said]) -> list[Fact]:
     """Return what was said as facts, a sentence each."""
     return [
-        Fact(spoken(one.message, part), (one.place,), _RAW, one.message.name)
-        for one in said
-        for sentence in sentences(one.text)
-        for part in fitting(sentence, MAX_MEMORY_CONTENT_LENGTH - _NAME_AT_MOST)
+        Fact(spoken(part.message, fragment), (part.place,), _RAW, part.message.name)
+        for part in parts
+        for sentence in sentences(part.text)
+        for fragment in fitting(sentence, MAX_MEMORY_CONTENT_LENGTH - _NAME_AT_MOST)
     ]
 
 
 def _merged(facts: Iterable[Fact]) -> list[Fact]:
     """Return each fact once, with all messages that say it."""
-    found: dict[str, Fact] = {}
+    merged: dict[str, Fact] = {}
     for fact in facts:
         form = exact_form(fact.text)
-        if form in found:
-            sources = {*found[form].sources, *fact.sources}
-            found[form] = replace(found[form], sources=tuple(sorted(sources)))
+        if form in merged:
+            sources = {*merged[form].sources, *fact.sources}
+            merged[form] = replace(merged[form], sources=tuple(sorted(sources)))
         else:
-            found[form] = fact
-    return list(found.values())
+            merged[form] = fact
+    return list(merged.values())

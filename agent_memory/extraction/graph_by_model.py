@@ -124,14 +124,16 @@ def graph_updates_by_model(
 
 
 def _sound(
-    told: Sequence[Mapping[str, Any]], known_edges: Sequence[EdgeView], problems: list[str]
+    changes: Sequence[Mapping[str, Any]], known_edges: Sequence[EdgeView], problems: list[str]
 ) -> list[GraphUpdate]:
     """Return the changes that can be used; what is wrong with the others goes to the problems."""
-    known = {_key(it.source, it.relationship, it.target, it.user_id) for it in known_edges}
+    known = {
+        _key(edge.source, edge.relationship, edge.target, edge.user_id) for edge in known_edges
+    }
     updates: dict[tuple[str, ...], GraphUpdate] = {}
-    if len(told) > _MOST_UPDATES:
-        problems.append(f"the answer has {len(told)} changes: only {_MOST_UPDATES} are read")
-    for number, values in enumerate(told[:_MOST_UPDATES], 1):
+    if len(changes) > _MOST_UPDATES:
+        problems.append(f"the answer has {len(changes)} changes: only {_MOST_UPDATES} are read")
+    for number, values in enumerate(changes[:_MOST_UPDATES], 1):
         try:
             update = _update(values)
         except (PydanticValidationError, ValueError) as error:
@@ -178,8 +180,8 @@ def _key(source: str, relationship: str, target: str, user_id: str | None) -> tu
 
 def _data(facts: Sequence[str], known_edges: Sequence[EdgeView]) -> str:
     known = [
-        _line({"source": it.source, "relationship": it.relationship, "target": it.target})
-        for it in known_edges[:_MOST_KNOWN]
+        _line({"source": edge.source, "relationship": edge.relationship, "target": edge.target})
+        for edge in known_edges[:_MOST_KNOWN]
     ]
     lines = ["<known>", *known, "</known>", "", "<facts>", *map(_line, facts), "</facts>"]
     return "\n".join(lines)

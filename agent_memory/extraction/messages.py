@@ -159,17 +159,17 @@ def _of_plain_text(text: str) -> list[Message]:
         paragraphs = [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
         return [_message({"role": "user", "content": part}, "paragraph", n)
                 for n, part in enumerate(paragraphs, 1)]  # fmt: skip
-    found: list[tuple[int, dict[str, Any]]] = []
+    entries: list[tuple[int, dict[str, Any]]] = []
     for number, (line, match) in enumerate(zip(lines, named, strict=True), 1):
         if match is not None:
-            found.append((number, _named(match)))
-        elif found:
-            found[-1][1]["content"] += f"\n{line}"
+            entries.append((number, _named(match)))
+        elif entries:
+            entries[-1][1]["content"] += f"\n{line}"
         elif line.strip():
-            found.append((number, {"role": "user", "content": line}))
-    for _, value in found:
+            entries.append((number, {"role": "user", "content": line}))
+    for _, value in entries:
         value["content"] = value["content"].strip()
-    return [_message(value, f"line {number}") for number, value in found]
+    return [_message(value, f"line {number}") for number, value in entries]
 
 
 def _speaker(line: str) -> re.Match[str] | None:

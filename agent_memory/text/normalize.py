@@ -197,21 +197,21 @@ def _is_filler(words: list[str], place: int) -> bool:
 def words_of(text: str) -> frozenset[str]:
     """Return the different words that count of a text, each Chinese character as one."""
     near = near_form(exact_form(text))
-    found: set[str] = set()
+    words: set[str] = set()
     for word in near.split():
         letters = [] if word.isascii() else _DENSE.findall(word)
-        found.update(letters or [word])
-    return frozenset(found)
+        words.update(letters or [word])
+    return frozenset(words)
 
 
-def share_of_words(one: frozenset[str], other: frozenset[str]) -> float:
+def share_of_words(first: frozenset[str], second: frozenset[str]) -> float:
     """Return the share of all words of two texts that both have, 0 to 1."""
-    return len(one & other) / (len(one | other) or 1)
+    return len(first & second) / (len(first | second) or 1)
 
 
-def grade_of(one: str, other: str) -> DuplicateGrade | None:
+def grade_of(first: str, second: str) -> DuplicateGrade | None:
     """Return whether two texts say the same: exactly, or in the same words; ``None`` if neither."""
-    exact, other_exact = exact_form(one), exact_form(other)
+    exact, other_exact = exact_form(first), exact_form(second)
     if exact == other_exact:
         return DuplicateGrade.EXACT
     return DuplicateGrade.NEAR if near_form(exact) == near_form(other_exact) else None

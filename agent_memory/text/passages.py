@@ -251,8 +251,8 @@ def _near(before: str, after: str, reach: int, *, stops_at_blank: bool) -> list[
     above, below = before.splitlines()[-reach:], after.splitlines()[1 : reach + 1]
     if not stops_at_blank:
         return above + below
-    last = max((n + 1 for n, one in enumerate(above) if not one.strip()), default=0)
-    first = next((n for n, one in enumerate(below) if not one.strip()), len(below))
+    last = max((n + 1 for n, line in enumerate(above) if not line.strip()), default=0)
+    first = next((n for n, line in enumerate(below) if not line.strip()), len(below))
     return above[last:] + below[:first]
 
 
@@ -264,8 +264,8 @@ def _strip_prefixes(line: _Line, place: int, shapes: set[str]) -> None:
         shapes.add("added" if line.text.startswith("+") else "not added")
         if line.text[:1] in "+- ":
             line.text, line.begin = line.text[1:], line.begin + 1
-    if (found := line.strip(_GREP, place)) is not None:
-        shapes.update(("grep", "foreign") if is_foreign(found["path"]) else ("grep",))
+    if (grep := line.strip(_GREP, place)) is not None:
+        shapes.update(("grep", "foreign") if is_foreign(grep["path"]) else ("grep",))
     if line.strip(_LOG, place):
         shapes.add("log")
         line.strip(_LEVEL, place)
@@ -359,9 +359,9 @@ def _sentence(text: str, at: int) -> tuple[str, int]:
 def _plain(sentence: str, at: int, length: int) -> tuple[str, int]:
     """Take away markup, and keep the place."""
     parts = sentence[:at], sentence[at : at + length], sentence[at + length :]
-    head, found, tail = (_without_markup(part) for part in parts)
+    head, middle, tail = (_without_markup(part) for part in parts)
     head = head.lstrip(" \t#*>-/|")
-    whole = f"{head}{found}{tail}"
+    whole = f"{head}{middle}{tail}"
     ended = re.sub(r"\s*(?:\*/|-->|\"{3})?[\s*|#]*$", "", whole)
     return " ".join(ended.split()), len(" ".join(head.split())) + (1 if head[-1:].isspace() else 0)
 

@@ -24,12 +24,12 @@ _ENDINGS: Final = ("ings", "ing", "edly", "ies", "ied", "ed", "es", "ly", "s")
 
 def stems(text: str) -> frozenset[str]:
     """Return the words of a text that carry meaning: no "the", no "I", no endings."""
-    found = set()
+    words = set()
     for word in words_of(text):
         bare = _EDGES.sub("", word).lower().replace("\u2019", "'").removesuffix("'s")
         if bare and bare not in _STOP_WORDS:
-            found.add(_stem(bare))
-    return frozenset(found)
+            words.add(_stem(bare))
+    return frozenset(words)
 
 
 def _stem(word: str) -> str:

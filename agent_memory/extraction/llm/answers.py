@@ -42,9 +42,9 @@ def parse(answer: object, shape: type[Shape]) -> Shape:
 
     Raises ``BadAnswer``.
     """
-    found = answer if isinstance(answer, Mapping) else json_object(answer)
+    data = answer if isinstance(answer, Mapping) else json_object(answer)
     try:
-        return shape.model_validate(found)
+        return shape.model_validate(data)
     except pydantic.ValidationError as error:
         raise BadAnswer(f"the answer has the wrong shape: {_faults(error)}") from None
     except RecursionError:
@@ -105,7 +105,7 @@ def _closing(text: str, start: int) -> int | None:
 
 def _read(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(
+        data = json.loads(
             _LOOSE_COMMA.sub(lambda match: match[1] or "", text),
             object_pairs_hook=_no_key_twice,
             parse_constant=_no_constant,
@@ -116,14 +116,14 @@ def _read(text: str) -> dict[str, Any]:
         raise BadAnswer(f"the answer is not JSON: {error.msg} at character {error.pos}") from None
     except ValueError as error:  # a number of thousands of digits
         raise BadAnswer(f"the answer is not JSON: {error!s:.100}") from None
-    return found  # type: ignore[no-any-return]  # it begins with a brace
+    return data  # type: ignore[no-any-return]  # it begins with a brace
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    data = dict(pairs)
+    if len(data) != len(pairs):
         raise BadAnswer("the answer has an object with the same key twice")
-    return found
+    return data
 
 
 def _no_constant(name: str) -> float:
@@ -133,9 +133,9 @@ def _no_constant(name: str) -> float:
 def _faults(error: pydantic.ValidationError) -> str:
     """Say where the first faults are, without the values, and how many more there are."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
-    told = []
+    reports = []
     for fault in faults[:3]:
         place = ".".join(str(part)[:40] for part in fault["loc"]) or "the object"
-        told.append(f"{place}: {fault['msg'].removeprefix('Value error, ')[:160]}")
+        reports.append(f"{place}: {fault['msg'].removeprefix('Value error, ')[:160]}")
     more = f", and {len(faults) - 3} more" if len(faults) > 3 else ""
-    return "; ".join(told) + more
+    return "; ".join(reports) + more

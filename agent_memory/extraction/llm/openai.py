@@ -136,7 +136,7 @@ def _text(response: Any) -> str:  # noqa: ANN401 - the client promises more than
     if not response.choices:
         raise ValueError("there are no choices")
     message = response.choices[0].message
-    said = message.content or getattr(message, "refusal", None) or ""
-    if not isinstance(said, str):
-        raise TypeError(f"the content is a {type(said).__name__}")
-    return said
+    text = message.content or getattr(message, "refusal", None) or ""
+    if not isinstance(text, str):
+        raise TypeError(f"the content is a {type(text).__name__}")
+    return text

@@ -154,12 +154,12 @@ def again(messages: Sequence[Mapping[str, str]], problem: str) -> list[dict[str,
 
 def line_of(number: int, message: Message, text: str) -> str:
     """Return a message as a line of data."""
-    said: dict[str, Any] = {"message": number, "role": message.role.value}
+    line: dict[str, Any] = {"message": number, "role": message.role.value}
     if message.name:
-        said["name"] = message.name
+        line["name"] = message.name
     if message.timestamp:
-        said["time"] = message.timestamp.strftime("%A %Y-%m-%d %H:%M")
-    return _line({**said, "text": text})
+        line["time"] = message.timestamp.strftime("%A %Y-%m-%d %H:%M")
+    return _line({**line, "text": text})
 
 
 def _asked(instructions: str, marks: Sequence[str], form: str, data: str) -> list[dict[str, str]]:

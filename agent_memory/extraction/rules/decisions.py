@@ -106,14 +106,14 @@ def _decide(checks: DecisionChecks, place: int, changes: dict[str, int]) -> None
 def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
     """Return a memory that says a fact already, and that nothing changes."""
     fact = checks.facts[place].text
-    said = statement(fact)
+    stated = statement(fact)
     for memory in checks.related[place]:
         if checks.is_touched(memory):
             continue
         if grade_of(memory.text, fact) is not None or _begins_with(memory.text, fact):
             return memory
-        there = statement(memory.text) if said else None
-        if there and said and _key(there) == _key(said) and there.value == said.value:
+        known = statement(memory.text) if stated else None
+        if known and stated and _key(known) == _key(stated) and known.value == stated.value:
             return memory
     return None
 
@@ -123,24 +123,24 @@ def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, s
     fact = checks.facts[place].text
     if is_request_to_forget(fact) or _same(checks, place) is not None:
         return None
-    said = statement(fact)
+    stated = statement(fact)
     for memory in checks.related[place]:
         if checks.is_touched(memory):
             continue
-        there = statement(memory.text) if said else None
-        if there and said and _key(there) == _key(said):
+        known = statement(memory.text) if stated else None
+        if known and stated and _key(known) == _key(stated):
             # What is said of "the" something is only changed where it is said to be so now.
-            if said.is_new or not said.attribute.startswith("the "):
-                sure = _NEW_VALUE if said.is_new else _OTHER_VALUE
-                sure = _LOSES_MORE if there.says_more else sure
-                return memory, sure, f"another value of {said.attribute}"
+            if stated.is_new or not stated.attribute.startswith("the "):
+                sure = _NEW_VALUE if stated.is_new else _OTHER_VALUE
+                sure = _LOSES_MORE if known.says_more else sure
+                return memory, sure, f"another value of {stated.attribute}"
         elif _begins_with(fact, memory.text, or_is=True):
             return memory, _SAYS_MORE, "it says more of the same"
     return None
 
 
-def _key(said: Statement) -> tuple[str, str]:
-    return said.subject, said.attribute
+def _key(stated: Statement) -> tuple[str, str]:
+    return stated.subject, stated.attribute
 
 
 def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
@@ -150,7 +150,7 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
     """
     name, text = speaker_and_text(longer)
     other, start = speaker_and_text(shorter)
-    whole, part = (_LIKES.sub(r"\1 like", near_form(exact_form(it))) for it in (text, start))
+    whole, part = (_LIKES.sub(r"\1 like", near_form(exact_form(words))) for words in (text, start))
     if name.lower() != other.lower() or len(part.split()) < _LEAST_WORDS:
         return False
     if whole == part:

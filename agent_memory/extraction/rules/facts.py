@@ -79,12 +79,12 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
 
     ``sources`` are the places in ``messages``.
     """
-    found: dict[str, Fact] = {}
+    facts: dict[str, Fact] = {}
     with_assistant = any(message.role is MessageRole.ASSISTANT for message in messages)
     for place, message in enumerate(messages):
         for fact in _facts_of(message, place, keeps_small_talk=not with_assistant):
-            found.setdefault(fact.text.casefold(), fact)
-    return list(found.values())
+            facts.setdefault(fact.text.casefold(), fact)
+    return list(facts.values())
 
 
 def _facts_of(message: Message, place: int, *, keeps_small_talk: bool) -> Iterator[Fact]:

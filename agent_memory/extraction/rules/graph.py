@@ -147,13 +147,13 @@ def graph_updates_by_rules(
     whom "I" and "my" mean, unless a text begins with a name ("Alice: I …"). ``known`` are the
     relationships that hold: "loves" takes the place of "likes" among them, for the same thing.
     """
-    found: dict[tuple[str, str, str, str], GraphUpdate] = {}
+    by_key: dict[tuple[str, str, str, str], GraphUpdate] = {}
     for memory_id, text in texts:
-        label, said = speaker_and_text(text)
+        label, spoken = speaker_and_text(text)
         if label.lower() in ("assistant", "system", "ai"):
             continue
         who = label if label and name_key(label) != USER_NAME.lower() else speaker
-        for sentence in sentences(said):
+        for sentence in sentences(spoken):
             for action, source, relationship, target in _read(sentence, who):
                 update = GraphUpdate(
                     action=action,
@@ -164,8 +164,8 @@ def graph_updates_by_rules(
                     reasoning=f"{memory_id} says so",
                 )
                 key = (action.value, name_key(source), relationship, name_key(target))
-                found.setdefault(key, _compared(update, known))
-    updates = list(found.values())
+                by_key.setdefault(key, _compared(update, known))
+    updates = list(by_key.values())
     metadata = GraphUpdatesMetadata(
         processing_time=now or now_utc(), model_used="rules", total_updates=len(updates)
     )

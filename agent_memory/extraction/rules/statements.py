@@ -100,15 +100,15 @@ def speaker_and_text(text: str) -> tuple[str, str]:
 
 def statement(text: str) -> Statement | None:
     """Return what a text of one sentence states, ``None`` where it states nothing of the kind."""
-    speaker, said = speaker_and_text(text)
-    said = said.strip()
-    if len(said) > 200 or is_supposed(said) or is_denied(said):
+    speaker, spoken = speaker_and_text(text)
+    spoken = spoken.strip()
+    if len(spoken) > 200 or is_supposed(spoken) or is_denied(spoken):
         return None
     for pattern, attribute in _PATTERNS:
-        match = pattern.match(said)
+        match = pattern.match(spoken)
         if match is not None:
             return _of(match, attribute, speaker)
-    match = _THE_THING.match(said)
+    match = _THE_THING.match(spoken)
     if match is None:
         return None
     return _made("", f"the {match['thing']}", match["value"], is_new=match["now"] is not None)

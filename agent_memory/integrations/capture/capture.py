@@ -210,10 +210,10 @@ class _Engine:
 
     def _take(self, text: str, source: str) -> int:
         if not self._config.async_capture:
-            found = self._looked(text, source)
-            for observation in found:
+            observations = self._looked(text, source)
+            for observation in observations:
                 self.keeper.keep(observation)
-            return len(found)
+            return len(observations)
         promised = promises(text, self._config) if len(text) <= _SHORT else None
         if promised == 0:
             return 0
@@ -221,7 +221,7 @@ class _Engine:
         if is_long or (promised or 0) > _FEW:
             self._defer(_Text(text, source))
             return 0
-        return sum(self._queued(it) for it in self._looked(text, source))
+        return sum(self._queued(observation) for observation in self._looked(text, source))
 
     def _looked(
         self, text: str, source: str, pause: Callable[[], object] = bool
@@ -266,12 +266,12 @@ class _Engine:
             return
         self._waiting_characters -= len(item.text)
         try:
-            found = self._looked(item.text, item.source, pause=_let_others_run)
+            observations = self._looked(item.text, item.source, pause=_let_others_run)
         except Exception as error:  # noqa: BLE001 - the next text must be looked through
             self.counts.add("unreadable")
             logger.warning("what came from %s is unreadable: %s", item.source, type(error).__name__)
             return
-        for observation in found:
+        for observation in observations:
             self.keeper.keep(observation)
 
 

@@ -178,7 +178,7 @@ _STUCK_BEFORE: Final = frozenset("!_-.$/\\=@#'\"`[{<&?%+")
 _STUCK_AFTER: Final = frozenset("_-=([{<>/\\&%+]}\"'`;")
 
 
-def said(passage: Passage) -> tuple[ObservationType, float]:
+def judge(passage: Passage) -> tuple[ObservationType, float]:
     """Return what a passage says, and how sure it is, from its words alone.
 
     What is asked or denied is 0, what is supposed half as sure. An order counts: in what tools
@@ -227,12 +227,12 @@ def _sureness(sentence: str, match: re.Match[str]) -> float:
     return UNKNOWN_CUE
 
 
-def is_stuck(before: str, found: str, after: str) -> bool:
+def is_stuck(before: str, cue: str, after: str) -> bool:
     """Return whether a cue is part of a name, as in ``remember-me``, or of code, as ``!important``.
 
     ``before`` and ``after`` are the two characters on either side, as they stand in the text.
     """
-    if _WORDS.fullmatch(found) is None:
+    if _WORDS.fullmatch(cue) is None:
         return False
     last = before[-1:]
     opens = last in "\"'`#" and not before[:-1].strip(" #-*>\n,;:[({")  # a quotation, a comment

@@ -117,10 +117,10 @@ def look(
     ``pause`` is called now and then: it may let other threads run.
     """
     chosen = config or MemoryCaptureConfig.defaults()
-    found: dict[str, Observation] = {}
+    observations: dict[str, Observation] = {}
     below = 0
     for passage in _passages(text, chosen, pause):
-        kind, sure = cues.said(passage)
+        kind, sure = cues.judge(passage)
         sure = _weighed(passage, sure, source)
         content = cues.without_label(passage.sentence)
         if not _fits(passage.sentence, content, chosen):
@@ -128,9 +128,9 @@ def look(
         if sure < chosen.min_confidence:
             below += 1
             continue
-        there = found.get(content)
-        if there is None or there.confidence < sure:
-            found[content] = Observation(
+        earlier = observations.get(content)
+        if earlier is None or earlier.confidence < sure:
+            observations[content] = Observation(
                 content=content,
                 observation_type=kind,
                 source=source,
@@ -140,8 +140,10 @@ def look(
                 timestamp=now or now_utc(),
             )
     most = chosen.max_captures_per_output
-    kept = sorted(found.values(), key=lambda it: -it.confidence)[:most]
-    return Looked([it for it in found.values() if it in kept], below)
+    kept = sorted(observations.values(), key=lambda observation: -observation.confidence)[:most]
+    return Looked(
+        [observation for observation in observations.values() if observation in kept], below
+    )
 
 
 def promises(text: str, config: MemoryCaptureConfig) -> int | None:
@@ -152,13 +154,13 @@ def promises(text: str, config: MemoryCaptureConfig) -> int | None:
     if tuple(config.capture_patterns) != DEFAULT_CAPTURE_PATTERNS:
         return None
     lower = text.lower()
-    found = 0
+    count = 0
     for word in _NEEDED:
         spot = lower.find(word)
-        while spot >= 0 and found < 10:
-            found += 1
+        while spot >= 0 and count < 10:
+            count += 1
             spot = lower.find(word, spot + len(word))
-    return found
+    return count
 
 
 def keywords(content: str) -> list[str]:
@@ -166,18 +168,20 @@ def keywords(content: str) -> list[str]:
 
     None of them is a number or looks made up: a key or a password must not become a tag.
     """
-    words = [it for it in _KEYWORD.findall(content) if _is_telling(it)]
+    words = [word for word in _KEYWORD.findall(content) if _is_telling(word)]
     ranked = sorted(dict.fromkeys(words), key=_rank)
-    return list(dict.fromkeys(it.lower().strip(".-") for it in ranked))[:MOST_KEYWORDS]
+    return list(dict.fromkeys(word.lower().strip(".-") for word in ranked))[:MOST_KEYWORDS]
 
 
 def _rank(word: str) -> int:
-    is_name = any(it.isupper() for it in word[1:]) or any(it in "_.+#-" for it in word)
+    is_name = any(letter.isupper() for letter in word[1:]) or any(
+        letter in "_.+#-" for letter in word
+    )
     return 0 if is_name else 1 if word[0].isupper() else 2 if len(word) > 6 else 3
 
 
 def _is_telling(word: str) -> bool:
-    if word.lower() in _STOP_WORDS or sum(it.isdigit() for it in word) > 2:
+    if word.lower() in _STOP_WORDS or sum(letter.isdigit() for letter in word) > 2:
         return False
     return len(word) > 2 or _DENSE.match(word) is not None
 
@@ -219,8 +223,8 @@ def _inner(text: str, key: str, config: MemoryCaptureConfig) -> Iterator[Passage
     for start, end in _places(plain, config):
         if is_part_of_name(plain, start, end):
             continue
-        found = passages.passage(plain, start, end)
-        yield replace(found, shapes=found.shapes | {"value"}, key=key)
+        inner = passages.passage(plain, start, end)
+        yield replace(inner, shapes=inner.shapes | {"value"}, key=key)
 
 
 def is_part_of_name(text: str, start: int, end: int) -> bool:
@@ -260,14 +264,17 @@ def _places(text: str, config: MemoryCaptureConfig) -> Iterator[tuple[int, int]]
         text = _ESCAPED_SPACE.sub("  ", text)
     is_usual = tuple(config.capture_patterns) == DEFAULT_CAPTURE_PATTERNS
     for low, high in _lines_with_cues(text) if is_usual else _pieces(text, 0, len(text)):
-        found = {
-            match.span() for it in patterns for match in it.finditer(text, low, high) if match[0]
+        spans = {
+            match.span()
+            for pattern in patterns
+            for match in pattern.finditer(text, low, high)
+            if match[0]
         }
-        yield from sorted(found)
+        yield from sorted(spans)
 
 
 def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(it, re.IGNORECASE) for it in patterns)  # which keeps them
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)  # which keeps them
 
 
 def _pieces(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
@@ -345,7 +352,7 @@ def _says_enough(sentence: str) -> bool:
 
 def _in_address(passage: Passage) -> bool:
     return any(
-        found.start() <= passage.at < found.end() for found in _URL.finditer(passage.sentence)
+        address.start() <= passage.at < address.end() for address in _URL.finditer(passage.sentence)
     )
 
 

@@ -44,7 +44,7 @@ def texts_of(result: object) -> Iterator[str]:
         elif depth < _DEEPEST and id(part) not in seen:
             seen.add(id(part))
             inner = list(_inside(part))
-            waiting.extend((it, depth + 1) for it in reversed(inner))
+            waiting.extend((value, depth + 1) for value in reversed(inner))
 
 
 def _inside(part: object) -> Iterable[object]:

@@ -169,8 +169,8 @@ class Keeper:
             self._memory = self._opener()
         noticed: list[FoundSecrets] = []
 
-        def notice(found: FoundSecrets) -> str:
-            noticed.append(found)
+        def notice(secrets: FoundSecrets) -> str:
+            noticed.append(secrets)
             return "refuse"
 
         try:
@@ -194,15 +194,23 @@ class Keeper:
         Who says "tabs", then "spaces", then "tabs" again means tabs. That is believed of the user
         alone: tools print the same lists again and again.
         """
-        found = memory.duplicates(observation.content)
-        same = [it for it in found if it.grade is not DuplicateGrade.SIMILAR]
+        duplicates = memory.duplicates(observation.content)
+        same = [
+            duplicate for duplicate in duplicates if duplicate.grade is not DuplicateGrade.SIMILAR
+        ]
         if observation.source == "turn:user" and same:
-            last = max(_when(memory, it) for it in same)
-            others = [it for it in found if it.grade is DuplicateGrade.SIMILAR]
-            if any(_when(memory, it) > last for it in others):
+            last = max(_when(memory, duplicate) for duplicate in same)
+            others = [
+                duplicate for duplicate in duplicates if duplicate.grade is DuplicateGrade.SIMILAR
+            ]
+            if any(_when(memory, duplicate) > last for duplicate in others):
                 self._store(memory, observation, on_duplicate="keep", on_secret=OnSecret.MASK)
                 return "stored"
-        return "echoes" if any(it.recalled_at is not None for it in same) else "duplicates"
+        return (
+            "echoes"
+            if any(duplicate.recalled_at is not None for duplicate in same)
+            else "duplicates"
+        )
 
     @staticmethod
     def _store(
@@ -234,5 +242,5 @@ def _refused(duplicate: Duplicate) -> str | None:
 
 
 def _when(memory: AgentMemory, duplicate: Duplicate) -> float:
-    there = memory.get(duplicate.memory_id)
-    return there.timestamp.timestamp() if there is not None else 0.0
+    stored = memory.get(duplicate.memory_id)
+    return stored.timestamp.timestamp() if stored is not None else 0.0
