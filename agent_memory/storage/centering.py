@@ -64,13 +64,16 @@ class Centred:
         squared = 1.0 - 2.0 * with_middle * away + away * away
         if squared <= 0.0:
             return 0.0
-        found = (with_query * self.length - self.offset) / (self.length * math.sqrt(squared))
-        return max(-1.0, min(1.0, found))
+        cosine = (with_query * self.length - self.offset) / (self.length * math.sqrt(squared))
+        return max(-1.0, min(1.0, cosine))
 
 
 def centred(query: bytes, middle: Middle) -> Centred | None:
     """See a query's vector from the middle; ``None`` for one that lies there itself."""
-    numbers = [one - two for one, two in zip(_unit(query), middle.numbers, strict=True)]
+    numbers = [
+        number - middle_number
+        for number, middle_number in zip(_unit(query), middle.numbers, strict=True)
+    ]
     length = math.sqrt(sum(map(mul, numbers, numbers)))
     if length <= 0.0:
         return None

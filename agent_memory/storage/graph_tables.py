@@ -79,7 +79,7 @@ class GraphTable(Protocol):
         """Return the entities within so many relationships, with the distance of each."""
 
     def edge_between(
-        self, when: GraphMoment, one: str, others: Sequence[str]
+        self, when: GraphMoment, entity_id: str, others: Sequence[str]
     ) -> tuple[str, str] | None:
         """Return a relationship of an entity with any of some others, and which: their ids."""
 

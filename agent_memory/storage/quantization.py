@@ -117,6 +117,6 @@ def distance(code: bytes, other: bytes) -> int:
 
 def cosine(data: bytes, other: bytes) -> float:
     """Return the cosine of two quantized vectors of the same length."""
-    one, two = memoryview(data).cast("b"), memoryview(other).cast("b")
-    lengths = sum(map(mul, one, one)) * sum(map(mul, two, two))
-    return sum(map(mul, one, two)) / math.sqrt(lengths) if lengths else 0.0
+    numbers, other_numbers = memoryview(data).cast("b"), memoryview(other).cast("b")
+    lengths = sum(map(mul, numbers, numbers)) * sum(map(mul, other_numbers, other_numbers))
+    return sum(map(mul, numbers, other_numbers)) / math.sqrt(lengths) if lengths else 0.0

@@ -104,14 +104,14 @@ def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:
         access_count=row[7],
         created_by_session=row[8],
         metadata=_read_object(row[9]),
-        kind=_known(MemoryKind, row[10], MemoryKind.LEARNING),
-        importance=_known(Importance, row[11], Importance.MEDIUM),
+        kind=_enum_of(MemoryKind, row[10], MemoryKind.LEARNING),
+        importance=_enum_of(Importance, row[11], Importance.MEDIUM),
         task_metadata=_read_task(row[12]),
         archived=bool(row[13]),
         updated_at=read_stored_time(row[14]),
         user_id=row[15],
         run_id=row[16],
-        memory_type=_known(MemoryType, row[17], MemoryType.STANDARD),
+        memory_type=_enum_of(MemoryType, row[17], MemoryType.STANDARD),
         version=row[18],
     )
 
@@ -121,7 +121,7 @@ def memory_of_row(row: Mapping[str, Any], *, agent_id: str) -> Memory:
     return memory_of_values(tuple(map(row.get, MEMORY_COLUMNS)), agent_id)
 
 
-def _known(kind: type[Word], value: str, otherwise: Word) -> Word:
+def _enum_of(kind: type[Word], value: str, otherwise: Word) -> Word:
     try:
         return kind(value)
     except ValueError:

@@ -126,11 +126,11 @@ class KeywordIndex(Table):
         # Sorted by FTS5 itself, every match is scored; otherwise only those that pass the
         # condition.
         order = "bm25(memory_index)" if filters.is_narrowing else "i.rank"
-        found = self._matching(chosen, filters, order, limit) if chosen else []
-        if len(found) < needed and common:
+        row_ids = self._matching(chosen, filters, order, limit) if chosen else []
+        if len(row_ids) < needed and common:
             newest = self._matching(common, filters, "i.rowid DESC", limit)
-            found = list(dict.fromkeys(found + newest))[:limit]
-        return found, common
+            row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
+        return row_ids, common
 
     def _matching(
         self, terms: Sequence[Term], filters: Filter, order: str, limit: int
@@ -145,15 +145,15 @@ class KeywordIndex(Table):
         rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
         texts = (f"{content} {rest}" for _, content, rest in rows)
         sought = {term.word for term in terms}
-        found: dict[int, WordCounts] = {}
+        word_counts: dict[int, WordCounts] = {}
         for (row_id, content, _), tokens in zip(rows, self._db.tokenize(texts), strict=True):
             counts = tuple(
                 _beginning(tokens, term.word) if term.is_prefix else tokens.count(term.word)
                 for term in terms
             )
             opens = bool(tokens) and tokens[0] in sought
-            found[row_id] = WordCounts(counts, len(tokens), opens, _asks(content))
-        return found
+            word_counts[row_id] = WordCounts(counts, len(tokens), opens, _asks(content))
+        return word_counts
 
 
 def _names(text: str) -> frozenset[str]:
@@ -192,13 +192,14 @@ def _parted(
 
     The rarest of all is taken even where its matches are up to four times too many.
     """
-    found = sorted(
-        ((count, place) for place, count in enumerate(frequencies) if count), key=lambda it: it[0]
+    counted = sorted(
+        ((count, place) for place, count in enumerate(frequencies) if count),
+        key=lambda entry: entry[0],
     )
     chosen: list[Term] = []
     common: list[Term] = []
     scanned = 0
-    for count, place in found:
+    for count, place in counted:
         scanned += count
         fits = scanned <= (budget if chosen or common else 4 * budget)
         (chosen if fits else common).append(terms[place])

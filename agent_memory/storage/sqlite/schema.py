@@ -60,10 +60,10 @@ def migrations() -> tuple[Migration, ...]:
     )  # fmt: skip
     if folder is None:
         raise MigrationError("the migrations are missing: install agent-memory again")
-    found = tuple(_read(path) for path in sorted(folder.glob("[0-9]*.sql")))
-    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+    shipped = tuple(_read(path) for path in sorted(folder.glob("[0-9]*.sql")))
+    if [migration.number for migration in shipped] != list(range(1, len(shipped) + 1)):
         raise MigrationError(f"the migrations in {folder} are not numbered 1, 2, 3, …")
-    return found
+    return shipped
 
 
 def _read(path: Path) -> Migration:
@@ -93,9 +93,9 @@ def is_current(database: Database) -> bool:
     refuse_newer(database.path, version)
     if version == 0:
         return False
-    known = {migration.number: migration for migration in migrations()}
+    shipped = {migration.number: migration for migration in migrations()}
     for number, name, sha256 in database.rows(_SELECT_RECORD):
-        if number in known and known[number].sha256 != sha256:
+        if number in shipped and shipped[number].sha256 != sha256:
             raise MigrationError(
                 f"{database.path} was made with another {name} than this agent-memory has:"
                 " install the version that made it"
@@ -196,9 +196,9 @@ def mend(database: Database) -> None:
     None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.
     """
     own = own_objects(current_version(database))
-    found = trust.look(database, own)
-    trust.remove(database, found)
-    trust.restore(database, own, found)
+    deviations = trust.look(database, own)
+    trust.remove(database, deviations)
+    trust.restore(database, own, deviations)
     database.trust()
 
 

@@ -78,20 +78,20 @@ class Own:
 
     def faults(self, rows: Iterable[Row]) -> list[Fault]:
         """Compare the tables, views and triggers of a file, given by type, name and SQL."""
-        found: list[Fault] = []
+        faults: list[Fault] = []
         seen: set[str] = set()
-        for kind, *told in rows:
-            name, sql = map(_text, told)
+        for kind, *values in rows:
+            name, sql = map(_text, values)
             own = name.lower()
             should_be, place = self._places.get(own, ("", 0))
             if should_be == kind:
                 seen.add(own)
                 if not self._is_same(kind, own, sql, place):
-                    found.append(Fault(kind, own, "changed"))
+                    faults.append(Fault(kind, own, "changed"))
             elif kind == "trigger" or should_be or (kind == "view" and _is_our_name(own)):
-                found.append(Fault(str(kind), name, "foreign"))
+                faults.append(Fault(str(kind), name, "foreign"))
         missing = [name for name in self._places if name not in seen]
-        return found + [Fault(self._places[name][0], name, "missing") for name in missing]
+        return faults + [Fault(self._places[name][0], name, "missing") for name in missing]
 
     def _is_same(self, kind: str, name: str, sql: str, place: int) -> bool:
         if self._text.startswith(f"{sql};", place):
@@ -137,19 +137,23 @@ def remove(database: Database, faults: Iterable[Fault]) -> None:
 
     Must run inside ``write(vetted=False)``: nothing of it may run.
     """
-    foreign = [it for it in faults if it.what == "foreign" and it.can_be_mended]
-    for fault in sorted(foreign, key=lambda it: it.kind):  # with a view its triggers would go
+    foreign = [fault for fault in faults if fault.what == "foreign" and fault.can_be_mended]
+    for fault in sorted(foreign, key=lambda fault: fault.kind):  # with a view its triggers would go
         name = fault.name.replace('"', '""')
         database.run(f'DROP {fault.kind} main."{name}"')
 
 
 def restore(database: Database, own: Own, faults: Iterable[Fault]) -> None:
     """Make ours anew where they are changed or missing. Runs as ``remove``, and after it."""
-    ours = [it for it in faults if it.what != "foreign" and it.can_be_mended]
+    ours = [fault for fault in faults if fault.what != "foreign" and fault.can_be_mended]
     for fault in ours:
         if fault.what == "changed":
             database.run(f'DROP {fault.kind} main."{fault.name}"')
-    taken = {it.name.lower() for it in faults if it.what == "foreign" and not it.can_be_mended}
+    taken = {
+        fault.name.lower()
+        for fault in faults
+        if fault.what == "foreign" and not fault.can_be_mended
+    }
     wanted = {(fault.kind, fault.name) for fault in ours if fault.name not in taken}
     for kind, name, sql in own.objects:  # in the order in which they need each other
         if (kind, name) in wanted:

@@ -58,14 +58,14 @@ class SimilarityQueries(Table):
         match = self._rarest(question.content)
         if not match:
             return []
-        found: list[Duplicate] = []
+        duplicates: list[Duplicate] = []
         rows = self._db.rows(_SELECT_SIMILAR, (match, question.user_id, question.run_id))
-        for memory_id, content in ((decoded(one), decoded(other)) for one, other in rows):
+        for memory_id, content in (map(decoded, row) for row in rows):
             others = words_of(content)
             share = share_of_words(words, others)
             if memory_id in without or share < SIMILAR_SHARE or len(others) < SIMILAR_WORDS:
                 continue
-            found.append(
+            duplicates.append(
                 Duplicate.model_construct(
                     grade=DuplicateGrade.SIMILAR,
                     memory_id=memory_id,
@@ -77,7 +77,7 @@ class SimilarityQueries(Table):
                     left_out=[],
                 )
             )
-        return sorted(found, key=lambda it: -it.shared_words)[:_SIMILAR]
+        return sorted(duplicates, key=lambda duplicate: -duplicate.shared_words)[:_SIMILAR]
 
     def is_corrected(self, question: DuplicateQuery, same: Sequence[Duplicate]) -> bool:
         """Return whether a memory newer than all with the same text says something similar.
@@ -86,7 +86,9 @@ class SimilarityQueries(Table):
         taken more widely than in ``similar``: an echo that is stored costs less than a change that
         is not.
         """
-        newest = self._db.value(_SELECT_NEWEST, (to_json([it.memory_id for it in same]),))
+        newest = self._db.value(
+            _SELECT_NEWEST, (to_json([duplicate.memory_id for duplicate in same]),)
+        )
         match = self._rarest(question.content, budget=_CORRECTION_BUDGET)
         if newest is None or not match:
             return False
@@ -103,7 +105,7 @@ class SimilarityQueries(Table):
         counts = KeywordIndex(self._db).frequencies(terms)
         chosen: list[str] = []
         scanned = 0
-        for count, term in sorted(zip(counts, terms, strict=True), key=lambda it: it[0]):
+        for count, term in sorted(zip(counts, terms, strict=True), key=lambda entry: entry[0]):
             scanned += count
             if count and (scanned <= budget or not chosen):
                 chosen.append(term.match)

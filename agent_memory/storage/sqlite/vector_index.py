@@ -238,8 +238,8 @@ class VectorIndex(Table):
         return [Problem(kind="stale_vector_index", detail=detail)] if wrong else []
 
     def _leftovers(self, models: list[EmbeddingModel]) -> list[str]:
-        known = {table_name(model.model_id) for model in models}
-        return [name for name in self._codes.tables() if name not in known]
+        tables_in_use = {table_name(model.model_id) for model in models}
+        return [name for name in self._codes.tables() if name not in tables_in_use]
 
     def repair(self) -> None:
         """Drop wrong vectors, queue what has none, build the indexes. Must run in ``write()``."""

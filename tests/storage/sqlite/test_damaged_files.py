@@ -10,6 +10,7 @@ from conftest import database_of
 
 from agent_memory import AgentMemory, NotAMemoryFile, StorageCorrupt, StorageError
 from agent_memory.services.store import Store
+from agent_memory.storage.sqlite.tables.fingerprints import FingerprintTable
 
 LOG = b"\x37\x7f\x06\x82" + bytes(5_000)
 
@@ -100,7 +101,7 @@ def test_what_mending_brings_to_light_is_told(path: Path, monkeypatch: pytest.Mo
 def test_a_table_that_forgets_what_is_written_hangs_nobody(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_memory.storage.sqlite.tables.fingerprints.put", lambda *_: None)
+    monkeypatch.setattr(FingerprintTable, "put", lambda *_: None)
     with AgentMemory.open(path, embedder=None) as memory:
         store: Store = memory._store
         with database_of(store).write():

@@ -106,7 +106,7 @@ class Vetting:
         _allow(connection, _VIEWS, yes=not self._verdict.stand_ins)
 
 
-def _allow(connection: apsw.Connection, what: int, *, yes: bool) -> None:
+def _allow(connection: apsw.Connection, setting: int, *, yes: bool) -> None:
     """Let SQLite run the triggers or views of the file or not; those of its own never ask."""
-    if connection.config(what, -1) != int(yes):  # a change makes it prepare all statements anew
-        connection.config(what, int(yes))
+    if connection.config(setting, -1) != int(yes):  # a change makes it prepare all statements anew
+        connection.config(setting, int(yes))

@@ -313,10 +313,10 @@ class Database(Statements):
         file open see the new content from their next transaction on.
         """
         self._notice_fork()
-        with self._lock, source._statement() as there, self._translated():
+        with self._lock, source._statement() as source_connection, self._translated():
             self._notice_replaced_file()
             with pages.overwriting(
-                self._live(), there, self.path, shuts_out_readers=self._journal.rollback
+                self._live(), source_connection, self.path, shuts_out_readers=self._journal.rollback
             ):
                 yield
 

@@ -66,7 +66,7 @@ def translated(
         raise ValidationError(f"{path} refused the values: {error}") from error
     except apsw.Error as error:
         note_errno(error, connection())
-        raise _ours(error, path) from error
+        raise _translation(error, path) from error
     except UnicodeDecodeError as error:
         raise StorageCorrupt(f"{path} holds a text that is not UTF-8: {error}") from error
     except PermissionError as error:
@@ -92,12 +92,13 @@ def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException
     if isinstance(error, AgentMemoryError):
         return
     try:
-        told = "".join(damage(connection, "quick_check", most=1))
+        report = "".join(damage(connection, "quick_check", most=1))
     except apsw.Error as unreadable:
-        told = str(unreadable)
-    if told:
+        report = str(unreadable)
+    if report:
         raise StorageCorrupt(
-            f"{path} is damaged: restore a backup; `agent-memory check` says what is wrong ({told})"
+            f"{path} is damaged: restore a backup; `agent-memory check` says what is wrong"
+            f" ({report})"
         ) from error
 
 
@@ -109,13 +110,13 @@ def note_errno(error: BaseException, connection: apsw.Connection | None) -> None
             error.system_errno = connection.system_errno  # type: ignore[attr-defined,union-attr]
 
 
-def _ours(error: apsw.Error, path: Path) -> StorageError:
+def _translation(error: apsw.Error, path: Path) -> StorageError:
     """Return the library's error for one of SQLite."""
     # The last is what sqlite-vec makes of any error.
     if isinstance(error, apsw.IOError | apsw.CantOpenError) or str(error) == "SQL logic error":
-        told = _by_the_system(error, path) or _by_the_drive(error, path)
-        if told is not None:
-            return told
+        translation = _by_the_system(error, path) or _by_the_drive(error, path)
+        if translation is not None:
+            return translation
     for kind, ours, advice in _KINDS:
         if isinstance(error, kind) or (kind is apsw.CorruptError and str(error) in _OF_DAMAGE):
             return ours(f"{path} {advice} ({error})")

@@ -62,7 +62,7 @@ def kind_in(mounts: bytes, path: Path, device: str) -> str | None:
     another one to ``stat`` than there: then the longest name of a mount decides, and of the same
     names the last.
     """
-    found = ""
+    kind_of_drive = ""
     longest = -1
     place = os.fsencode(path)
     for line in mounts.splitlines():
@@ -72,10 +72,10 @@ def kind_in(mounts: bytes, path: Path, device: str) -> str | None:
             continue
         if fields[2] == device.encode():
             return kind if is_remote(kind) else None
-        mount = _ESCAPED.sub(lambda it: bytes([int(it[1], 8)]), fields[4])
+        mount = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), fields[4])
         if len(mount) >= longest and _is_under(place, mount):
-            found, longest = kind, len(mount)
-    return found if is_remote(found) else None
+            kind_of_drive, longest = kind, len(mount)
+    return kind_of_drive if is_remote(kind_of_drive) else None
 
 
 def is_remote(kind: str) -> bool:

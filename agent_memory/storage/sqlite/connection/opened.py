@@ -36,5 +36,5 @@ def is_open_here(path: Path) -> bool:
     except OSError:
         return False
     with _lock:
-        every = list(_all)
-    return any(inode in database.inodes() for database in every)
+        databases = list(_all)
+    return any(inode in database.inodes() for database in databases)

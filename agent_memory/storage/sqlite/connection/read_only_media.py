@@ -46,5 +46,5 @@ def stamp(path: Path) -> Stamp | None:
         status = os.stat(path)  # noqa: PTH116 - 1 µs
     except OSError:
         return None
-    there = (os.path.lexists(beside(path, suffix)) for suffix in SIDE_FILES)
-    return (status.st_ino, status.st_size, status.st_mtime_ns, *there)
+    side_files_exist = (os.path.lexists(beside(path, suffix)) for suffix in SIDE_FILES)
+    return (status.st_ino, status.st_size, status.st_mtime_ns, *side_files_exist)

@@ -93,15 +93,15 @@ def list_backups(source: Path) -> list[BackupFile]:
     folder = _folder(source)
     try:
         with os.scandir(folder) as entries:
-            names = [it.name for it in entries if it.is_file(follow_symlinks=False)]
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StorageUnavailable(f"{folder} cannot be read: {error}") from error
-    found = [_described(folder / name, source) for name in names if _may_be_of(source, name)]
+    backups = [_described(folder / name, source) for name in names if _may_be_of(source, name)]
     return sorted(
-        (one for one in found if one is not None),
-        key=lambda one: (one.made_at, one.path),
+        (backup for backup in backups if backup is not None),
+        key=lambda backup: (backup.made_at, backup.path),
         reverse=True,
     )
 
@@ -250,14 +250,14 @@ def _parsed(stamp: str) -> datetime:
 
 def _automatic(source: Path) -> list[tuple[datetime, str]]:
     """Return the times and names of the automatic backups of a store. Only plain files."""
-    found = []
+    backups = []
     with os.scandir(_folder(source)) as entries:
         for entry in entries:
             match = _match(source, entry.name)
             if match and match["reason"] and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(ValueError):
-                    found.append((_parsed(match["time"]), entry.name))
-    return found
+                    backups.append((_parsed(match["time"]), entry.name))
+    return backups
 
 
 # Listing ------------------------------------------------------------------------------------------

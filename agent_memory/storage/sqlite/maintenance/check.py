@@ -37,7 +37,7 @@ def check(
         with contextlib.suppress(StorageCorrupt):
             if any(problem.kind.startswith("foreign") for problem in problems):
                 back_up()
-        with _told_anyway():
+        with _tolerated_damage():
             _mend(database)
         left = {problem.detail: problem for problem in _problems(database)}
         problems = [
@@ -52,7 +52,7 @@ def check(
 
 
 @contextlib.contextmanager
-def _told_anyway() -> Iterator[None]:
+def _tolerated_damage() -> Iterator[None]:
     """Pass over the errors of a file that is damaged: what is left of it is looked for again."""
     try:
         yield

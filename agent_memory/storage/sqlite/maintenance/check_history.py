@@ -71,7 +71,7 @@ class Difference(NamedTuple):
     """What a memory's history says last, and what the memory holds instead, by column."""
 
     memory_id: str
-    told: dict[str, Any]
+    recorded: dict[str, Any]
     held: dict[str, Any]
 
 
@@ -79,10 +79,10 @@ def find_problems(database: Database) -> list[Problem]:
     """Return the memories that are not what their history says. Runs inside a transaction."""
     problems = []
     try:
-        for found in _differences(database):
+        for difference in _differences(database):
             detail = (
-                f"{', '.join(found.told)} of memory {found.memory_id!r} is not what its history"
-                " says: one of the two was changed by damage"
+                f"{', '.join(difference.recorded)} of memory {difference.memory_id!r} is not what"
+                " its history says: one of the two was changed by damage"
             )
             problems.append(Problem(kind="differs_from_history", detail=detail))
         for number, memory_id, _, _ in _garbled(database):
@@ -100,14 +100,14 @@ def repair(database: Database) -> None:
     """
     for number, _, *values in list(_garbled(database)):
         database.run(_REPLACE, (*map(_replaced, values), number))
-    for found in list(_differences(database)):
-        if any(_sound(value) != value for value in found.held.values()):
+    for difference in list(_differences(database)):
+        if any(_sound(value) != value for value in difference.held.values()):
             continue  # no JSON can say what it is: it is told for as long as it is there
         old, new = (
-            to_json({name: _sound(it) for name, it in values.items() if it is not None})
-            for values in (found.told, found.held)
+            to_json({name: _sound(value) for name, value in values.items() if value is not None})
+            for values in (difference.recorded, difference.held)
         )
-        database.run(_INSERT, (found.memory_id, old, new))
+        database.run(_INSERT, (difference.memory_id, old, new))
 
 
 def _garbled(database: Database) -> Iterator[tuple[int, str, bytes | None, bytes | None]]:
@@ -129,37 +129,43 @@ def _differences(database: Database) -> Iterator[Difference]:
     imports = [range(first, last + 1) for first, last in database.rows(_SELECT_IMPORTS)]
     after = 0
     while rows := database.rows(_SELECT_OTHERS, (after, _PAGE)):
-        histories = _told(database, [row[1] for row in rows], imports)
+        histories = _recorded_values(database, [row[1] for row in rows], imports)
         for _, memory_id, *values in rows:
-            told = histories.get(memory_id, {})
+            recorded = histories.get(memory_id, {})
             held = dict(zip(_COLUMNS, map(_text, values), strict=True))
-            wrong = [it for it in _COLUMNS if it in told and told[it] != held[it]]
+            wrong = [
+                column
+                for column in _COLUMNS
+                if column in recorded and recorded[column] != held[column]
+            ]
             if wrong:
                 yield Difference(
-                    memory_id, {it: told[it] for it in wrong}, {it: held[it] for it in wrong}
+                    memory_id,
+                    {column: recorded[column] for column in wrong},
+                    {column: held[column] for column in wrong},
                 )
         after = further(rows[-1][0], than=after)
 
 
-def _told(
+def _recorded_values(
     database: Database, memory_ids: Sequence[str], imports: Sequence[range]
 ) -> dict[str, dict[str, Any]]:
     """Return what the history says last of memories, by id and column, as far as it says anything.
 
     What an import told of the past of a memory is what happened elsewhere, with other rules.
     """
-    every: dict[str, dict[str, Any]] = {}
+    recorded: dict[str, dict[str, Any]] = {}
     for row in database.rows(_SELECT_CHANGES, (to_json(list(memory_ids)),)):
         number, memory_id, event, old, new = row
-        told = every.setdefault(memory_id, {})
+        of_memory = recorded.setdefault(memory_id, {})
         values = _values(new)
         if event == "DELETE" or any(number in imported for imported in imports):
-            told.clear()
+            of_memory.clear()
         elif event == "ADD":
-            every[memory_id] = {name: values.get(name) for name in _COLUMNS} if values else {}
+            recorded[memory_id] = {name: values.get(name) for name in _COLUMNS} if values else {}
         else:
-            told.update({name: values.get(name) for name in {*_values(old), *values}})
-    return every
+            of_memory.update({name: values.get(name) for name in {*_values(old), *values}})
+    return recorded
 
 
 def _values(data: bytes | None) -> Mapping[str, Any]:

@@ -120,10 +120,10 @@ def drop_triggers(database: Database) -> list[str]:
     Until then no index follows the rows: ``rebuild_indexes`` must be called after changes.
     """
     sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'memories'"
-    found = database.rows(sql)
-    for name, _ in found:
+    triggers = database.rows(sql)
+    for name, _ in triggers:
         database.run(f'DROP TRIGGER "{name}"')
-    return [text for _, text in found]
+    return [text for _, text in triggers]
 
 
 def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
@@ -149,11 +149,11 @@ def _wrong_objects(
     database: Database, schema: Sequence[Row]
 ) -> list[tuple[str, str, str, Literal["missing", "changed"]]]:
     """Return the objects that are not as they must be: type, name, right SQL, what is wrong."""
-    there = {(kind, name): sql for kind, name, sql in database.rows(SELECT_OBJECTS)}
+    objects = {(kind, name): sql for kind, name, sql in database.rows(SELECT_OBJECTS)}
     return [
-        (kind, name, sql, "changed" if (kind, name) in there else "missing")
+        (kind, name, sql, "changed" if (kind, name) in objects else "missing")
         for kind, name, sql in schema
-        if there.get((kind, name)) != sql
+        if objects.get((kind, name)) != sql
     ]
 
 

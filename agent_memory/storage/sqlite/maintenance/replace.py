@@ -55,7 +55,7 @@ def look(place: Path) -> FileSummary | None:
     except _UNOPENABLE:
         return None
     try:
-        return _found(reader)
+        return _summary(reader)
     except StorageError:  # damaged, empty, or without the agent's table
         return None
     finally:
@@ -67,7 +67,7 @@ def choose(place: Path, backup: str) -> Path | None:
 
     ``None`` for what is no such name. Raises ``ValidationError`` where there is no latest one.
     """
-    listed = [Path(one.path) for one in backups.list_backups(place)]
+    listed = [Path(backup_file.path) for backup_file in backups.list_backups(place)]
     if backup == "latest":
         if not listed:
             message = f"there is no backup beside {place}: give the path of one"
@@ -76,7 +76,7 @@ def choose(place: Path, backup: str) -> Path | None:
     return next((path for path in listed if path.name == backup), None)
 
 
-def _found(database: Database) -> FileSummary:
+def _summary(database: Database) -> FileSummary:
     return FileSummary(
         AgentTable(database).identity(),
         schema.current_version(database),
@@ -92,7 +92,7 @@ def look_at_backup(backup: Path) -> FileSummary:
     reader = Database(backup, create=False, read_only=True, refuse_version=schema.refuse_newer)
     try:
         schema.refuse_incomplete(reader)
-        return _found(reader)
+        return _summary(reader)
     finally:
         reader.close()
 
@@ -125,11 +125,11 @@ def replace(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
     copy of what was there. Raises ``StorageLocked`` when others write all the
     while, ``StorageFull`` and other storage errors; then nothing was replaced.
     """
-    was_there = os.path.lexists(place)
-    if was_there:
+    existed = os.path.lexists(place)
+    if existed:
         with contextlib.suppress(*_UNOPENABLE):
             return _overwrite(place, new, now=now, keep=keep)
-    return Replaced(put_in_place(place, new, "replaced", now=now), rejections_kept=not was_there)
+    return Replaced(put_in_place(place, new, "replaced", now=now), rejections_kept=not existed)
 
 
 def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
@@ -225,15 +225,17 @@ def _carry_over(reader: Database, source: Database) -> bool:
     """Reject in the new content what is rejected in the old; return whether that could be read."""
     try:
         with reader.read():  # in which values that no sound file has are told as damage
-            is_there = reader.value(_HAS_REJECTIONS)
-            found = RejectionTable(reader).all() if is_there else []
+            has_rejections = reader.value(_HAS_REJECTIONS)
+            rejections = RejectionTable(reader).all() if has_rejections else []
     except StorageError:
         return False
-    if found:
+    if rejections:
         with source.write():
-            for it in found:
-                words_hash = bytes.fromhex(it.words_hash)
-                RejectionTable(source).add(words_hash, it.word_count, it.reason, it.rejected_at)
+            for rejection in rejections:
+                words_hash = bytes.fromhex(rejection.words_hash)
+                RejectionTable(source).add(
+                    words_hash, rejection.word_count, rejection.reason, rejection.rejected_at
+                )
     return True
 
 

@@ -45,8 +45,8 @@ class AgentTable(Table):
 
     def identity(self) -> str | None:
         """Return whose file this is."""
-        found = self._db.value("SELECT agent_id FROM agent")
-        return None if found is None else str(found)
+        agent_id = self._db.value("SELECT agent_id FROM agent")
+        return None if agent_id is None else str(agent_id)
 
     def config(self) -> AgentConfig:
         """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
@@ -69,8 +69,8 @@ class AgentTable(Table):
 
     def merge_config(self, settings: Mapping[str, Any]) -> None:
         """Write some settings, which must be valid; the others stay."""
-        there = self.config().model_dump(exclude_unset=True, mode="json")
-        self.set_config(AgentConfig.model_validate({**there, **settings}))
+        current = self.config().model_dump(exclude_unset=True, mode="json")
+        self.set_config(AgentConfig.model_validate({**current, **settings}))
 
     def find_problems(self) -> list[Problem]:
         """Return what is wrong with the agent's row."""
@@ -169,20 +169,22 @@ class AgentTable(Table):
         values = self._db.row(f"SELECT {', '.join(_WRITTEN_OUT)} FROM agent")
         if values is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
-        found = dict(zip(_WRITTEN_OUT, values, strict=True))
+        columns = dict(zip(_WRITTEN_OUT, values, strict=True))
         for name in ("config", "migration"):
             try:
-                found[name] = json.loads(found[name]) if found[name] else None
+                columns[name] = json.loads(columns[name]) if columns[name] else None
             except (ValueError, RecursionError):  # of another program: no import could take it
-                found[name] = None
-        return {name: value for name, value in found.items() if value is not None}
+                columns[name] = None
+        return {name: value for name, value in columns.items() if value is not None}
 
     def set_row(self, values: Mapping[str, Any]) -> None:
         """Write what a file said of the agent, by column, as far as it told."""
-        told = {name: values[name] for name in _WRITTEN_OUT if name in values}
-        if told:
-            settings = ", ".join(f"{name} = ?" for name in told)
-            plain = [to_json(it) if isinstance(it, dict) else it for it in told.values()]
+        written = {name: values[name] for name in _WRITTEN_OUT if name in values}
+        if written:
+            settings = ", ".join(f"{name} = ?" for name in written)
+            plain = [
+                to_json(value) if isinstance(value, dict) else value for value in written.values()
+            ]
             self._db.run(f"UPDATE agent SET {settings}", plain)
 
 

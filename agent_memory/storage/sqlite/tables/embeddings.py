@@ -239,9 +239,9 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         while rows := self._db.rows(_SELECT_WITHOUT, (after, model_id, limit)):
             after = further(rows[-1][0], than=after)
             texts = [(row_id, _readable(content)) for row_id, content in rows]
-            found = [PendingText(row_id, text) for row_id, text in texts if text is not None]
-            if found:
-                return found
+            pending = [PendingText(row_id, text) for row_id, text in texts if text is not None]
+            if pending:
+                return pending
         return []
 
     def count_texts_without_vector(self, model_id: int) -> tuple[int, int]:
@@ -264,8 +264,8 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         Those with a query that is seen from the middle are seen from there too.
         """
         if isinstance(query, bytes):
-            found = self._cosines_with(model_id, row_ids, [query])
-            return {row_id: cosine for row_id, (cosine,) in found.items()}
+            cosines = self._cosines_with(model_id, row_ids, [query])
+            return {row_id: cosine for row_id, (cosine,) in cosines.items()}
         both = self._cosines_with(model_id, row_ids, [query.data, query.middle.direction])
         return {row_id: query.cosine(*pair) for row_id, pair in both.items()}
 
@@ -279,7 +279,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
             columns = ", ".join([_COSINE] * len(others))
             sql = f"SELECT e.seq, {columns} {_FROM_LISTED} AND length(e.vector) = ?"
             rows = self._db.rows(sql, (*others, *values, dimensions))
-            return {row_id: tuple(found) for row_id, *found in rows if None not in found}
+            return {row_id: tuple(cosines) for row_id, *cosines in rows if None not in cosines}
         return {
             row_id: tuple(cosine(vector, other) for other in others)
             for row_id, vector in self._db.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
@@ -321,15 +321,15 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
 
     def faults(self, model: EmbeddingModel) -> list[tuple[int, str]]:
         """Read every vector of a model; return the rows whose vector is wrong, and how."""
-        found: list[tuple[int, str]] = []
+        faults: list[tuple[int, str]] = []
         after = 0
         while rows := self._db.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
             for _, row_id, *values in rows:
                 fault = _fault(values, model.dimensions)
                 if fault is not None:
-                    found.append((row_id, fault))
+                    faults.append((row_id, fault))
             after = further(rows[-1][0], than=after)
-        return found
+        return faults
 
     def count_forgotten(self, model_id: int) -> int:
         """Count the memories that have no vector of a model and do not wait for one either."""

@@ -59,23 +59,23 @@ class ErasureQueries(Table):
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
         """Return what these memories say and ever said."""
         ids = (to_json(list(memory_ids)),)
-        found = ErasedText()
+        erased = ErasedText()
         for content, *objects in self._db.rows(_SELECT_NOW, ids):
-            found.contents.add(_text(content))
+            erased.contents.add(_text(content))
             for text in objects:
-                found.strings.update(_strings(_read(text)))
+                erased.strings.update(_strings(_read(text)))
         for row in self._db.rows(_SELECT_CHANGES, ids):
             for values in map(_read, row):
-                _take_change(found, values)
+                _take_change(erased, values)
         for row in self._db.rows(_SELECT_VECTORS, ids):
-            found.vectors.update(row)
-        return found
+            erased.vectors.update(row)
+        return erased
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
         """Remove every row of these memories but those of the vector indexes.
 
         What SQLite frees it fills with zeros from now on, on this connection. The rows that are
-        left in ``embedding_queue`` are those that the indexes must be told of: see ``gone``.
+        left in ``embedding_queue`` are those that the indexes must drop: ``deleted_row_ids``.
         """
         ids = to_json(list(memory_ids))
         counts = self._db.row(_COUNT, (ids, ids, ids))
@@ -136,16 +136,18 @@ WHERE {key} > ? ORDER BY {key} LIMIT ?"""
             sql = f"""SELECT g.seq, g.id, CASE WHEN g.by_hand = 0 THEN (SELECT memory_id
   FROM {kind}_sources WHERE {kind}_id = g.id ORDER BY rowid LIMIT 1) END, {self._row(table)}
 FROM {table} AS g WHERE g.seq > ? ORDER BY g.seq LIMIT ?"""
-            for _, its_id, memory_id, text in self._paged(sql):
+            for _, graph_id, memory_id, text in self._paged(sql):
                 if memory_id is None:
-                    yield RemainingText("place", f"the {kind} {its_id} of the graph", text)
+                    yield RemainingText("place", f"the {kind} {graph_id} of the graph", text)
                 else:
                     yield RemainingText("memory", memory_id, text)
         sql = f"""SELECT alias_id, entity_id, memory_id, {self._row("entity_aliases")}
 FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
-        for _, its_id, memory_id, text in self._paged(sql):
+        for _, graph_id, memory_id, text in self._paged(sql):
             if memory_id is None:
-                yield RemainingText("place", f"an alias of the entity {its_id} of the graph", text)
+                yield RemainingText(
+                    "place", f"an alias of the entity {graph_id} of the graph", text
+                )
             else:
                 yield RemainingText("memory", memory_id, text)
 
@@ -167,16 +169,16 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
             after = further(rows[-1][0], than=after)
 
 
-def _take_change(found: ErasedText, values: object) -> None:
+def _take_change(erased: ErasedText, values: object) -> None:
     """Take over what a change tells; one that cannot be read is taken as it stands."""
     if not isinstance(values, dict):
-        found.contents.update(_strings(values))
+        erased.contents.update(_strings(values))
         return
     if isinstance(values.get("content"), str):
-        found.contents.add(values["content"])
+        erased.contents.add(values["content"])
     for column in ("tags", "metadata", "task_metadata"):
         if isinstance(values.get(column), str):
-            found.strings.update(_strings(_read(values[column])))
+            erased.strings.update(_strings(_read(values[column])))
 
 
 def _text(data: bytes) -> str:

@@ -21,7 +21,7 @@ SELECT {_COLUMNS} FROM fingerprints AS f
 JOIN memories AS m ON m.seq = f.seq LEFT JOIN recalls AS r ON r.seq = f.seq
 WHERE f.fingerprint = ? AND m.archived = 0
 ORDER BY r.recalled_at IS NULL, f.seq LIMIT ?"""
-_SELECT_THOSE: Final = f"""
+_SELECT_UNARCHIVED: Final = f"""
 SELECT {_COLUMNS} FROM memories AS m LEFT JOIN recalls AS r ON r.seq = m.seq
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.archived = 0 ORDER BY m.seq"""
 _SELECT_OF_ROWS: Final = """
@@ -115,7 +115,7 @@ class FingerprintTable(Table):
         Where there are more than ``limit``, those that were recalled come before older ones.
         """
         rows = self._db.rows(_SELECT_SAME, (fingerprint, limit))
-        return sorted(map(_same, rows), key=lambda it: it.row_id)
+        return sorted(map(_same, rows), key=lambda candidate: candidate.row_id)
 
     def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return the fingerprint of each of these rows, made now for one that has none yet."""
@@ -128,7 +128,7 @@ class FingerprintTable(Table):
 
     def of_unarchived(self, row_ids: Sequence[int]) -> list[DuplicateCandidate]:
         """Return the memories of these rows that are not archived, oldest first."""
-        return [_same(row) for row in self._db.rows(_SELECT_THOSE, (to_json(list(row_ids)),))]
+        return [_same(row) for row in self._db.rows(_SELECT_UNARCHIVED, (to_json(list(row_ids)),))]
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
         """Yield the rows that would have this fingerprint, of those that have none yet."""

@@ -26,19 +26,19 @@ _EDGE: Final = (
     " user_id, run_id, created_at, updated_at, source_id, target_id"
 )
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"
-_THERE: Final = """(EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})
+_EXISTED: Final = """(EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})
   OR EXISTS (SELECT 1 FROM history AS h
     WHERE h.memory_id = {0} AND h.event = 'DELETE' AND h.changed_at > ?1))"""
 _PAST: Final = f"""(SELECT r.seq, r.id, r.relationship, r.confidence, r.temporal_context,
   r.valid_from,
   (SELECT name FROM entities WHERE id = r.source_id) AS source,
   (SELECT name FROM entities WHERE id = r.target_id) AS target,
-  CASE WHEN r.closed_by IS NULL OR (r.closing_is_undone = 0 AND {_THERE.format("r.closed_by")})
+  CASE WHEN r.closed_by IS NULL OR (r.closing_is_undone = 0 AND {_EXISTED.format("r.closed_by")})
     THEN r.valid_to END AS valid_to,
   r.user_id, r.run_id, r.created_at, r.updated_at, r.source_id, r.target_id
   FROM relationships AS r
   WHERE r.by_hand = 1 OR EXISTS (SELECT 1 FROM relationship_sources AS x
-    WHERE x.relationship_id = r.id AND x.is_undone = 0 AND {_THERE.format("x.memory_id")}))"""
+    WHERE x.relationship_id = r.id AND x.is_undone = 0 AND {_EXISTED.format("x.memory_id")}))"""
 _HOLDS: Final = "g.valid_from <= ?1 AND (g.valid_to IS NULL OR g.valid_to > ?1)"
 _IN_SCOPE: Final = "(?2 IS NULL OR g.user_id = ?2)"
 
@@ -77,8 +77,8 @@ SELECT id FROM (
   UNION ALL SELECT 1, e.seq, e.id FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id
   WHERE a.alias_key = ?1 AND e.user_id IS ?2)
 ORDER BY place, seq LIMIT 1"""
-        found = self._db.value(sql, (key, user_id))
-        return None if found is None else str(found)
+        entity_id = self._db.value(sql, (key, user_id))
+        return None if entity_id is None else str(entity_id)
 
     def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
         """Return the ids of the entities with these names or aliases, and the key of each.
@@ -92,10 +92,10 @@ UNION ALL SELECT g.id, a.alias_key FROM entity_aliases AS a JOIN entities AS g O
 WHERE a.alias_key IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}
 UNION ALL SELECT g.id, lower(trim(g.name)) FROM entities AS g WHERE g.name_key IS NULL
 AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
-        found: dict[str, str] = {}
+        key_of_id: dict[str, str] = {}
         for entity_id, key in self._db.rows(sql, (to_json(list(keys)), user_id)):
-            found.setdefault(entity_id, key)
-        return found
+            key_of_id.setdefault(entity_id, key)
+        return key_of_id
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
         """Return the names and types of entities, whether they can be seen or not."""
@@ -117,10 +117,10 @@ AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
         return self._insert("relationships", values)
 
     def _insert(self, table: str, values: Mapping[str, Any]) -> str:
-        told = {name: value for name, value in values.items() if value is not None}
-        marks = ", ".join("?" * len(told))
-        sql = f"INSERT INTO {table} ({', '.join(told)}) VALUES ({marks}) RETURNING id"
-        return str(self._db.rows(sql, tuple(told.values()))[0][0])
+        columns = {name: value for name, value in values.items() if value is not None}
+        placeholders = ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders}) RETURNING id"
+        return str(self._db.rows(sql, tuple(columns.values()))[0][0])
 
     def touch_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
         """Change columns of an entity."""
@@ -158,10 +158,10 @@ VALUES (?, ?, ?, ?)"""
         sql = f"""SELECT {_ENTITY} FROM {table} AS g WHERE {_IN_SCOPE} {among}
 ORDER BY g.seq LIMIT ?3"""
         rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit))
-        found = to_json([row[0] for row in rows])
+        entity_ids = to_json([row[0] for row in rows])
         aliases = self._listed("SELECT entity_id, alias FROM entity_aliases WHERE entity_id"
-                          f" {_AMONG} ORDER BY alias_id", found)  # fmt: skip
-        sources = self._sources("entity", found)
+                          f" {_AMONG} ORDER BY alias_id", entity_ids)  # fmt: skip
+        sources = self._sources("entity", entity_ids)
         return [
             EntityView.model_construct(
                 **dict(zip(_ENTITY.split(", "), row[:6], strict=False)),
@@ -181,10 +181,10 @@ WHERE x.is_undone = 0 AND x.{kind}_id {_AMONG} ORDER BY x.rowid"""
         return self._listed(sql, ids)
 
     def _listed(self, sql: str, ids: str) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        values_of: dict[str, list[str]] = {}
         for of, value in self._db.rows(sql, (ids,)):
-            found.setdefault(of, []).append(value)
-        return found
+            values_of.setdefault(of, []).append(value)
+        return values_of
 
     # Relationships -------------------------------------------------------------------------------
     def edges(
@@ -215,8 +215,8 @@ ORDER BY g.seq LIMIT ?4"""
         wanted = to_json(list(among if ids is None and among is not None else ids or ()))
         rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit))
         sources = self._sources("relationship", to_json([row[0] for row in rows]))
-        found = [_edge(row, agent_id, sources.get(row[0], [])) for row in rows]
-        return found if include_closed or at_any_time else _without_twins(found)
+        views = [_edge(row, agent_id, sources.get(row[0], [])) for row in rows]
+        return views if include_closed or at_any_time else _without_twins(views)
 
     def reached(
         self, when: GraphMoment, start: Sequence[str], depth: int
@@ -243,7 +243,7 @@ SELECT id, depth FROM reached ORDER BY depth"""
         return distances, len(rows) > MOST_REACHED
 
     def edge_between(
-        self, when: GraphMoment, one: str, others: Sequence[str]
+        self, when: GraphMoment, entity_id: str, others: Sequence[str]
     ) -> tuple[str, str] | None:
         """Return a relationship of an entity with any of some others, and which: their ids."""
         sql = f"""
@@ -255,7 +255,7 @@ SELECT id, other FROM (
   WHERE g.target_id = ?3 AND g.source_id IN (SELECT value FROM json_each(?4))
     AND {_IN_SCOPE} AND {_HOLDS})
 ORDER BY seq LIMIT 1"""
-        row = self._db.row(sql, (when.stamp, when.user_id, one, to_json(list(others))))
+        row = self._db.row(sql, (when.stamp, when.user_id, entity_id, to_json(list(others))))
         return None if row is None else (str(row[0]), str(row[1]))
 
     def open_edges(
@@ -309,10 +309,10 @@ FROM memories WHERE id {_AMONG}"""
         return {row[0]: row[1:] for row in rows}
 
 
-def _without_twins(found: Sequence[EdgeView]) -> list[EdgeView]:
+def _without_twins(edges: Sequence[EdgeView]) -> list[EdgeView]:
     """Tell once what holds by two rows: one of them was out of sight when the other was added."""
     kept: dict[tuple[str, str, str], EdgeView] = {}
-    for edge in found:
+    for edge in edges:
         first = kept.setdefault((edge.source_id, edge.relationship, edge.target_id), edge)
         if first is not edge:
             first.source_memory_ids.extend(edge.source_memory_ids)
@@ -320,10 +320,10 @@ def _without_twins(found: Sequence[EdgeView]) -> list[EdgeView]:
 
 
 def _edge(row: Row, agent_id: str, sources: list[str]) -> EdgeView:
-    told = dict(zip(_EDGE.split(", "), row, strict=True))
+    columns = dict(zip(_EDGE.split(", "), row, strict=True))
     for name in ("valid_from", "valid_to", "created_at", "updated_at"):
-        told[name] = None if told[name] is None else read_stored_time(told[name])
-    return EdgeView.model_construct(**told, agent_id=agent_id, source_memory_ids=sources)
+        columns[name] = None if columns[name] is None else read_stored_time(columns[name])
+    return EdgeView.model_construct(**columns, agent_id=agent_id, source_memory_ids=sources)
 
 
 def _edges(when: GraphMoment) -> str:

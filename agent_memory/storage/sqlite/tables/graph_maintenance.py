@@ -15,7 +15,7 @@ from agent_memory.storage.sqlite.table import Table
 
 _PAGE: Final = 1_000
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"
-_KNOWN: Final = "(SELECT id FROM memories UNION ALL SELECT memory_id FROM history)"
+_KNOWN_IDS: Final = "(SELECT id FROM memories UNION ALL SELECT memory_id FROM history)"
 _ORPHANS: Final = {
     "relationships": "source_id NOT IN (SELECT id FROM entities)"
     " OR target_id NOT IN (SELECT id FROM entities)",
@@ -165,14 +165,14 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
 
     def sweep(self) -> None:
         """Remove what was read from memories of which nothing is left, not even a history."""
-        lost = f"memory_id NOT IN {_KNOWN}"
+        lost = f"memory_id NOT IN {_KNOWN_IDS}"
         self._db.run(f"DELETE FROM relationship_sources WHERE {lost}")
         self._db.run(f"DELETE FROM entity_sources WHERE {lost}")
         self._db.run(f"DELETE FROM entity_aliases WHERE memory_id IS NOT NULL AND {lost}")
         self._db.run(
             f"""UPDATE relationships SET valid_to = NULL, closed_by = NULL,
   closing_change_id = NULL,
-closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN}"""
+closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN_IDS}"""
         )
         self._db.run(
             "DELETE FROM relationships WHERE by_hand = 0"
@@ -189,8 +189,8 @@ AND id NOT IN (
         problems = []
         for table, is_orphan in _ORPHANS.items():
             if count := self._db.value(f"SELECT count(*) FROM {table} WHERE {is_orphan}"):
-                what = "an entity" if table != "relationship_sources" else "a relationship"
-                detail = f"{count} rows of {table} are of {what} that is not there"
+                owner = "an entity" if table != "relationship_sources" else "a relationship"
+                detail = f"{count} rows of {table} are of {owner} that is not there"
                 problems.append(Problem(kind="orphan", detail=detail))
         for (edge_id,) in self._db.rows(f"SELECT id FROM relationships WHERE {_WRONG_TIMES}"):
             detail = f"the times of relationship {edge_id} are none, or end before they begin"
@@ -198,7 +198,7 @@ AND id NOT IN (
         for (edge_id,) in self._db.rows(_MIXED):
             detail = f"relationship {edge_id} joins entities of different users"
             problems.append(Problem(kind="mixed_users", detail=detail))
-        lost = f"SELECT count(*) FROM relationship_sources WHERE memory_id NOT IN {_KNOWN}"
+        lost = f"SELECT count(*) FROM relationship_sources WHERE memory_id NOT IN {_KNOWN_IDS}"
         if count := self._db.value(lost):
             detail = f"{count} relationships were read from memories of which nothing is left"
             problems.append(Problem(kind="orphan", detail=detail))
@@ -235,34 +235,34 @@ AND id NOT IN (
                 alias: memory_id for alias, memory_id in aliases if memory_id is not None
             }:
                 row["alias_sources"] = learned
-            yield {**row, **self._told_sources("entity", row["id"])}
+            yield {**row, **self._exported_sources("entity", row["id"])}
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
         """Yield what a file is told of each relationship, in their order."""
         for row in self._paged("relationships", _EDGE):
-            yield {**row, **self._told_sources("relationship", row["id"])}
+            yield {**row, **self._exported_sources("relationship", row["id"])}
 
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         sql = f"SELECT {', '.join(columns)}, seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"
         after = -(2**63)
         while rows := self._db.rows(sql, (after, _PAGE)):
             for row in rows:
-                told = dict(zip(columns, row, strict=False))
+                values = dict(zip(columns, row, strict=False))
                 yield {
                     name: bool(value) if name in ("by_hand", "closing_is_undone") else value
-                    for name, value in told.items()
+                    for name, value in values.items()
                     if value is not None and value != _DEFAULTS.get(name)
                 }
             after = further(rows[-1][-1], than=after)
 
-    def _told_sources(self, kind: str, of: str) -> dict[str, list[str]]:
+    def _exported_sources(self, kind: str, of: str) -> dict[str, list[str]]:
         sql = f"SELECT memory_id, is_undone FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid"
         rows = self._db.rows(sql, (of,))
-        told = {
+        ids_by_name = {
             "sources": [memory_id for memory_id, _ in rows],
             "undone": [memory_id for memory_id, is_undone in rows if is_undone],
         }
-        return {name: ids for name, ids in told.items() if ids}
+        return {name: ids for name, ids in ids_by_name.items() if ids}
 
     def take_entity(self, values: Mapping[str, Any], moment: str) -> str:
         """Take an entity in, or join it with the one of that id or name; return its id here.
@@ -272,21 +272,21 @@ AND id NOT IN (
         """
         user_id = values.get("user_id")
         key = name_key(values["name"], user_id)
-        there = self._db.row(
+        existing = self._db.row(
             "SELECT id FROM entities WHERE (id = ?1 AND user_id IS ?2)"
             " OR (name_key = ?3 AND user_id IS ?2) ORDER BY id = ?1 DESC LIMIT 1",
             (values["id"], user_id, key),
         )
-        is_taken = there is None and self._db.row(
+        is_taken = existing is None and self._db.row(
             "SELECT 1 FROM entities WHERE id = ?", (values["id"],)
         )
-        if there is not None:
-            entity_id = str(there[0])
+        if existing is not None:
+            entity_id = str(existing[0])
         else:
-            told = {name: values[name] for name in _ENTITY if name in values}
+            columns = {name: values[name] for name in _ENTITY if name in values}
             if is_taken:  # another user's
-                del told["id"]
-            entity_id = self._insert("entities", {**_times(moment), **told, "name_key": key})
+                del columns["id"]
+            entity_id = self._insert("entities", {**_times(moment), **columns, "name_key": key})
         self._take_aliases(entity_id, values)
         self._take_sources("entity", entity_id, values)
         return entity_id
@@ -294,8 +294,8 @@ AND id NOT IN (
     def _take_aliases(self, entity_id: str, values: Mapping[str, Any]) -> None:
         learned = values.get("alias_sources", {})
         for alias in values.get("aliases", ()):
-            is_there = "SELECT 1 FROM entity_aliases WHERE entity_id = ? AND alias = ?"
-            if self._db.row(is_there, (entity_id, alias)) is None:
+            select_alias = "SELECT 1 FROM entity_aliases WHERE entity_id = ? AND alias = ?"
+            if self._db.row(select_alias, (entity_id, alias)) is None:
                 self._db.run(
                     "INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)"
                     " VALUES (?, ?, ?, ?)",
@@ -307,7 +307,7 @@ AND id NOT IN (
 
         One that is there stays as it is, and gets the memories that the file tells.
         """
-        there = self._db.value(
+        existing_id = self._db.value(
             "SELECT id FROM relationships WHERE (id = ?1 OR (relationship = ?3 AND valid_to IS ?5"
             " AND valid_from = ?6)) AND source_id = ?2 AND target_id = ?4"
             " ORDER BY id = ?1 DESC LIMIT 1",
@@ -323,23 +323,23 @@ AND id NOT IN (
                 )
             ),
         )
-        edge_id = there
-        if there is None:
-            told = {name: values[name] for name in _EDGE if name in values}
+        edge_id = existing_id
+        if existing_id is None:
+            columns = {name: values[name] for name in _EDGE if name in values}
             if self._db.row("SELECT 1 FROM relationships WHERE id = ?", (values["id"],)):
-                del told["id"]
-            edge_id = self._insert("relationships", {**_times(moment), **told})
+                del columns["id"]
+            edge_id = self._insert("relationships", {**_times(moment), **columns})
         self._take_sources("relationship", str(edge_id), values)
-        return there is None
+        return existing_id is None
 
     def has_both(self, values: Mapping[str, Any]) -> bool:
         """Return whether both entities of a relationship are there, in its user's graph."""
         sql = "SELECT count(*) FROM entities WHERE id IN (?, ?) AND user_id IS ?"
         ends = {values["source_id"], values["target_id"]}
-        found = self._db.value(
+        count = self._db.value(
             sql, (values["source_id"], values["target_id"], values.get("user_id"))
         )
-        return bool(found == len(ends))
+        return bool(count == len(ends))
 
     def count(self) -> int:
         """Count entities and relationships, those too that are out of sight."""
@@ -347,8 +347,8 @@ AND id NOT IN (
         return int(self._db.value(sql))
 
     def _insert(self, table: str, values: Mapping[str, Any]) -> str:
-        marks = ", ".join("?" * len(values))
-        sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks}) RETURNING id"
+        placeholders = ", ".join("?" * len(values))
+        sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders}) RETURNING id"
         return str(self._db.rows(sql, tuple(values.values()))[0][0])
 
     def _take_sources(self, kind: str, of: str, values: Mapping[str, Any]) -> None:

@@ -98,8 +98,8 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
     def insert(self, change: Change) -> None:
         """Add a change that was made elsewhere."""
         old, new = (to_json(values) if values else None for values in (change.old, change.new))
-        moment, who = change.changed_at, change.session_id
-        self._db.run(_INSERT, (change.memory_id, change.event, moment, who, old, new))
+        moment, session_id = change.changed_at, change.session_id
+        self._db.run(_INSERT, (change.memory_id, change.event, moment, session_id, old, new))
 
     def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""

@@ -118,16 +118,16 @@ class MemoryTable(Table):
 
     def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
         """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
-        is_one = until - after <= 1
+        is_single = until - after <= 1
         try:
             # Of a span of one, too, SQLite would look at the next row, which may be damaged.
             rows = (
                 self._db.rows(_SELECT_ONE, (until,))
-                if is_one
+                if is_single
                 else self._db.rows(_SELECT_SPAN, (after, until))
             )
         except StorageError:
-            if is_one:
+            if is_single:
                 return []
             middle = (after + until) // 2
             return self.readable(after=after, until=middle, agent_id=agent_id) + self.readable(
@@ -209,14 +209,14 @@ class MemoryTable(Table):
         """Return the newest rows of each span of days under a filter, ``limit`` of each."""
         condition = compiled(filters)
         sql = _SELECT_BETWEEN.format(condition=condition.sql)
-        found: list[int] = []
+        row_ids: list[int] = []
         for span in spans:
             # Up to the last microsecond of the last day: the text of a time sorts as the time does.
             bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
-            found += [
+            row_ids += [
                 row_id for (row_id,) in self._db.rows(sql, (*bounds, *condition.values, limit))
             ]
-        return found
+        return row_ids
 
     def neighbours(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
         """Return the two rows before and the two after each, in its session, by distance.

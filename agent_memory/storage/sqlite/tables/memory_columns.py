@@ -60,18 +60,18 @@ class MemoryRowTable(Table):
         """Add a row of the columns that are given, and return its row id."""
         # What comes from the history is only as sound as who wrote it: nothing but columns is SQL
         # here.
-        told = {name: values[name] for name in _COLUMNS if name in values}
-        marks = ", ".join("?" * len(told))
-        sql = f"INSERT INTO memories ({', '.join(told)}) VALUES ({marks})"
-        self._db.run(sql, tuple(told.values()))
+        written = {name: values[name] for name in _COLUMNS if name in values}
+        placeholders = ", ".join("?" * len(written))
+        sql = f"INSERT INTO memories ({', '.join(written)}) VALUES ({placeholders})"
+        self._db.run(sql, tuple(written.values()))
         return int(self._db.value("SELECT last_insert_rowid()"))
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
         """Change columns of a row; its version goes up by one."""
-        told = {name: values[name] for name in HISTORIC if name in values}
-        settings = "".join(f"{name} = ?, " for name in told)
+        written = {name: values[name] for name in HISTORIC if name in values}
+        settings = "".join(f"{name} = ?, " for name in written)
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE id = ?"
-        self._db.run(sql, (*told.values(), updated_at, memory_id))
+        self._db.run(sql, (*written.values(), updated_at, memory_id))
 
     def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
         """Make a row what it is to be, its version and its times too; all columns must be given."""
@@ -103,8 +103,8 @@ WHERE archived IS NOT ? AND id IN (SELECT value FROM json_each(?))"""
     def last_use(self) -> str | None:
         """Return when a memory was last changed or accessed, as it is stored."""
         sql = "SELECT max(max(updated_at), coalesce(max(last_accessed), '')) FROM memories"
-        found = self._db.value(sql)
-        return None if found is None else str(found)
+        moment = self._db.value(sql)
+        return None if moment is None else str(moment)
 
     def texts_with(self, word: str) -> Iterator[list[str]]:
         """Yield id, content, tags, metadata and task metadata of the rows that may hold a word.

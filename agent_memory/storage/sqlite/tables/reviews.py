@@ -37,9 +37,9 @@ class ReviewTable(Table):
         now: datetime,
     ) -> int:
         """Put a memory in question, if it is not, and return the number of the review."""
-        there = self._db.value(_SELECT_OPEN, (row_id, replaced_by))
-        if there is not None:
-            return int(there)
+        open_review_id = self._db.value(_SELECT_OPEN, (row_id, replaced_by))
+        if open_review_id is not None:
+            return int(open_review_id)
         values = (row_id, replaced_by, confidence, reasoning, format_time(now), session_id)
         self._db.run(_INSERT, values)
         return int(self._db.value("SELECT max(review_id) FROM reviews"))

@@ -70,8 +70,8 @@ class ScratchpadTable(Table):
 
     def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
         """Return those of the rows that are not in and were accessed often enough to be."""
-        found = self._db.rows(_SELECT_WORTHY, (to_json(list(row_ids)), threshold))
-        return [row_id for (row_id,) in found]
+        rows = self._db.rows(_SELECT_WORTHY, (to_json(list(row_ids)), threshold))
+        return [row_id for (row_id,) in rows]
 
     def size(self) -> int:
         """Count the entries, without those of archived memories."""

@@ -54,9 +54,18 @@ class UsageQueries(Table):
         high importance, promoted by hand, or used after ``recent_since``.
         """
         rows = self._db.rows(_SELECT_USES, (format_time(recent_since), to_json(list(kinds))))
-        known = {kind.value: kind for kind in MemoryKind}
+        kinds_by_value = {kind.value: kind for kind in MemoryKind}
         return [
-            Usage(row_id, known[kind], last_used, updated_at, accesses, size, bool(is_kept), task)
+            Usage(
+                row_id,
+                kinds_by_value[kind],
+                last_used,
+                updated_at,
+                accesses,
+                size,
+                bool(is_kept),
+                task,
+            )
             for row_id, kind, last_used, updated_at, accesses, size, is_kept, task in rows
         ]
 
