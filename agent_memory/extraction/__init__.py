@@ -1,6 +1,6 @@
 """From conversations to facts, and from facts to decisions: by a language model, or by rules.
 
-Nothing here opens a store. ``reading.conversation`` reads a chat, ``facts.extract`` draws the facts
+Nothing here opens a store. ``messages.conversation`` reads a chat, ``facts.extract`` draws the facts
 from it, ``decisions.decide`` compares each with the memories that are related to it, and says what
-is to be done. ``choosing.as_language_model`` makes the model that both may use.
+is to be done. ``llm.registry.as_language_model`` makes the model that both may use.
 """

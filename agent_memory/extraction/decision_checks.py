@@ -1,6 +1,6 @@
-"""What a model decided, held against what it was given: no fact is lost, no other memory touched.
+"""Checks of what a model decided: no fact is lost, and no memory touched that it was not given.
 
-A decision that cannot stand is refused and told, and its facts are added as they are.
+A decision that cannot stand is refused and reported, and its facts are added as they are.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def says(text: str, fact: str, *, share: float = 0.0) -> bool:
 class DecisionChecks:
     """Facts, the memories related to each, and the operations on them so far.
 
-    ``settle`` takes a model's answer about some of the facts; ``add_the_rest`` what no operation
-    is about.
+    ``take_answer`` takes a model's answer about some of the facts; ``add_the_rest`` adds those that
+    no operation is about.
     """
 
     facts: Sequence[Fact]
@@ -84,7 +84,7 @@ class DecisionChecks:
     _texts: dict[str, str | None] = field(default_factory=dict)
     """What each memory that was touched says afterwards, ``None`` if it is gone."""
 
-    def settle(
+    def take_answer(
         self, answer: DecisionAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
     ) -> None:
         """Take an answer about the facts at some places, which it numbers from 0.
@@ -92,7 +92,7 @@ class DecisionChecks:
         ``known`` has the memories by the ids that the model was given.
         """
         operations = [
-            (operation, self._told(operation, places, known)) for operation in answer.memory
+            (operation, self._places_of(operation, places, known)) for operation in answer.memory
         ]
         incoming = {
             place
@@ -121,14 +121,14 @@ class DecisionChecks:
             self.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning=why)
         return len(left)
 
-    def _told(
+    def _places_of(
         self, operation: OperationAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
     ) -> list[int]:
         """Return the places of the facts that an operation is about."""
         if operation.facts is not None:
             wrong = [number for number in operation.facts if not 0 <= number < len(places)]
             if wrong:
-                self._tell(operation, f"names fact {wrong[0]}, which was not given")
+                self._report(operation, f"names fact {wrong[0]}, which was not given")
             return sorted(
                 {places[number] for number in operation.facts if 0 <= number < len(places)}
             )
@@ -217,7 +217,9 @@ class DecisionChecks:
                 reasoning=operation.reasoning,
             )
         else:
-            self._tell(operation, "brings nothing new: it became an UPDATE with what the fact says")
+            self._report(
+                operation, "brings nothing new: it became an UPDATE with what the fact says"
+            )
             text = self.facts[new[0]].text
             self.note(
                 UPDATE,
@@ -305,7 +307,7 @@ class DecisionChecks:
     def _refuse(self, operation: OperationAnswer, why: str) -> None:
         self.problems.append(f"decision: {_article(operation)} {why} was refused")
 
-    def _tell(self, operation: OperationAnswer, what: str) -> None:
+    def _report(self, operation: OperationAnswer, what: str) -> None:
         self.problems.append(f"decision: {_article(operation)} {what}")
 
 

@@ -98,7 +98,7 @@ class _Deciding:
             checks.problems.append(f"decision: rules decided about {len(places)} facts instead")
         elif came is not None and came.answer is not None:
             self.answered += 1
-            checks.settle(came.answer, places, known)
+            checks.take_answer(came.answer, places, known)
             self._add_the_rest(places, "no decision about it can stand")
         else:
             self._add_the_rest(places, "the model gave no decision to use")

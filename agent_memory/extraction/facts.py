@@ -54,8 +54,8 @@ class _Answer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A message, or a part of a long one: its place in the conversation and what it says."""
+class _Fragment:
+    """A message, or a part of a long one, with its place in the conversation."""
 
     place: int
     message: Message
@@ -83,7 +83,7 @@ def extract(
     if model is None:
         return extract_by_rules(messages, now=now)
     asker = _Asker(model, prompt, messages)
-    pieces = _pieces(_said(messages))
+    pieces = _pieces(_fragments(messages))
     facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, attempts))
     by: By = "model" if asker.answered or not pieces else "rules" if asker.is_down else "raw"
     name = name_of(model) if by == "model" else by
@@ -114,18 +114,18 @@ def _extraction(
     return Extraction(facts, metadata, problems, by)
 
 
-def _said(messages: Sequence[Message]) -> list[_Said]:
+def _fragments(messages: Sequence[Message]) -> list[_Fragment]:
     return [
-        _Said(place, message, part)
+        _Fragment(place, message, part)
         for place, message in enumerate(messages)
         if message.role is not MessageRole.SYSTEM
         for part in fitting(message.text, PIECE // 2)
     ]
 
 
-def _pieces(parts: Iterable[_Said]) -> list[list[_Said]]:
+def _pieces(parts: Iterable[_Fragment]) -> list[list[_Fragment]]:
     """Return what was said in pieces that fit into a question."""
-    pieces: list[list[_Said]] = []
+    pieces: list[list[_Fragment]] = []
     room = 0
     for part in parts:
         length = len(line_of(part.place, part.message, part.text))
@@ -149,7 +149,7 @@ class _Asker:
     is_down: bool = False
     _ruled: list[Fact] | None = None
 
-    def facts_of(self, piece: list[_Said], attempts: int) -> list[Fact]:
+    def facts_of(self, piece: list[_Fragment], attempts: int) -> list[Fact]:
         """Return the facts of a piece, as they were said where the model gives none to use."""
         if self.is_down:
             return self._by_rules(piece)
@@ -176,14 +176,14 @@ class _Asker:
         self.is_down = came.has_failed
         return self._by_rules(piece) if self.is_down else self._raw(piece)
 
-    def _by_rules(self, piece: list[_Said]) -> list[Fact]:
+    def _by_rules(self, piece: list[_Fragment]) -> list[Fact]:
         self.problems.append(f"extraction: rules read {len(piece)} messages instead")
         if self._ruled is None:
             self._ruled = facts_by_rules(self.messages)
         places = {part.place for part in piece}
         return [fact for fact in self._ruled if not places.isdisjoint(fact.sources)]
 
-    def _raw(self, piece: list[_Said]) -> list[Fact]:
+    def _raw(self, piece: list[_Fragment]) -> list[Fact]:
         users = [part for part in piece if part.message.role is MessageRole.USER]
         is_about_users = any(message.role is MessageRole.USER for message in self.messages)
         facts = _raw(users if is_about_users else piece)
@@ -194,7 +194,7 @@ class _Asker:
         return facts
 
     def _checked(
-        self, answer: _Answer, piece: list[_Said], asked: Sequence[Mapping[str, str]]
+        self, answer: _Answer, piece: list[_Fragment], asked: Sequence[Mapping[str, str]]
     ) -> list[Fact]:
         """Return the facts of an answer, without those that no conversation can have."""
         facts: list[Fact] = []
@@ -224,7 +224,7 @@ class _Asker:
         return facts
 
 
-def _sources(fact: _FactAnswer, piece: list[_Said]) -> tuple[int, ...]:
+def _sources(fact: _FactAnswer, piece: list[_Fragment]) -> tuple[int, ...]:
     """Return the messages that a fact is from: those it names, else those it has words of."""
     known = {part.place for part in piece}
     named = tuple(sorted(known & set(fact.sources)))
@@ -239,7 +239,7 @@ def _sources(fact: _FactAnswer, piece: list[_Said]) -> tuple[int, ...]:
     return tuple(sorted({place for share, place in shares if share == best}))[:1]
 
 
-def _raw(parts: Iterable[_Said]) -> list[Fact]:
+def _raw(parts: Iterable[_Fragment]) -> list[Fact]:
     """Return what was said as facts, a sentence each."""
     return [
         Fact(spoken(part.message, fragment), (part.place,), _RAW, part.message.name)

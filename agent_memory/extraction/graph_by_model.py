@@ -137,7 +137,7 @@ def _sound(
         try:
             update = _update(values)
         except (PydanticValidationError, ValueError) as error:
-            problems.append(f"change {number} was left out: {_told(error)}")
+            problems.append(f"change {number} was left out: {_fault(error)}")
             continue
         key = _key(update.source, update.relationship, update.target, None)
         if update.action is GraphAction.DELETE and key not in known:
@@ -166,7 +166,7 @@ def _update(values: Mapping[str, Any]) -> GraphUpdate:
     return update.model_copy(update={**ends, **verbs})
 
 
-def _told(error: ValueError) -> str:
+def _fault(error: ValueError) -> str:
     if isinstance(error, PydanticValidationError):
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, fault["loc"])) or "the change"

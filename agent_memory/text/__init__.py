@@ -1,1 +1,1 @@
-"""What can be told of a text alone. Pure."""
+"""Pure functions over text: sentences, dates, secrets, normal forms."""

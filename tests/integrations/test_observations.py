@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, Observation
-from agent_memory.integrations.capture.observations import MOST_KEYWORDS, keywords, look, observe
+from agent_memory.integrations.capture.observations import MOST_KEYWORDS, keywords, observe, scan
 from agent_memory.text.passages import LONGEST_SENTENCE
 
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
@@ -202,8 +202,8 @@ def test_what_is_too_short_too_long_or_not_sure_enough_is_left_out() -> None:
     assert contents(f"TODO: rotate all {'x' * LONGEST_SENTENCE}") == []
     assert contents(text, min_confidence=0.8) == ["rotate all of the keys"]
     assert contents(text, min_confidence=0.81) == []
-    looked = look(text, source="t", session_id="s", config=MemoryCaptureConfig(min_confidence=1))
-    assert (looked.observations, looked.below_confidence) == ([], 1)
+    scanned = scan(text, source="t", session_id="s", config=MemoryCaptureConfig(min_confidence=1))
+    assert (scanned.observations, scanned.below_confidence) == ([], 1)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_patterns_of_the_user_are_tried_without_regard_to_case_line_by_line() ->
 def test_a_pattern_sees_a_thousand_characters_of_a_line_at_most() -> None:
     line = "ab " * 400
     assert contents(f"x{line}", capture_patterns=["x.{900}"], min_confidence=0.0) == []
-    found = look(
+    found = scan(
         f"TODO: do it, x {line}",
         source="t",
         session_id="s",

@@ -1,1 +1,1 @@
-"""Language models."""
+"""Language models: clients, prompts, answers, settings."""

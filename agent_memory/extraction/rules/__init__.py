@@ -1,1 +1,1 @@
-"""Without a language model."""
+"""Extraction and decisions by rules, without a language model."""

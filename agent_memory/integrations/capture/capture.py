@@ -20,10 +20,15 @@ from typing import Any, Final, Self
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, Observation, ValidationError
-from agent_memory.integrations.capture.observations import look, promises
+from agent_memory.integrations.capture.observations import count_cues, scan
 from agent_memory.integrations.capture.queue import WorkQueue
 from agent_memory.integrations.capture.tool_results import texts_of
-from agent_memory.integrations.capture.writer import CaptureReport, Counts, Keeper, logger
+from agent_memory.integrations.capture.writer import (
+    CaptureReport,
+    Counts,
+    ObservationWriter,
+    logger,
+)
 from agent_memory.models.fields import clean_label
 
 __all__ = ["CaptureReport", "MemoryCapture"]
@@ -158,11 +163,11 @@ class _Engine:
         self._session_id = session_id
         self._is_owner = not isinstance(memory, AgentMemory)
         self._is_closed = False
-        self._is_full_told = False
+        self._is_full_logged = False
         self._waiting_characters = 0
         opener = (lambda: memory) if isinstance(memory, AgentMemory) else memory
         self.counts = Counts()
-        self.keeper = Keeper(
+        self.writer = ObservationWriter(
             opener,
             self.counts,
             most=config.max_captures_per_session,
@@ -197,47 +202,47 @@ class _Engine:
         if left:
             self._count_dropped(left)
             logger.warning("%d captures were dropped: there was no time to store them", len(left))
-        self.keeper.give_up.set()
+        self.writer.give_up.set()
         self.queue.flush(max(1.0, timeout - (time.monotonic() - started)))
-        self.keeper.close(is_owner=self._is_owner)
+        self.writer.close(is_owner=self._is_owner)
 
     def start_anew(self) -> None:
         """In a forked child: what waited is the parent's, and so are its counts."""
         self.counts = Counts()
-        self.keeper.start_anew(self.counts)
+        self.writer.start_anew(self.counts)
         self.queue.start_anew()
         self._waiting_characters = 0
 
     def _take(self, text: str, source: str) -> int:
         if not self._config.async_capture:
-            observations = self._looked(text, source)
+            observations = self._scanned(text, source)
             for observation in observations:
-                self.keeper.keep(observation)
+                self.writer.keep(observation)
             return len(observations)
-        promised = promises(text, self._config) if len(text) <= _SHORT else None
+        promised = count_cues(text, self._config) if len(text) <= _SHORT else None
         if promised == 0:
             return 0
         is_long = len(text) > (_SHORT if promised is not None else _SHORT_FOR_ANY_PATTERN)
         if is_long or (promised or 0) > _FEW:
             self._defer(_Text(text, source))
             return 0
-        return sum(self._queued(observation) for observation in self._looked(text, source))
+        return sum(self._queued(observation) for observation in self._scanned(text, source))
 
-    def _looked(
+    def _scanned(
         self, text: str, source: str, pause: Callable[[], object] = bool
     ) -> list[Observation]:
-        looked = look(
+        scanned = scan(
             text, source=source, session_id=self._session_id, config=self._config, pause=pause
         )
-        self.counts.add("observed", len(looked.observations))
-        self.counts.add("below_confidence", looked.below_confidence)
-        return looked.observations
+        self.counts.add("observed", len(scanned.observations))
+        self.counts.add("below_confidence", scanned.below_confidence)
+        return scanned.observations
 
     def _queued(self, observation: Observation) -> bool:
         is_queued = self.queue.put(observation)
         if not is_queued:
             self.counts.add("dropped")
-            self._tell_full()
+            self._log_full()
         return is_queued
 
     def _defer(self, item: _Text) -> None:
@@ -248,11 +253,11 @@ class _Engine:
         if not fits or not self.queue.put(item):
             self._waiting_characters -= len(item.text)
             self.counts.add("unread")
-            self._tell_full()
+            self._log_full()
 
-    def _tell_full(self) -> None:
-        if not self._is_full_told:
-            self._is_full_told = True
+    def _log_full(self) -> None:
+        if not self._is_full_logged:
+            self._is_full_logged = True
             logger.warning("captures are dropped: %d wait for storage", len(self.queue))
 
     def _count_dropped(self, left: Iterable[_Text | Observation]) -> None:
@@ -262,17 +267,17 @@ class _Engine:
     def _work(self, item: _Text | Observation) -> None:
         """Do what waits, in the background."""
         if isinstance(item, Observation):
-            self.keeper.keep(item)
+            self.writer.keep(item)
             return
         self._waiting_characters -= len(item.text)
         try:
-            observations = self._looked(item.text, item.source, pause=_let_others_run)
+            observations = self._scanned(item.text, item.source, pause=_let_others_run)
         except Exception as error:  # noqa: BLE001 - the next text must be looked through
             self.counts.add("unreadable")
             logger.warning("what came from %s is unreadable: %s", item.source, type(error).__name__)
             return
         for observation in observations:
-            self.keeper.keep(observation)
+            self.writer.keep(observation)
 
 
 def _let_others_run() -> None:

@@ -75,7 +75,7 @@ _FROM_A_PAGE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Scanned:
     """What a text holds: the observations that are sure enough, and how many were not."""
 
     observations: list[Observation]
@@ -100,10 +100,10 @@ def observe(
 
     Raises ``ValidationError`` of Pydantic for a source or session that no text can have.
     """
-    return look(text, source=source, session_id=session_id, config=config, now=now).observations
+    return scan(text, source=source, session_id=session_id, config=config, now=now).observations
 
 
-def look(
+def scan(
     text: str,
     *,
     source: str,
@@ -111,7 +111,7 @@ def look(
     config: MemoryCaptureConfig | None = None,
     now: datetime | None = None,
     pause: Callable[[], object] = bool,
-) -> Looked:
+) -> Scanned:
     """Return what ``observe`` returns, and count what was not sure enough.
 
     ``pause`` is called now and then: it may let other threads run.
@@ -141,12 +141,12 @@ def look(
             )
     most = chosen.max_captures_per_output
     kept = sorted(observations.values(), key=lambda observation: -observation.confidence)[:most]
-    return Looked(
+    return Scanned(
         [observation for observation in observations.values() if observation in kept], below
     )
 
 
-def promises(text: str, config: MemoryCaptureConfig) -> int | None:
+def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
     """Count, fast, the places where a text may say something, up to 10; 0 is for sure.
 
     ``None`` says that the patterns of the user must be tried to know.

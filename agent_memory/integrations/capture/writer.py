@@ -89,7 +89,7 @@ class Counts:
         return CaptureReport(**counts, waiting=waiting)
 
 
-class Keeper:
+class ObservationWriter:
     """Stores observations in a memory, which is opened for the first of them.
 
     ``most`` is how many are stored at all. ``is_patient`` says whether a file that is locked or
@@ -107,7 +107,7 @@ class Keeper:
         self._memory: AgentMemory | None = None
         self._kept: set[str] = set()
         self._one_at_a_time = threading.RLock()
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def start_anew(self, counts: Counts) -> None:
         """In a forked child: the counts begin again, and the locks may have been held."""
@@ -126,7 +126,7 @@ class Keeper:
         if mark in self._kept and not is_users:
             self._counts.add("duplicates")
         elif self._counts["stored"] >= self._most:
-            self._tell("the session's limit of captures is reached: no more are stored")
+            self._log("the session's limit of captures is reached: no more are stored")
             self._counts.add("over_limit")
         else:
             outcome = self._outcome(observation)
@@ -141,7 +141,7 @@ class Keeper:
             try:
                 memory.close()
             except AgentMemoryError as error:
-                self._tell(f"the memory could not be closed: {error}")
+                self._log(f"the memory could not be closed: {error}")
 
     def _outcome(self, observation: Observation) -> str:
         for wait in (*self._waits, None):
@@ -149,18 +149,18 @@ class Keeper:
                 return self._stored(observation)
             except _PASSING as error:
                 if wait is None or self.give_up.wait(wait):
-                    self._tell(f"an observation could not be stored: {error}")
+                    self._log(f"an observation could not be stored: {error}")
                     return "failed"
             except (SecretFound, RejectedContent, LimitReached):
                 return "refused"
             except StorageError as error:
                 if isinstance(error, StorageCorrupt):
-                    self._tell("the memory is damaged: `agent-memory check` says how")
+                    self._log("the memory is damaged: `agent-memory check` says how")
                 else:
-                    self._tell(f"an observation could not be stored: {error}")
+                    self._log(f"an observation could not be stored: {error}")
                 return "failed"
             except Exception as error:  # noqa: BLE001 - nothing may bring the host down
-                self._tell(f"an observation could not be stored: {type(error).__name__}")
+                self._log(f"an observation could not be stored: {type(error).__name__}")
                 return "failed"
         return "failed"
 
@@ -231,10 +231,10 @@ class Keeper:
             on_secret=on_secret,
         )
 
-    def _tell(self, message: str) -> None:
+    def _log(self, message: str) -> None:
         """Log a fact, the first time as a warning. No message quotes what was observed."""
-        logger.log(logging.DEBUG if message in self._told else logging.WARNING, "%s", message)
-        self._told.add(message)
+        logger.log(logging.DEBUG if message in self._logged else logging.WARNING, "%s", message)
+        self._logged.add(message)
 
 
 def _refused(duplicate: Duplicate) -> str | None:
