@@ -30,6 +30,7 @@ from agent_memory.runtime.api_client import (
     is_web_address,
     shown_address,
 )
+from agent_memory.text.key_masking import mask_key
 
 if TYPE_CHECKING:
     import openai
@@ -155,7 +156,7 @@ class OpenAIEmbedder:
                 input=sent,
                 dimensions=self._asked_dimensions or openai.omit,
             )
-            vectors = _in_order(response, len(sent))
+            vectors = _in_order(response, len(sent), key=self._api_key)
         # The client checks nothing in an answer: an HTML page ends in an AttributeError.
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
             raise self._error(error) from error
@@ -251,7 +252,7 @@ def cut_to_tokens(text: str, max_tokens: int) -> str:
     return text
 
 
-def _in_order(response: CreateEmbeddingResponse, count: int) -> list[list[float]]:
+def _in_order(response: CreateEmbeddingResponse, count: int, *, key: str) -> list[list[float]]:
     """Return the vectors in the order of their texts, which ``index`` tells."""
     if len(response.data) != count:
         raise EmbeddingError(
@@ -259,9 +260,9 @@ def _in_order(response: CreateEmbeddingResponse, count: int) -> list[list[float]
         )
     vectors = {item.index: item.embedding for item in response.data}
     if vectors.keys() != set(range(count)):
+        shown = mask_key(repr(sorted(vectors)), key)
         raise EmbeddingError(
-            f"the service numbered the vectors of {count} texts"
-            f" {sorted(vectors)!r:.100}: none was used"
+            f"the service numbered the vectors of {count} texts {shown:.100}: none was used"
         )
     return [vectors[index] for index in range(count)]
 

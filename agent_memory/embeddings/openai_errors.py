@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_memory.embeddings.settings import DIMENSIONS_VARIABLE
 from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
-from agent_memory.runtime.api_client import hide_secret
+from agent_memory.text.key_masking import hide_key
 
 if TYPE_CHECKING:
     import openai
@@ -30,7 +30,7 @@ def embedding_error(
     """
     import openai  # noqa: PLC0415 - imported already, by the request that failed
 
-    hide_secret(error, secret)
+    hide_key(error, secret)
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     if isinstance(error, openai.APIStatusError):
         refused = error.status_code in _REFUSALS

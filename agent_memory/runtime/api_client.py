@@ -53,14 +53,6 @@ class ProcessClient(Generic[Client]):
         return client
 
 
-def hide_secret(error: Exception, secret: str) -> None:
-    """Take a key out of an error that becomes the cause: some servers send it back."""
-    if secret:
-        error.args = tuple(
-            part.replace(secret, "***") if isinstance(part, str) else part for part in error.args
-        )
-
-
 def is_web_address(address: str) -> bool:
     """Return whether an address is one of the web, with a host and a port that can be."""
     try:

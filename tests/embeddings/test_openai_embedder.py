@@ -32,6 +32,11 @@ from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRef
 KEY = "sk-test-0123456789abcdef"
 
 
+def number_all(answer: dict[str, Any], indexes: list[Any]) -> None:
+    for item, index in zip(answer["data"], indexes, strict=True):
+        item["index"] = index
+
+
 def embedder_at(server: EmbeddingServer, **settings: Any) -> OpenAIEmbedder:
     settings = {"model": "some-model", "api_key": KEY, "max_retries": 0, **settings}
     return OpenAIEmbedder(base_url=server.url, **settings)
@@ -92,6 +97,21 @@ def test_plain_numbers_are_read_as_base64_is(server: EmbeddingServer) -> None:
             id="HTML",
         ),
         pytest.param(Behaviour(raw_body=b"[1, 2]"), "no list of embeddings", id="other JSON"),
+        pytest.param(
+            Behaviour(change=lambda answer: number_all(answer, [KEY, "a", "b"])),
+            "['a', 'b', '***']",
+            id="keys for indexes",
+        ),
+        pytest.param(
+            Behaviour(change=lambda answer: number_all(answer, [KEY, 1, 2])),
+            "no list of embeddings",
+            id="a key among the indexes",
+        ),
+        pytest.param(
+            Behaviour(change=lambda answer: number_all(answer, ["x" * 85 + KEY, "y", "z"])),
+            "x***",
+            id="a key where the message ends",
+        ),
         pytest.param(Behaviour(hang_up=True), "cannot be reached, in 1 attempt", id="hang-up"),
         pytest.param(Behaviour(status=401), "check OPENAI_API_KEY", id="wrong key"),
         pytest.param(Behaviour(status=403), "check OPENAI_API_KEY", id="forbidden"),
@@ -108,6 +128,7 @@ def test_a_bad_answer_is_an_error_that_says_what_to_do(
         embedder_at(server).embed(["red", "green", "blue"])
     assert told in str(caught.value)
     assert not isinstance(caught.value, EmbeddingRefused)
+    assert KEY[:12] not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("value", [math.nan, 0.0, math.inf])

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
-from agent_memory.runtime.api_client import hide_secret, is_key, is_web_address, shown_address
+from agent_memory.runtime.api_client import is_key, is_web_address, shown_address
+from agent_memory.text.key_masking import hide_key
 
 _MOST_TOKENS: Final = 1_000_000
 
@@ -68,7 +69,7 @@ class ChatSettings:
 
         The clients of both services name their errors alike.
         """
-        hide_secret(error, self.api_key)
+        hide_key(error, self.api_key)
         tries = "1 attempt" if self.max_retries == 0 else f"{self.max_retries + 1} attempts"
         status = getattr(error, "status_code", None)
         name = type(error).__name__
