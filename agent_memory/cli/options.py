@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -26,6 +26,12 @@ from agent_memory import (
     database_path,
 )
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
+
+if TYPE_CHECKING:
+    _MomentType = click.ParamType[datetime]
+    _JsonType = click.ParamType[dict[str, Any]]
+else:  # before click 8.4 it is no generic type
+    _MomentType = _JsonType = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -99,7 +105,7 @@ json_option = click.option(
 )
 
 
-class Moment(click.ParamType[datetime]):
+class Moment(_MomentType):
     """A time: ISO 8601, or how long ago (``12h``, ``7d``, ``2w``). A date ends with its day."""
 
     name = "time"
@@ -125,7 +131,7 @@ as_of_option = click.option(
 )
 
 
-class JsonObject(click.ParamType[dict[str, Any]]):
+class JsonObject(_JsonType):
     """A JSON object."""
 
     name = "json"
@@ -151,8 +157,20 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         return
     if not sys.stdin.isatty():
         raise click.UsageError(f"give --yes: there is nobody to ask. {question.splitlines()[0]}")
-    if not click.confirm(question, err=True):
+    if not ask(question):
         raise click.ClickException(otherwise)
+
+
+def ask(question: str) -> bool:
+    """Ask on stderr, and return whether the answer on stdin is yes.
+
+    ``click.confirm`` prints a space on stdout before click 8.3.
+    """
+    click.echo(f"{question} [y/N]: ", nl=False, err=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        raise click.Abort
+    return answer.strip().lower() in ("y", "yes")
 
 
 def description_options(command: Command) -> Command:

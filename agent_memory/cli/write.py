@@ -21,6 +21,7 @@ from agent_memory import (
 )
 from agent_memory.cli.options import (
     Session,
+    ask,
     described,
     description_options,
     json_option,
@@ -290,7 +291,7 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
         for memory_id in memory_ids:
             if memory.get(memory_id) is None:
                 raise MemoryNotFound(memory_id)
-        if not yes and not click.confirm(f"Delete {len(memory_ids)} memories?", err=True):
+        if not yes and not ask(f"Delete {len(memory_ids)} memories?"):
             raise click.ClickException("nothing was deleted")
         deleted = memory.delete_many(memory_ids)
         text = "\n".join(f"forgot {gone.id}" for gone in deleted)

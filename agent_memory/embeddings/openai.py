@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.openai_errors import cannot_shorten, embedding_error
 from agent_memory.embeddings.settings import (
@@ -150,19 +150,19 @@ class OpenAIEmbedder:
 
         longest = self._spec["max_tokens"] if self._spec else None
         sent = [cut_to_tokens(text, longest) if longest else text for text in texts]
+        # openai.omit came with version 1.108.
+        asked: dict[str, Any] = {}
+        if self._asked_dimensions:
+            asked["dimensions"] = self._asked_dimensions
         try:
-            response = self._client.get().embeddings.create(
-                model=self._model,
-                input=sent,
-                dimensions=self._asked_dimensions or openai.omit,
-            )
+            response = self._client.get().embeddings.create(model=self._model, input=sent, **asked)
             vectors = _in_order(response, len(sent), key=self._api_key)
         # The client checks nothing in an answer: an HTML page ends in an AttributeError.
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
             raise self._error(error) from error
-        asked, given = self._asked_dimensions, len(vectors[0])
-        if asked not in (0, given) and self._spec is None:
-            raise ConfigurationError(cannot_shorten(self._model, asked, own=given))
+        own = len(vectors[0])
+        if self._asked_dimensions not in (0, own) and self._spec is None:
+            raise ConfigurationError(cannot_shorten(self._model, self._asked_dimensions, own=own))
         self._count(response, sent, vectors)
         return vectors
 

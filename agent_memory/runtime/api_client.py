@@ -1,4 +1,4 @@
-"""What the clients of remote APIs share: one client a process, and no key in an error."""
+"""What the clients of remote APIs share: one client a process, and the form of keys and addresses."""
 
 from __future__ import annotations
 
