@@ -1,4 +1,4 @@
-"""What the clients of remote APIs share: one client a process, and the form of keys and addresses."""
+"""What clients of remote APIs share: one client a process, and what keys and addresses are like."""
 
 from __future__ import annotations
 
