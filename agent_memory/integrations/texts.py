@@ -1,11 +1,11 @@
-"""What the adapters share: a text as a memory's content, and the answer to a missing package."""
+"""Texts of any length as the content of a memory."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from agent_memory import MAX_MEMORY_CONTENT_LENGTH, ConfigurationError, validate_memory_content
+from agent_memory import MAX_MEMORY_CONTENT_LENGTH, validate_memory_content
 
 _HEAD: Final = MAX_MEMORY_CONTENT_LENGTH // 2
 """Characters of the start of a longer text that are kept as they are."""
@@ -39,15 +39,3 @@ def _shortened(text: str) -> str:
         words.append(word)
         room -= len(word) + 1
     return head + _BETWEEN + " ".join(words)
-
-
-def missing(package: str, error: ModuleNotFoundError, *, extra: str) -> Exception:
-    """Return what to raise when a package cannot be imported: how to install it.
-
-    Where the package is there and lacks another one, it is the error itself.
-    """
-    if (error.name or "").partition(".")[0] != package:
-        return error
-    return ConfigurationError(
-        f"the package {package} is not installed: pip install 'agent-memory[{extra}]'"
-    )

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from agent_memory.integrations.texts import missing
+from agent_memory.integrations.registry import missing_package
 
 try:
     from amplifier_core import HookResult, ToolResult  # type: ignore[import-untyped]
 except ModuleNotFoundError as error:
-    raise missing("amplifier_core", error, extra="amplifier") from error
+    raise missing_package("amplifier", error) from error
 
 __all__ = ["Cleanup", "Coordinator", "HookResult", "Hooks", "ToolResult", "in_thread"]
 

@@ -5,7 +5,7 @@ sees files under ``/memories``; each is a memory in the agent's file, so that it
 searches, exported, kept in the history and undone like any other.
 """
 
-from agent_memory.integrations.texts import missing
+from agent_memory.integrations.registry import missing_package
 
 try:
     from agent_memory.integrations.anthropic_memory.tool import (
@@ -13,6 +13,6 @@ try:
         AsyncAgentMemoryTool,
     )
 except ModuleNotFoundError as error:
-    raise missing("anthropic", error, extra="anthropic") from error
+    raise missing_package("anthropic_memory", error) from error
 
 __all__ = ["AgentMemoryTool", "AsyncAgentMemoryTool"]

@@ -5,11 +5,11 @@ exported, kept in the history and undone like any other. Its value stands, exact
 metadata; the content is its text, for searches.
 """
 
-from agent_memory.integrations.texts import missing
+from agent_memory.integrations.registry import missing_package
 
 try:
     from agent_memory.integrations.langgraph.store import AgentMemoryStore
 except ModuleNotFoundError as error:
-    raise missing("langgraph", error, extra="langgraph") from error
+    raise missing_package("langgraph", error) from error
 
 __all__ = ["AgentMemoryStore"]

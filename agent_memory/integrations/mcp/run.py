@@ -9,14 +9,11 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from agent_memory import ConfigurationError
 from agent_memory.integrations.mcp.memory_handle import ServedMemory
 from agent_memory.integrations.mcp.server import MemoryServer
-from agent_memory.integrations.texts import missing
-
-_OF_THE_EXTRA: Final = ("anyio", "mcp", "mcp_types", "starlette", "uvicorn")
+from agent_memory.integrations.registry import missing_package
 
 
 class _Stopped(BaseException):
@@ -59,8 +56,7 @@ def _serve_http(server: MemoryServer, host: str, port: int, names: Sequence[str]
     try:
         from agent_memory.integrations.mcp.http import PATH, serve_http  # noqa: PLC0415 - slow
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        raise missing(package if package in _OF_THE_EXTRA else "mcp", error, extra="mcp") from error
+        raise missing_package("mcp", error) from error
     with _listening(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}{PATH}"

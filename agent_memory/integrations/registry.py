@@ -1,0 +1,100 @@
+"""The integrations: what each is for, which extra installs it, which entry points it has.
+
+An integration is one module or folder beside this one, and one row of ``INTEGRATIONS``. The guide's
+table and what is said of a missing package are made from the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from agent_memory import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Integration:
+    """A way in which programs that run agents use a memory."""
+
+    name: str
+    """Of its module or folder."""
+    host: str
+    """What it is for."""
+    summary: str
+    guide: str = "inside-agents"
+    """The topic of ``agent-memory guide`` that explains it."""
+    extra: str = ""
+    """The extra of agent-memory that installs what it needs."""
+    packages: tuple[str, ...] = ()
+    """What the extra installs, as it is imported; the first is what it is called by."""
+    entry_points: tuple[str, ...] = ()
+    """Of the group ``amplifier.modules``."""
+
+    @property
+    def row(self) -> str:
+        """Its row of the guide's table."""
+        install = f"`pip install 'agent-memory[{self.extra}]'`" if self.extra else "nothing more"
+        place = "this one" if self.guide == "inside-agents" else f"[{self.guide}]({self.guide}.md)"
+        return f"| `{self.name}` | {self.host} | {self.summary} | {install} | {place} |"
+
+
+INTEGRATIONS: Final = {
+    row.name: row
+    for row in (
+        Integration("tools", "any framework", "tools that a model calls, and their results"),
+        Integration("context", "any framework", "the text that a session begins with"),
+        Integration("capture", "any framework", "what is worth keeping, kept by itself"),
+        Integration("identity", "any framework", "whose memory it is, opened when it is needed"),
+        Integration(
+            "langgraph",
+            "LangGraph",
+            "a store for `graph.compile(store=…)`",
+            extra="langgraph",
+            packages=("langgraph",),
+        ),
+        Integration(
+            "anthropic_memory",
+            "Anthropic's client",
+            "the memory tool",
+            extra="anthropic",
+            packages=("anthropic",),
+        ),
+        Integration(
+            "mcp",
+            "Claude, Cursor, VS Code",
+            "a server of the Model Context Protocol (the extra is for HTTP alone)",
+            guide="mcp",
+            extra="mcp",
+            packages=("mcp", "anyio", "mcp_types", "starlette", "uvicorn"),
+        ),
+        Integration(
+            "amplifier",
+            "Amplifier",
+            "four modules and a bundle",
+            guide="amplifier",
+            extra="amplifier",
+            packages=("amplifier_core",),
+            entry_points=(
+                "tool-memory-semantic",
+                "hooks-memory-capture",
+                "hooks-memory-context",
+                "context-memory-scratchpad",
+            ),
+        ),
+    )
+}
+"""Each integration by its name."""
+
+
+def missing_package(name: str, error: ModuleNotFoundError) -> Exception:
+    """Return what to raise when an integration cannot be imported: how to install what it needs.
+
+    Where the package is there and lacks another one, it is the error itself.
+    """
+    integration = INTEGRATIONS[name]
+    package = (error.name or "").partition(".")[0]
+    if package not in integration.packages:
+        return error
+    return ConfigurationError(
+        f"the package {package} is not installed: pip install 'agent-memory[{integration.extra}]'"
+    )
