@@ -39,6 +39,6 @@ def open_engine(
 
 def file_storage() -> FileStorage:
     """Return what can be done with files that no engine has open: copies, replacing, recovery."""
-    from agent_memory.storage.sqlite import file_storage as functions  # noqa: PLC0415
+    from agent_memory.storage.sqlite import file_storage  # noqa: PLC0415
 
-    return functions
+    return file_storage

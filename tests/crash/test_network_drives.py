@@ -22,8 +22,7 @@ from agent_memory import (
     ConfigurationError,
     StorageUnavailable,
 )
-from agent_memory.storage.sqlite.connection import Database, file_systems
-from agent_memory.storage.sqlite.connection import journal_mode as journals
+from agent_memory.storage.sqlite.connection import Database, file_systems, journal_mode
 
 VARIABLE = "AGENT_MEMORY_JOURNAL"
 MOUNTS = rb"""
@@ -463,6 +462,6 @@ def test_a_choice_can_be_asked_without_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, " Rollback ")
-    assert journals.choose(tmp_path / "no" / "such" / NAME).rollback
+    assert journal_mode.choose_journal(tmp_path / "no" / "such" / NAME).rollback
     monkeypatch.setenv(VARIABLE, "")
-    assert not journals.choose(tmp_path / "no" / "such" / NAME).rollback
+    assert not journal_mode.choose_journal(tmp_path / "no" / "such" / NAME).rollback

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
-from agent_memory.storage.sqlite import schema_check as trust
+from agent_memory.storage.sqlite import schema_check
 from agent_memory.storage.sqlite.connection import (
     APPLICATION_ID,
     Database,
@@ -145,15 +145,15 @@ def objects() -> tuple[Row, ...]:
     return own_objects(latest_version()).objects
 
 
-def own_objects(version: int) -> trust.Own:
+def own_objects(version: int) -> schema_check.Own:
     """Return what a file of a version must hold."""
     return _own_objects(migrations()[:version])
 
 
 @cache
-def _own_objects(applied: tuple[Migration, ...]) -> trust.Own:
+def _own_objects(applied: tuple[Migration, ...]) -> schema_check.Own:
     record = _CREATE_RECORD.replace(" IF NOT EXISTS", "") + ";"
-    return trust.Own([record, *(migration.sql for migration in applied)] if applied else [])
+    return schema_check.Own([record, *(migration.sql for migration in applied)] if applied else [])
 
 
 # Files that may come from anywhere ------------------------------------------------------------
@@ -174,10 +174,12 @@ def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
     named = "; ".join(map(str, faults[:_MOST_NAMED]))
     more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
     refusal = f"{path} can be read, but nothing is written into it: {named}{more}"
-    return Verdict(f"{refusal}. {_advice(version, faults)}", tuple(trust.stand_ins(own, faults)))
+    return Verdict(
+        f"{refusal}. {_advice(version, faults)}", tuple(schema_check.stand_ins(own, faults))
+    )
 
 
-def _advice(version: int, faults: Sequence[trust.Fault]) -> str:
+def _advice(version: int, faults: Sequence[schema_check.Fault]) -> str:
     if not all(fault.can_be_mended for fault in faults):
         return "Restore a backup, or import this file into a new memory"
     if version < latest_version():
@@ -185,9 +187,9 @@ def _advice(version: int, faults: Sequence[trust.Fault]) -> str:
     return "If you did not make that, `agent-memory check --repair` mends it, after a backup"
 
 
-def faults(database: Database) -> list[trust.Fault]:
+def faults(database: Database) -> list[schema_check.Fault]:
     """Return what is not as it must be. Must run inside a transaction."""
-    return trust.look(database, own_objects(current_version(database)))
+    return schema_check.look(database, own_objects(current_version(database)))
 
 
 def mend(database: Database) -> None:
@@ -196,9 +198,9 @@ def mend(database: Database) -> None:
     None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.
     """
     own = own_objects(current_version(database))
-    deviations = trust.look(database, own)
-    trust.remove(database, deviations)
-    trust.restore(database, own, deviations)
+    deviations = schema_check.look(database, own)
+    schema_check.remove(database, deviations)
+    schema_check.restore(database, own, deviations)
     database.trust()
 
 

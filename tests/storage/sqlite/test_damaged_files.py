@@ -83,13 +83,13 @@ def test_an_empty_file_without_a_log_is_a_new_one(tmp_path: Path) -> None:
 
 def test_what_mending_brings_to_light_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agent_memory.models.agent import Problem
-    from agent_memory.storage.sqlite.maintenance import check as checking
+    from agent_memory.storage.sqlite.maintenance import check
 
     found = iter([
         [Problem(kind="damaged_file", detail="page 9")],
         [Problem(kind="damaged_file", detail="page 10")],
     ])  # fmt: skip
-    monkeypatch.setattr(checking, "_problems", lambda _: next(found))
+    monkeypatch.setattr(check, "_problems", lambda _: next(found))
     with AgentMemory.open(path, embedder=None) as memory:
         report = memory.check(repair=True)
     assert [(it.detail, it.repaired) for it in report.problems] == [

@@ -17,8 +17,7 @@ from conftest import database_of
 import agent_memory
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.storage.sqlite import connection
-from agent_memory.storage.sqlite.connection import opening
-from agent_memory.storage.sqlite.connection import sqlite_vec as extension
+from agent_memory.storage.sqlite.connection import opening, sqlite_vec
 
 NO_LIBRARY = "no-such-library"
 """Were it tried, the error would be that of the loader, which names a file."""
@@ -146,7 +145,7 @@ def test_after_a_library_could_not_be_loaded_it_is_closed(
     root: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "vec0.so").write_bytes(b"\x7fELF" + bytes(500))
-    monkeypatch.setattr(extension, "_folder_of_sqlite_vec", lambda: tmp_path)
+    monkeypatch.setattr(sqlite_vec, "_folder_of_sqlite_vec", lambda: tmp_path)
     with AgentMemory("bob", root=root) as memory:
         assert not database_of(memory).load_vectors()
         assert watch.ask_all() >= 1

@@ -16,7 +16,7 @@ have to be closed by threads that are gone.)
 from agent_memory.storage.records import further
 from agent_memory.storage.sqlite.connection.code_vetting import SELECT_CODE, Verdict
 from agent_memory.storage.sqlite.connection.compaction import raw_of_file
-from agent_memory.storage.sqlite.connection.database import Database
+from agent_memory.storage.sqlite.connection.database import Database, is_open_here
 from agent_memory.storage.sqlite.connection.introspection import (
     SELECT_OBJECTS,
     Row,
@@ -24,7 +24,6 @@ from agent_memory.storage.sqlite.connection.introspection import (
     objects_made_by,
     statement_is_complete,
 )
-from agent_memory.storage.sqlite.connection.opened import is_open_here
 from agent_memory.storage.sqlite.connection.opening import APPLICATION_ID, PAGE_SIZE
 from agent_memory.storage.sqlite.connection.page_copy import ChangedMeanwhile
 

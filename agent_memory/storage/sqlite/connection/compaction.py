@@ -37,7 +37,8 @@ def refuse_readers(connection: apsw.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.pragma("user_version", connection.pragma("user_version"))
-        with _readers_reported(path, _NOTHING_ERASED):  # with a rollback journal it waits for them
+        # With a rollback journal the commit waits for readers.
+        with _readers_translated(path, _NOTHING_ERASED):
             connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -54,7 +55,7 @@ def compact(connection: apsw.Connection, path: Path, *, size: int) -> None:
     """
     _empty_log(connection, path, _UNFINISHED)
     in_memory = size <= _IN_MEMORY_UP_TO
-    with _writing_over(connection, in_memory=in_memory), _readers_reported(path, _UNFINISHED):
+    with _writing_over(connection, in_memory=in_memory), _readers_translated(path, _UNFINISHED):
         connection.execute("VACUUM")
     _empty_log(connection, path, _UNFINISHED)
 
@@ -78,7 +79,7 @@ def _empty_log(connection: apsw.Connection, path: Path, advice: str) -> None:
     it waits in short turns, and between them the writers have theirs.
     """
     deadline = time.monotonic() + opening.BUSY_TIMEOUT_SECONDS
-    with _readers_reported(path, advice):
+    with _readers_translated(path, advice):
         while not _has_emptied_log(connection, is_last=time.monotonic() >= deadline):
             time.sleep(_WRITERS_TURN_SECONDS)
 
@@ -98,7 +99,7 @@ def _has_emptied_log(connection: apsw.Connection, *, is_last: bool) -> bool:
 
 
 @contextlib.contextmanager
-def _readers_reported(path: Path, advice: str) -> Iterator[None]:
+def _readers_translated(path: Path, advice: str) -> Iterator[None]:
     """Say in the error that somebody reads, and what to do then."""
     try:
         yield
@@ -109,7 +110,7 @@ def _readers_reported(path: Path, advice: str) -> Iterator[None]:
         ) from error
 
 
-def raw(connection: apsw.Connection, part: int, offset: int, amount: int) -> bytes:
+def read_raw(connection: apsw.Connection, part: int, offset: int, amount: int) -> bytes:
     """Return bytes of the file (0) or of its log (1) as they are; past its end they are zeros."""
     return connection.read("main", part, offset, amount)[1]
 
@@ -129,7 +130,7 @@ def raw_of_file(path: Path, length: int) -> Iterator[bytes]:
             size = path.stat().st_size
         for offset in range(0, size, length):
             with translated(path):
-                data = raw(connection, 0, offset, min(length, size - offset))
+                data = read_raw(connection, 0, offset, min(length, size - offset))
             yield data
     finally:
         connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Literal
@@ -19,14 +20,15 @@ from agent_memory.errors import (
     StorageReadOnly,
     StorageUnavailable,
 )
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 from agent_memory.runtime.files import beside
-from agent_memory.storage.sqlite.connection import compaction as purging
-from agent_memory.storage.sqlite.connection import journal_mode as journals
-from agent_memory.storage.sqlite.connection import lost_log as cut_off
-from agent_memory.storage.sqlite.connection import opened
-from agent_memory.storage.sqlite.connection import page_copy as pages
-from agent_memory.storage.sqlite.connection import read_only_media as settled
+from agent_memory.storage.sqlite.connection import (
+    compaction,
+    journal_mode,
+    lost_log,
+    page_copy,
+    read_only_media,
+)
 from agent_memory.storage.sqlite.connection.code_vetting import Vet, Vetting
 from agent_memory.storage.sqlite.connection.error_translation import (
     OF_WRONG_VALUES,
@@ -50,6 +52,23 @@ _FAILURES: Final = (apsw.SQLError, apsw.IOError, apsw.FullError)
 # Connections of a parent process that were in use at the fork. They must outlive this process: to
 # close one would roll back, in what both share, what the parent is about to commit.
 _parents_connections: Final[list[apsw.Connection]] = []
+
+_databases: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
+_databases_lock: Final = fork_safety.Lock()
+
+
+def is_open_here(path: Path) -> bool:
+    """Return whether this process has a file open as a database, or as the log of one.
+
+    Whoever opens such a file by himself drops SQLite's locks on it when he closes it.
+    """
+    try:
+        inode = path.stat().st_ino
+    except OSError:
+        return False
+    with _databases_lock:
+        databases = list(_databases)
+    return any(inode in database.inodes() for database in databases)
 
 
 class Database(Statements):
@@ -92,11 +111,12 @@ class Database(Statements):
         self._wants_vectors = False
         self._vectors_problem: str | None = None
         self._parts = (path, beside(path, "-wal"), beside(path, "-shm"))
-        forking.join(self)
+        fork_safety.join(self)
         self._connection: apsw.Connection | None = None
         with self._lock, self._translated():
             self._connection = self._connect(create=create)
-        opened.remember(self)
+        with _databases_lock:
+            _databases.add(self)
 
     # Transactions -----------------------------------------------------------------------------
 
@@ -118,9 +138,9 @@ class Database(Statements):
             raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
         with self._transaction("BEGIN IMMEDIATE", durable=durable):
             if vetted:
-                self._vetting.before_writing(self._live())
+                self._vetting.before_writing(self._connected())
             else:
-                self._vetting.stop_triggers(self._live())
+                self._vetting.stop_triggers(self._connected())
             yield
 
     def trust(self) -> None:
@@ -141,7 +161,7 @@ class Database(Statements):
 
     @contextlib.contextmanager
     def _transaction(self, begin: str, *, durable: bool = True) -> Iterator[None]:
-        self._notice_fork()
+        self._leave_parent_after_fork()
         with self._lock, self._translated():
             if self._depth:
                 raise AgentMemoryError(
@@ -149,10 +169,10 @@ class Database(Statements):
                     " `progress`, must not use the memory that calls it"
                 )
             if begin == "BEGIN IMMEDIATE":
-                self._notice_replaced_file()
+                self._reopen_if_replaced()
             else:
-                self._notice_other_file()
-            connection = self._live()
+                self._reopen_if_other_file()
+            connection = self._connected()
             with (
                 self._renewed_after_failure(connection),
                 self._waiting_for_the_disk(connection, waits=durable),
@@ -162,7 +182,7 @@ class Database(Statements):
                 try:
                     yield
                     connection.execute("COMMIT")
-                    self._seen = cut_off.last_change(self.path)
+                    self._last_change = lost_log.last_change(self.path)
                 except BaseException as error:
                     note_errno(error, connection)
                     # A full disk has already rolled back by itself.
@@ -216,13 +236,13 @@ class Database(Statements):
     @contextlib.contextmanager
     def impatient(self) -> Iterator[None]:
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
-        self._notice_fork()
+        self._leave_parent_after_fork()
         with self._lock:
             with self._translated():
                 # Now, for in the body it would close the connection that is made impatient here.
                 if not self.read_only:
-                    self._notice_replaced_file()
-                connection = self._live()
+                    self._reopen_if_replaced()
+                connection = self._connected()
                 connection.set_busy_timeout(0)
             try:
                 yield
@@ -234,11 +254,11 @@ class Database(Statements):
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[apsw.Connection]:
-        self._notice_fork()
+        self._leave_parent_after_fork()
         with self._lock, self._translated():
             if not self._depth:
-                self._notice_other_file()
-            yield self._live()
+                self._reopen_if_other_file()
+            yield self._connected()
 
     # Vectors ----------------------------------------------------------------------------------
 
@@ -262,16 +282,17 @@ class Database(Statements):
 
     def close(self) -> None:
         """Close the file. Closing twice is fine; using it afterwards is ``StorageClosed``."""
-        self._notice_fork()
+        self._leave_parent_after_fork()
         with self._lock, self._translated():
             self._is_closed = True
             identity = self._file_identity()
             if self._connection is not None and identity[:2] != self._identity[:2]:
-                self._part(identity)  # or another file's log would be deleted, or ours stay
+                # Otherwise another file's log would be deleted, or ours stay.
+                self._leave_lost_file(identity)
             if self._connection is not None:
                 # Others may have written since: to bring their log into the file is not for a
                 # reader, nor to delete it.
-                leave = self.read_only and journals.has_log(self.path)
+                leave = self.read_only and journal_mode.has_log(self.path)
                 leave_log_on_close(self._connection, leave=leave)
                 self._connection.close()
                 self._connection = None
@@ -290,7 +311,7 @@ class Database(Statements):
 
         Its pages are as long as the file's, unless a ``page_size`` in bytes is given.
         """
-        with self._statement() as connection, pages.full_told(connection, target):
+        with self._statement() as connection, page_copy.full_disk_translated(connection, target):
             connection.pragma("query_only", False)  # which would forbid writing the copy, too
             try:
                 if page_size is not None:
@@ -302,7 +323,7 @@ class Database(Statements):
     def copy_pages_into(self, target: Path) -> None:
         """Write the pages as they are, damaged ones too, into an empty file; not yet synced."""
         with self._statement() as connection:
-            pages.copy(connection, target)
+            page_copy.copy_pages(connection, target)
 
     @contextlib.contextmanager
     def overwritten_by(self, source: Database) -> Iterator[None]:
@@ -312,37 +333,40 @@ class Database(Statements):
         not use this object; what it writes into ``source`` is copied as well. Others who have the
         file open see the new content from their next transaction on.
         """
-        self._notice_fork()
+        self._leave_parent_after_fork()
         with self._lock, source._statement() as source_connection, self._translated():
-            self._notice_replaced_file()
-            with pages.overwriting(
-                self._live(), source_connection, self.path, shuts_out_readers=self._journal.rollback
+            self._reopen_if_replaced()
+            with page_copy.overwriting(
+                self._connected(),
+                source_connection,
+                self.path,
+                shuts_out_readers=self._journal.rollback,
             ):
                 yield
 
     def refuse_readers(self) -> None:
         """Raise ``StorageLocked`` while somebody reads an older state of the file."""
-        with self._alone() as connection:
-            purging.refuse_readers(connection, self.path)
+        with self._outside_transaction() as connection:
+            compaction.refuse_readers(connection, self.path)
 
     def compact(self) -> None:
         """Write the file anew with nothing but what its tables hold, and leave the log empty.
 
         What was deleted is then in neither. Waits for readers up to the busy timeout.
         """
-        with self._alone() as connection:
-            purging.compact(connection, self.path, size=self.size())
+        with self._outside_transaction() as connection:
+            compaction.compact(connection, self.path, size=self.size())
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[apsw.Connection]:
+    def _outside_transaction(self) -> Iterator[apsw.Connection]:
         """Run the body outside of any transaction, on a file that may be written."""
         if self.read_only:
             raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
         with self._statement():
             if self._depth:
                 raise AgentMemoryError("this thread is inside a transaction of the same memory")
-            self._notice_replaced_file()
-            yield self._live()
+            self._reopen_if_replaced()
+            yield self._connected()
 
     def raw_parts(self) -> list[Path]:
         """Return the file, and its log unless that is empty."""
@@ -356,7 +380,7 @@ class Database(Statements):
         for offset in range(0, size, length):
             with self._statement() as connection:
                 amount = min(length, size - offset)
-                data = purging.raw(connection, self._parts.index(part), offset, amount)
+                data = compaction.read_raw(connection, self._parts.index(part), offset, amount)
             yield data
 
     @property
@@ -367,7 +391,7 @@ class Database(Statements):
     @property
     def warning(self) -> str | None:
         """What should be known of the file's drive and names; ``None`` when all is as usual."""
-        return self._journal.warning(self.path) or journals.warning_of_names(self.path)
+        return self._journal.warning(self.path) or journal_mode.warning_of_names(self.path)
 
     def size(self) -> int:
         """Return the bytes of the file and its log."""
@@ -379,7 +403,7 @@ class Database(Statements):
         """Turn the errors of the body into ours."""
         return translated(self.path, lambda: self._connection)
 
-    def _live(self) -> apsw.Connection:
+    def _connected(self) -> apsw.Connection:
         if self._is_closed:
             raise StorageClosed(f"{self.path} is closed: open the memory again")
         if self._connection is None:
@@ -387,8 +411,8 @@ class Database(Statements):
         return self._connection
 
     def _connect(self, *, create: bool) -> apsw.Connection:
-        self._journal = journals.choose(self.path)
-        stamp = settled.stamp(self.path)
+        self._journal = journal_mode.choose_journal(self.path)
+        stamp = read_only_media.stamp(self.path)
         connection = open_connection(
             self.path,
             create=create,
@@ -405,17 +429,19 @@ class Database(Statements):
             connection.close()
             raise
         self._identity = self._file_identity()
-        self._seen = cut_off.last_change(self.path)
-        self._stamp = stamp if settled.is_read_as_it_is(connection) else None
+        self._last_change = lost_log.last_change(self.path)
+        self._immutable_stamp = (
+            stamp if read_only_media.is_immutable_connection(connection) else None
+        )
         if self._wants_vectors:
             self._vectors_problem = load_sqlite_vec(connection)
         return connection
 
     def _file_identity(self) -> list[int | None]:
         """Return the inodes of the file, its log and its shared memory."""
-        return cut_off.identity(self.path)
+        return lost_log.identity(self.path)
 
-    def _notice_other_file(self) -> None:
+    def _reopen_if_other_file(self) -> None:
         """Reopen when another file has taken the place of the one that is being read.
 
         A file that is gone can still be read; what became of its log is for a writer to see.
@@ -426,10 +452,10 @@ class Database(Statements):
             inode = os.stat(self.path).st_ino  # noqa: PTH116 - 1 µs
         except OSError:
             return
-        if inode != self._identity[0] or self._is_used_otherwise():
-            self._notice_replaced_file()
+        if inode != self._identity[0] or self._is_out_of_step():
+            self._reopen_if_replaced()
 
-    def _is_used_otherwise(self) -> bool:
+    def _is_out_of_step(self) -> bool:
         """Return whether somebody uses the same file in a way that this connection cannot follow.
 
         It has a log now, which it may not have on its drive, or it was changed while it was read
@@ -437,38 +463,38 @@ class Database(Statements):
         """
         if self._connection is None:
             return False
-        if self._stamp is not None:
-            return settled.stamp(self.path) != self._stamp
-        return self._journal.rollback and journals.uses_log(self._connection, self.path)
+        if self._immutable_stamp is not None:
+            return read_only_media.stamp(self.path) != self._immutable_stamp
+        return self._journal.rollback and journal_mode.uses_log(self._connection, self.path)
 
-    def _notice_replaced_file(self) -> None:
+    def _reopen_if_replaced(self) -> None:
         """Reopen when the file, its log or its shared memory is not the one that was opened.
 
         Otherwise the write would go into a file that nobody can reach any more.
         """
         identity = self._file_identity()
-        if identity == self._identity and not self._is_used_otherwise():
+        if identity == self._identity and not self._is_out_of_step():
             return
         if identity[0] is None:
             if self._connection is not None and not self.read_only:
-                cut_off.bring_in(self._connection)  # wherever the file is now
+                lost_log.checkpoint(self._connection)  # wherever the file is now
             raise StorageUnavailable(
                 f"{self.path} was deleted or moved while it was open: put it back, or close this"
                 " memory and open it anew"
             )
-        self._part(identity)
+        self._leave_lost_file(identity)
 
-    def _part(self, identity: list[int | None]) -> None:
+    def _leave_lost_file(self, identity: list[int | None]) -> None:
         """Close a connection to what is not at its place any more, losing nothing of its log."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            is_untouched = cut_off.last_change(self.path) == self._seen
-            log = cut_off.Log(self.path, self._identity, identity, is_untouched=is_untouched)
-            log.part(connection, may_write=not self.read_only)
+            is_untouched = lost_log.last_change(self.path) == self._last_change
+            log = lost_log.Log(self.path, self._identity, identity, is_untouched=is_untouched)
+            log.leave(connection, may_write=not self.read_only)
 
     # Forking ----------------------------------------------------------------------------------
 
-    def _notice_fork(self) -> None:
+    def _leave_parent_after_fork(self) -> None:
         """Start anew in a child that was forked without Python's hooks being run."""
         if os.getpid() != self._pid:
             self.leave_parent()

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import apsw
 
 from agent_memory.errors import ConfigurationError, StorageError, StorageUnavailable
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 from agent_memory.runtime.files import beside
 from agent_memory.storage.sqlite.connection.file_systems import remote_kind
 
@@ -32,7 +32,7 @@ _VERSION_OF_LOG: Final = b"\2"
 Result = TypeVar("Result")
 
 _warned: Final[set[Path]] = set()
-_lock: Final = forking.Lock()
+_lock: Final = fork_safety.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Journal:
         )
 
 
-def choose(path: Path) -> Journal:
+def choose_journal(path: Path) -> Journal:
     """Choose for a file, by its drive and the environment; warn once of a drive that is shared."""
     mode = os.environ.get(JOURNAL_VARIABLE, "").strip().lower() or "auto"
     if mode not in _MODES:
@@ -109,7 +109,7 @@ def has_log(path: Path) -> bool:
     return _is_filled(beside(path, "-wal"))
 
 
-def is_in_flux(path: Path) -> bool:
+def has_log_or_journal(path: Path) -> bool:
     """Return whether what the file holds is not the whole truth: there is a log, or a journal."""
     return has_log(path) or _is_filled(beside(path, "-journal"))
 
@@ -130,13 +130,13 @@ def uses_log(connection: apsw.Connection, path: Path) -> bool:
     return version == _VERSION_OF_LOG or has_log(path)
 
 
-def share_no_memory(connection: apsw.Connection) -> None:
+def lock_exclusively(connection: apsw.Connection) -> None:
     """Let a connection have the file to itself: SQLite then needs no shared memory for a log."""
     connection.pragma("locking_mode", "exclusive")
 
 
 @contextlib.contextmanager
-def in_use_told(path: Path) -> Iterator[None]:
+def log_in_use_translated(path: Path) -> Iterator[None]:
     """Say in the error what keeps the log of a file from being done away with: others use it."""
     try:
         yield
@@ -147,7 +147,9 @@ def in_use_told(path: Path) -> Iterator[None]:
         ) from error
 
 
-def use(connection: apsw.Connection, journal: Journal, *, timeout_seconds: float) -> None:
+def switch_journal(
+    connection: apsw.Connection, journal: Journal, *, timeout_seconds: float
+) -> None:
     """Switch a connection to the journal that was chosen."""
     _switch(connection, "delete" if journal.rollback else "wal", timeout_seconds)
 
@@ -167,14 +169,14 @@ def _switch(connection: apsw.Connection, wanted: str, timeout_seconds: float) ->
     SQLite ignores the busy timeout there: of 36 openings of one new file by 6 processes at once, 3
     failed. So it is tried again until the timeout is over.
     """
-    mode = patiently(
+    mode = retry_while_busy(
         lambda: connection.pragma("journal_mode", wanted), timeout_seconds=timeout_seconds
     )
     if mode != wanted:
         raise StorageError(f"SQLite chose the journal mode {mode!r}, not {wanted!r}")
 
 
-def patiently(action: Callable[[], Result], *, timeout_seconds: float) -> Result:
+def retry_while_busy(action: Callable[[], Result], *, timeout_seconds: float) -> Result:
     """Try again, until the timeout is over, what needs a file that others have in use."""
     deadline = time.monotonic() + timeout_seconds
     while True:

@@ -19,7 +19,7 @@ import apsw
 
 from agent_memory.errors import StorageError, StorageUnavailable
 from agent_memory.runtime.files import CUT_OFF, beside, create_private_file, sync_to_disk
-from agent_memory.storage.sqlite.connection import page_copy as pages
+from agent_memory.storage.sqlite.connection import page_copy
 from agent_memory.storage.sqlite.connection.opening import leave_log_on_close
 
 _SUFFIXES: Final = ("", "-wal", "-shm")
@@ -59,7 +59,7 @@ class Log:
     now: Sequence[int | None]
     is_untouched: bool
 
-    def part(self, connection: apsw.Connection, *, may_write: bool) -> None:
+    def leave(self, connection: apsw.Connection, *, may_write: bool) -> None:
         """Close the connection, for the next one to open what is at its place.
 
         Raises ``StorageUnavailable`` where what was in the log is not in the file.
@@ -85,37 +85,38 @@ class Log:
         Returns whether the log is of no more use, and what must be told.
         """
         if self.opened[0] != self.now[0]:  # wherever that file is now
-            is_in = bring_in(connection)
-            must_go = self.now[0] is not None
-            return is_in or must_go, _kept(connection, self.path) if must_go and not is_in else None
-        if self.opened[1] == self.now[1] or _is_all_in_file(connection):
+            is_in = checkpoint(connection)
+            if is_in or self.now[0] is None:
+                return is_in, None
+            return True, _rescued(connection, self.path)
+        if self.opened[1] == self.now[1] or _is_checkpointed(connection):
             return True, None
-        if self.now[1] is None and self.is_untouched and bring_in(connection):
+        if self.now[1] is None and self.is_untouched and checkpoint(connection):
             return True, None
-        return True, _kept(connection, self.path)
+        return True, _rescued(connection, self.path)
 
 
-def _is_all_in_file(connection: apsw.Connection) -> bool:
+def _is_checkpointed(connection: apsw.Connection) -> bool:
     with contextlib.suppress(apsw.Error):
         frames, copied = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_NOOP)
         return frames <= copied
     return False
 
 
-def bring_in(connection: apsw.Connection) -> bool:
+def checkpoint(connection: apsw.Connection) -> bool:
     """Write a log into its file, and return whether all of it is there."""
     with contextlib.suppress(apsw.Error):
         connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
-    return _is_all_in_file(connection)
+    return _is_checkpointed(connection)
 
 
-def _kept(connection: apsw.Connection, path: Path) -> StorageUnavailable:
+def _rescued(connection: apsw.Connection, path: Path) -> StorageUnavailable:
     """Write what a connection sees into a file beside its own; return the error that tells it."""
     aside = path.with_name(f"{path.name}{CUT_OFF}{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     beginning = f"another program took the log of {path} away while it was in use"
     try:
         create_private_file(aside)
-        pages.copy(connection, aside)
+        page_copy.copy_pages(connection, aside)
         sync_to_disk(aside)
     except (apsw.Error, StorageError, OSError) as error:
         with contextlib.suppress(OSError):

@@ -14,8 +14,7 @@ import apsw
 
 from agent_memory.errors import NotAMemoryFile, StorageCorrupt, StorageReadOnly
 from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
-from agent_memory.storage.sqlite.connection import journal_mode as journals
-from agent_memory.storage.sqlite.connection import read_only_media as settled
+from agent_memory.storage.sqlite.connection import journal_mode, read_only_media
 from agent_memory.storage.sqlite.connection.error_translation import note_errno
 from agent_memory.storage.sqlite.connection.journal_mode import Journal
 
@@ -59,9 +58,9 @@ def open_connection(
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
         if not read_only and not os.access(path.parent, os.W_OK):
             raise StorageReadOnly(f"{path} cannot have a log beside it: {_READ_IT}") from error
-        if not (read_only and settled.is_settled(path)):
+        if not (read_only and read_only_media.is_immutable(path)):
             raise
-    return _set_up(settled.connect(path), settings)
+    return _set_up(read_only_media.connect_immutable(path), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,8 @@ def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection
         wait_for_locks(connection)
         leave_log_on_close(connection, leave=True)
         _refuse_unwritable(connection, settings)
-        is_as_it_is = settled.is_read_as_it_is(connection)
-        if journal.rollback and not is_as_it_is and journals.uses_log(connection, path):
+        reads_immutable = read_only_media.is_immutable_connection(connection)
+        if journal.rollback and not reads_immutable and journal_mode.uses_log(connection, path):
             _leave_log(connection, path)
         _refuse_foreign_file(connection, path)
         if connection.readonly("main"):  # it has looked into the file only now
@@ -106,12 +105,12 @@ def _refuse_unwritable(connection: apsw.Connection, settings: _Settings) -> None
 
 def _leave_log(connection: apsw.Connection, path: Path) -> None:
     """Let a file that has a log, as from another drive, do without. One that is read, too."""
-    with journals.in_use_told(path):
-        journals.share_no_memory(connection)
-        journals.patiently(
+    with journal_mode.log_in_use_translated(path):
+        journal_mode.lock_exclusively(connection)
+        journal_mode.retry_while_busy(
             lambda: _refuse_foreign_file(connection, path), timeout_seconds=BUSY_TIMEOUT_SECONDS
         )
-        journals.leave_log(connection, path, timeout_seconds=BUSY_TIMEOUT_SECONDS)
+        journal_mode.leave_log(connection, path, timeout_seconds=BUSY_TIMEOUT_SECONDS)
 
 
 def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
@@ -125,7 +124,7 @@ def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]
         try:
             _look(path, refuse_version)
         except (apsw.CorruptError, apsw.NotADBError):
-            if journals.is_in_flux(path):
+            if journal_mode.has_log_or_journal(path):
                 return
             if not left:
                 raise
@@ -135,7 +134,7 @@ def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]
 
 
 def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
-    had_log = journals.has_log(path)  # a new file has none before it has its first page
+    had_log = journal_mode.has_log(path)  # a new file has none before it has its first page
     if path.stat().st_size <= 1:  # to SQLite, one byte is none either
         if had_log:
             raise StorageCorrupt(
@@ -143,7 +142,7 @@ def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
                 " stored last: restore a backup, or put the file back"
             )
         return
-    connection = settled.connect(path)
+    connection = read_only_media.connect_immutable(path)
     try:
         _refuse_foreign_file(connection, path)
         refuse_version(path, int(connection.pragma("user_version")))
@@ -192,7 +191,9 @@ def _configure(connection: apsw.Connection, settings: _Settings) -> None:
     else:
         if not connection.pragma("schema_version"):
             connection.pragma("page_size", PAGE_SIZE)  # vectors of 1,536 bytes fit five to a page
-        journals.use(connection, settings.journal, timeout_seconds=BUSY_TIMEOUT_SECONDS)
+        journal_mode.switch_journal(
+            connection, settings.journal, timeout_seconds=BUSY_TIMEOUT_SECONDS
+        )
         connection.pragma("synchronous", settings.synchronous)
         connection.pragma("journal_size_limit", 64_000_000)  # a log once long is cut back
 

@@ -41,7 +41,7 @@ def overwriting(
         with _kept_from_writers(target):
             before = _change_counter(target)
             yield
-    with full_told(target, path):
+    with full_disk_translated(target, path):
         copying = target.backup("main", source, "main")
         try:
             copying.step(0)  # takes the lock
@@ -69,7 +69,7 @@ def _change_counter(connection: apsw.Connection) -> bytes:
     return connection.read("main", 0, 24, 4)[1]
 
 
-def copy(source: apsw.Connection, path: Path) -> None:
+def copy_pages(source: apsw.Connection, path: Path) -> None:
     """Copy what a file and its log hold into an empty file, damaged pages as they are."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
     target = apsw.Connection(str(path), flags=flags)
@@ -83,7 +83,7 @@ def copy(source: apsw.Connection, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def full_told(connection: apsw.Connection, path: Path) -> Iterator[None]:
+def full_disk_translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
     """Raise ``StorageFull`` where a quota or a limit ends the writing of a file, too.
 
     To SQLite that is an error of the disk like any other.

@@ -23,20 +23,20 @@ Stamp = tuple[object, ...]
 """What changes with a file: its inode, its length, when it was written, what is beside it."""
 
 
-def is_settled(path: Path) -> bool:
+def is_immutable(path: Path) -> bool:
     """Return whether a file can be read as it is: nothing can be written there, and nobody does."""
     return not os.access(path.parent, os.W_OK) and not any(
         os.path.lexists(beside(path, suffix)) for suffix in SIDE_FILES
     )
 
 
-def connect(path: Path) -> apsw.Connection:
+def connect_immutable(path: Path) -> apsw.Connection:
     """Open a file as it is, leaving no trace; what is in a log or journal is not seen."""
     return apsw.Connection(f"{path.as_uri()}?immutable=1", flags=_FLAGS)
 
 
-def is_read_as_it_is(connection: apsw.Connection) -> bool:
-    """Return whether a connection was made by ``connect``."""
+def is_immutable_connection(connection: apsw.Connection) -> bool:
+    """Return whether a connection was made by ``connect_immutable``."""
     return bool(connection.open_flags & apsw.SQLITE_OPEN_URI)
 
 

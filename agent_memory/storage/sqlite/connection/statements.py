@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from agent_memory.storage.sqlite.connection import tokenizer as words
+from agent_memory.storage.sqlite.connection import tokenizer
 from agent_memory.storage.sqlite.connection.introspection import Row, damage
 
 
@@ -56,9 +56,9 @@ class Statements(ABC):
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text: each as the keyword index holds it, and as it is written."""
         with self._statement() as connection:
-            return words.words(connection, text)
+            return tokenizer.words(connection, text)
 
     def tokenize(self, texts: Iterable[str]) -> list[list[str]]:
         """Return the words of each text as the keyword index holds them."""
         with self._statement() as connection:
-            return words.tokenize(connection, texts)
+            return tokenizer.tokenize(connection, texts)

@@ -106,7 +106,7 @@ def list_backups(source: Path) -> list[BackupFile]:
     )
 
 
-def copy(source: Path, target: Path, *, page_size: int | None = None) -> None:
+def copy_store(source: Path, target: Path, *, page_size: int | None = None) -> None:
     """Copy a store into a new file of mode 0600, whole and on the disk; ``page_size`` in bytes."""
     # SQLite would make the file with the rights that the umask gives: make it first, empty.
     os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
@@ -145,7 +145,7 @@ def _copied(source: Path, destination: Path) -> Iterator[Path]:
     unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:
         with system_told(destination):
-            copy(source, unfinished)
+            copy_store(source, unfinished)
             yield unfinished
     finally:
         for part in (unfinished, beside(unfinished, "-journal")):

@@ -15,8 +15,7 @@ from agent_memory.errors import (
 from agent_memory.models.agent import CheckReport, Problem
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.maintenance import check_history as history_checks
-from agent_memory.storage.sqlite.maintenance import check_indexes as integrity
+from agent_memory.storage.sqlite.maintenance import check_history, check_indexes
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
 from agent_memory.storage.sqlite.vector_index import VectorIndex
@@ -45,7 +44,7 @@ def check(
             for problem in problems
         ]
         problems += left.values()  # mending has brought them to light
-    total = integrity.count_memories(database)
+    total = check_indexes.count_memories(database)
     warning = database.warning
     notes = [] if warning is None else [warning]
     return CheckReport(path=str(path), memory_count=total, problems=problems, notes=notes)
@@ -64,8 +63,8 @@ def _tolerated_damage() -> Iterator[None]:
 def _mend(database: Database) -> None:
     with database.write(vetted=False):
         schema.mend(database)
-        integrity.repair(database, schema.objects())
-        history_checks.repair(database)
+        check_indexes.repair(database, schema.objects())
+        check_history.repair(database)
         AgentTable(database).repair()
         VectorIndex(database).repair()
         GraphMaintenance(database).repair()
@@ -77,13 +76,13 @@ def _problems(database: Database) -> list[Problem]:
     try:
         with database.read():
             problems += _foreign(database)
-            problems += integrity.find_problems(database, schema.objects())
+            problems += check_indexes.find_problems(database, schema.objects())
             problems += AgentTable(database).find_problems()
-            problems += history_checks.find_problems(database)
+            problems += check_history.find_problems(database)
             problems += VectorIndex(database).find_problems()
             problems += GraphMaintenance(database).find_problems()
         with contextlib.suppress(StorageUntrusted), database.write():
-            problems += integrity.compare_index(database)
+            problems += check_indexes.compare_index(database)
     except StorageCorrupt as error:
         problems.append(Problem(kind="damaged_file", detail=str(error)))
     return problems

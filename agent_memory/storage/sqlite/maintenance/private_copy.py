@@ -15,7 +15,7 @@ from typing import Final
 from agent_memory.errors import StorageError, StorageUntrusted
 from agent_memory.runtime.files import locked, system_told
 from agent_memory.storage.sqlite import schema
-from agent_memory.storage.sqlite.maintenance import backup as backups
+from agent_memory.storage.sqlite.maintenance.backup import copy_store
 
 _PREFIX: Final = "agent-memory-copy-"
 _IN_USE: Final = "in-use"
@@ -37,7 +37,7 @@ def private_copy(source: Path) -> Iterator[Path]:
     ):
         copy = Path(folder.name) / source.name
         with system_told(copy):
-            backups.copy(source, copy)
+            copy_store(source, copy)
             _disarm(copy)
         yield copy
 

@@ -26,8 +26,8 @@ from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, 
 from agent_memory.storage.records import FileSummary, Replaced
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import PAGE_SIZE, ChangedMeanwhile, Database
-from agent_memory.storage.sqlite.maintenance import backup as backups
-from agent_memory.storage.sqlite.maintenance import check as checking
+from agent_memory.storage.sqlite.maintenance.backup import copy_store, list_backups
+from agent_memory.storage.sqlite.maintenance.check import check
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.operations import OperationTable
 from agent_memory.storage.sqlite.tables.rejections import RejectionTable
@@ -67,7 +67,7 @@ def choose(place: Path, backup: str) -> Path | None:
 
     ``None`` for what is no such name. Raises ``ValidationError`` where there is no latest one.
     """
-    listed = [Path(backup_file.path) for backup_file in backups.list_backups(place)]
+    listed = [Path(backup_file.path) for backup_file in list_backups(place)]
     if backup == "latest":
         if not listed:
             message = f"there is no backup beside {place}: give the path of one"
@@ -102,13 +102,13 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
 
     ``page_size`` is that of the file that it is to replace, in bytes.
     """
-    backups.copy(backup, new, page_size=page_size or PAGE_SIZE)
+    copy_store(backup, new, page_size=page_size or PAGE_SIZE)
     database = schema.opened(new, create=False)
     try:
         schema.upgrade(database, now=format_time(now), before_upgrade=lambda: None)
         with database.write():
             OperationTable(database).mark("restore", session_id="restore", now=now)
-        return checking.check(database, backup, mend=False)
+        return check(database, backup, mend=False)
     finally:
         database.close()
 
