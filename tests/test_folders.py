@@ -43,7 +43,7 @@ WRITTEN = re.compile(
     r"\b(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|DELETE\s+FROM|UPDATE(?:\s+OR\s+\w+)?)\s+([a-z_]+)\b"
 )
 TOGETHER: tuple[set[str], ...] = (
-    {"tables.memories", "tables.memory_columns"},
+    {"tables.memories", "tables.memory_rows"},
     {"tables.graph", "tables.graph_maintenance"},
 )
 """Modules that write the same tables: one for everyday use, one for undo, import and erasure."""
@@ -218,7 +218,7 @@ def a_table_is_written_where_it_belongs(modules: Modules) -> list[str]:
     """A table has one module that writes it; what erases, mends or upgrades may write any."""
     writers: dict[str, set[str]] = {}
     for name, module in modules.items():
-        if is_in(name, f"{ENGINE}.tables") and not is_in(name, f"{ENGINE}.tables.erased"):
+        if is_in(name, f"{ENGINE}.tables") and not is_in(name, f"{ENGINE}.tables.erasure"):
             for text in _texts(module.tree):
                 for table in WRITTEN.findall(text):
                     writers.setdefault(table, set()).add(name.removeprefix(f"{PACKAGE}.{ENGINE}."))

@@ -28,11 +28,11 @@ from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
 
 if TYPE_CHECKING:
     from agent_memory.storage.sqlite.file_operations import FileOperations
-    from agent_memory.storage.sqlite.similar import SimilarityQueries
-    from agent_memory.storage.sqlite.tables.erased import ErasureQueries
+    from agent_memory.storage.sqlite.similarity import SimilarityQueries
+    from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
     from agent_memory.storage.sqlite.tables.graph import GraphTable
     from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
-    from agent_memory.storage.sqlite.tables.memory_columns import MemoryRowTable
+    from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.sqlite.tables.rejections import RejectionTable
     from agent_memory.storage.sqlite.tables.reviews import ReviewTable
     from agent_memory.storage.sqlite.tables.usage import UsageQueries
@@ -61,7 +61,7 @@ class SQLiteEngine:
     @cached_property
     def memory_rows(self) -> MemoryRowTable:
         """Rows of the table of memories as they are, by column."""
-        from agent_memory.storage.sqlite.tables.memory_columns import MemoryRowTable  # noqa: PLC0415
+        from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
 
         return MemoryRowTable(self.database)
 
@@ -105,14 +105,14 @@ class SQLiteEngine:
     @cached_property
     def erasure(self) -> ErasureQueries:
         """What erasing for good removes, and what may be left."""
-        from agent_memory.storage.sqlite.tables.erased import ErasureQueries  # noqa: PLC0415
+        from agent_memory.storage.sqlite.tables.erasure import ErasureQueries  # noqa: PLC0415
 
         return ErasureQueries(self.database)
 
     @cached_property
     def similarity(self) -> SimilarityQueries:
         """Which memories say much of what a text says."""
-        from agent_memory.storage.sqlite.similar import SimilarityQueries  # noqa: PLC0415
+        from agent_memory.storage.sqlite.similarity import SimilarityQueries  # noqa: PLC0415
 
         return SimilarityQueries(self.database)
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from agent_memory.models.backup import BackupFile
 from agent_memory.storage.sqlite.maintenance import backup, check_indexes
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _MANY: Final = 500
 """Changes from which on it is quicker to build the indexes anew than to keep them up to date."""

@@ -12,7 +12,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.records import Term, WordCounts
 from agent_memory.storage.sqlite.filters import compiled
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 MAX_TERMS: Final = 64
 """Terms of a query: 100,000 joined by OR took FTS5 20 s, 1,000 took 2 ms."""

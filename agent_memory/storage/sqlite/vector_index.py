@@ -19,9 +19,9 @@ from agent_memory.storage.filters import NOT_ARCHIVED, Archived, Filter
 from agent_memory.storage.quantization import code_of, distance
 from agent_memory.storage.records import NearestVectors, QueryVector, further
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
-from agent_memory.storage.sqlite.tables.erased import ErasureQueries
+from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, table_name
 

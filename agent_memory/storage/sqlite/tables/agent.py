@@ -21,7 +21,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.records import VECTOR_COLUMNS
 from agent_memory.storage.sqlite.connection import Row
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _INSERT: Final = """
 INSERT INTO agent (only_row, agent_id, created_at, last_accessed) VALUES (1, ?, ?, ?)

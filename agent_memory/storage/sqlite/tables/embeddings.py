@@ -15,7 +15,7 @@ from agent_memory.storage.filters import Filter
 from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
 from agent_memory.storage.records import further
 from agent_memory.storage.sqlite.filters import compiled
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _MODEL_FIELDS: Final = tuple(field.name for field in fields(EmbeddingModel))
 _PAGE: Final = 1_000

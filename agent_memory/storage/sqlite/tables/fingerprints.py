@@ -8,7 +8,7 @@ from typing import Final
 from agent_memory.models.fields import to_json
 from agent_memory.storage.records import DuplicateCandidate, fingerprint_of, further
 from agent_memory.storage.sqlite.connection import Row
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _PAGE: Final = 1_000
 # Texts are read as bytes: another program can store one that is not UTF-8, and no store of the

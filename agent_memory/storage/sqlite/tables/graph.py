@@ -15,7 +15,7 @@ from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.models.times import read_stored_time
 from agent_memory.storage.records import GraphMoment
 from agent_memory.storage.sqlite.connection import Row
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 MOST_REACHED: Final = 20_000
 """Entities, counted once for each distance, that a walk through the graph looks at."""

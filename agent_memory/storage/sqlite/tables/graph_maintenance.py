@@ -11,7 +11,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.graph import name_key
 from agent_memory.models.times import format_time
 from agent_memory.storage.records import further
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _PAGE: Final = 1_000
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"

@@ -14,7 +14,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.records import Change, further
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _SIGN: Final = """
 UPDATE history SET session_id = ?, changed_at = ?

@@ -14,7 +14,7 @@ from agent_memory.models.times import format_time
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.records import Signals, column_value, memory_of_values
 from agent_memory.storage.sqlite.filters import compiled
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 from agent_memory.text.dates import Span
 
 _COLUMNS: Final = (

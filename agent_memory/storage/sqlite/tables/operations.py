@@ -8,7 +8,7 @@ from typing import Final
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.times import format_time
 from agent_memory.storage.records import Operation
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _INSERT: Final = """
 INSERT INTO operations (verb, done_at, session_id, first_change, last_change)

@@ -8,7 +8,7 @@ from typing import Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage.records import recall_window
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 # The memory may be gone by the time that this is written.
 _RECORD: Final = """

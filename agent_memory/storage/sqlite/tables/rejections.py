@@ -10,7 +10,7 @@ from typing import Any, Final
 from agent_memory.models.safety import Rejection
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.sqlite.connection import Row
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _COLUMNS: Final = "rejection_id, words_hash, word_count, reason, rejected_at"
 _INSERT: Final = """

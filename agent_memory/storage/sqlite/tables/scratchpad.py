@@ -9,7 +9,7 @@ from typing import Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.records import Reason
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _ENTER: Final = """
 INSERT INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)

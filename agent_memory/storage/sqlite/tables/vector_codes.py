@@ -11,7 +11,7 @@ from typing import Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage.quantization import code_bits, code_of
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _CHUNK_SIZE: Final = 4096
 """Vectors that vec0 keeps together, its most: with 1,024 a search took a fifth longer."""

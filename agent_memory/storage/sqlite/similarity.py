@@ -9,7 +9,7 @@ from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.fields import to_json
 from agent_memory.storage.records import DuplicateQuery
 from agent_memory.storage.sqlite.keyword_index import KeywordIndex
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.fingerprints import decoded
 from agent_memory.text.normalize import (
     SIMILAR_SHARE,

@@ -12,7 +12,7 @@ from typing import Final
 from agent_memory.models.fields import to_json
 from agent_memory.storage.records import ErasedText, RemainingText, RemovedRows, further
 from agent_memory.storage.sqlite.connection import Row
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _PAGE: Final = 1_000
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"

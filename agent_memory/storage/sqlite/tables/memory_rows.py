@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.records import HISTORIC, USAGE, RowValues, further
-from agent_memory.storage.sqlite.table import Table
+from agent_memory.storage.sqlite.tables import Table
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memories"
