@@ -19,6 +19,8 @@ from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory
 from agent_memory.services.store import Store
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.opening import open_engine
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.engine import SQLiteEngine
 
@@ -162,3 +164,26 @@ def visitor(request: pytest.FixtureRequest) -> Callable[[Path, str], str]:
     if sqlite3.sqlite_version_info < (3, 37):
         pytest.skip("this Python's SQLite is older than STRICT tables")
     return _python_visitor
+
+
+# The engines that the contract is held to (tests/contract). A new engine is one line here.
+
+OPENERS: dict[str, Callable[[Path], Engine]] = {
+    "sqlite": lambda folder: open_engine(folder / "memories.db"),
+}
+"""By name, what opens the store of a folder: the same folder twice is the same store."""
+
+
+@pytest.fixture(params=OPENERS)
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Engine]:
+    """Open the test's store, as often as it is called."""
+    return lambda: OPENERS[request.param](tmp_path)
+
+
+@pytest.fixture
+def engine(opener: Callable[[], Engine]) -> Iterator[Engine]:
+    """Give an empty store of agent bob."""
+    opened = opener()
+    opened.prepare("bob", clock=lambda: NOW)
+    yield opened
+    opened.close()

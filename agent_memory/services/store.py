@@ -35,6 +35,7 @@ from agent_memory.services.writing.insert import (
     holds,
     unwrapped_failure,
 )
+from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.filters import EVERYTHING, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
 from agent_memory.storage.records import fingerprint_of
@@ -410,6 +411,7 @@ class Store:
 
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
+        require(self._engine, Capability.REPAIR)
         return self._engine.check(mend=mend, back_up=lambda: self.life.back_up_before("repair"))
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
@@ -417,6 +419,7 @@ class Store:
         self._engine.agent.identity()  # not of a store that was closed
         if destination is None and self._engine.read_only:
             raise StorageReadOnly(f"{self.path} was opened read-only: name a destination elsewhere")
+        require(self._engine, Capability.FILE_BACKUP)
         return self._engine.files.back_up(destination, now=self._clock(), overwrite=overwrite)
 
     @staticmethod

@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
+from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import (
     CheckReport,
 )
@@ -53,8 +54,21 @@ class Capability(StrEnum):
     """Looking through the raw bytes for what was erased."""
     REPAIR = "repair"
     """Finding damage in the store, and mending it: ``check``."""
-    FOREIGN_WRITERS = "foreign_writers"
-    """Other programs write the same tables, and what they wrote is followed."""
+
+
+_INSTEAD: Final = {
+    Capability.FILE_BACKUP: "back up the database with its own tools, or export the memories",
+    Capability.SNAPSHOT: "read the history of a memory instead",
+    Capability.PROVEN_ERASURE: "delete the memories; its operator knows what logs and copies keep",
+    Capability.REPAIR: "its own tools look for damage",
+}
+
+
+def require(engine: Engine, capability: Capability) -> None:
+    """Raise ``ConfigurationError``, which says what to do instead, for what an engine cannot do."""
+    if capability not in engine.capabilities:
+        what = capability.value.replace("_", " ")
+        raise ConfigurationError(f"{engine.location} offers no {what}: {_INSTEAD[capability]}")
 
 
 class Engine(Protocol):

@@ -20,7 +20,7 @@ from agent_memory.runtime.event_log import EventLog
 from agent_memory.runtime.files import beside
 from agent_memory.services.erasure import side_files as leftovers
 from agent_memory.services.erasure.proof import Proof
-from agent_memory.storage.engine import Engine
+from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.opening import file_storage, open_engine
 from agent_memory.storage.records import ErasedText, RemovedRows
 
@@ -130,6 +130,7 @@ class ErasureService:
         self._refuse(memory_ids, backups=backups)
 
     def _refuse(self, ids: Sequence[str], *, backups: bool) -> _Copies:
+        require(self._engine, Capability.PROVEN_ERASURE)
         copies = self._copies(ids) if backups else _Copies()
         self._refuse_unknown(ids, copies.own.values())
         self._engine.files.refuse_readers()

@@ -19,7 +19,7 @@ from agent_memory.services.policies import retention
 from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import SecretScreening, screened
 from agent_memory.services.unit_of_work import UnitOfWork
-from agent_memory.storage.engine import Engine
+from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.records import memory_of_row
 
 
@@ -175,14 +175,20 @@ class LifecycleService:
     # Backups ----------------------------------------------------------------------------------
 
     def back_up_before(self, reason: str) -> Path | None:
-        """Back the file up before something destructive, as the agent's settings say."""
+        """Back the file up before something destructive, as the agent's settings say.
+
+        Returns the path, or ``None`` where the engine keeps no files.
+        """
         if self._engine.read_only:
             raise StorageReadOnly(f"{self._path} was opened read-only: open it without read_only")
+        if Capability.FILE_BACKUP not in self._engine.capabilities:
+            return None  # who runs the database backs it up
         keep = self._engine.agent.config().backups_kept
         return self._engine.files.back_up_before(reason, now=self._clock(), keep=keep)
 
     def backups(self) -> list[BackupFile]:
         """List the backups of the file, newest first."""
+        require(self._engine, Capability.FILE_BACKUP)
         return self._engine.files.list_backups()
 
 

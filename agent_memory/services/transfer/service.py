@@ -13,7 +13,7 @@ from agent_memory.services.lifecycle.snapshot import copy_as_of
 from agent_memory.services.transfer.exporter import Dump
 from agent_memory.services.transfer.importer import Importer
 from agent_memory.services.unit_of_work import UnitOfWork
-from agent_memory.storage.engine import Engine
+from agent_memory.storage.engine import Capability, Engine, require
 
 
 class TransferService:
@@ -43,6 +43,7 @@ class TransferService:
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
         """Give the body a private copy of the file as it stood at a moment."""
         self._refuse_closed()
+        require(self._engine, Capability.SNAPSHOT)
         return copy_as_of(self._engine.files.path, moment)
 
     def _refuse_closed(self) -> None:

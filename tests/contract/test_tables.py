@@ -1,0 +1,343 @@
+"""What every engine promises of its tables, one class a table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from contract_cases import AGENT, NOW, memory_of, stored
+
+from agent_memory import AgentConfig, Memory, MemoryKind, ValidationError
+from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.times import format_time
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Equals
+from agent_memory.storage.records import HISTORIC, fingerprint_of
+from agent_memory.text.dates import date_spans
+
+
+def get(engine: Engine, number: int) -> Memory:
+    memory = engine.memories.get(f"mem-{number}", agent_id=AGENT)
+    assert memory is not None
+    return memory
+
+
+class TestMemories:
+    def test_a_memory_comes_back_as_it_was_stored(self, engine: Engine) -> None:
+        memory = memory_of(
+            1,
+            "Grüße, 世界 \U0001f600",
+            category="preference",
+            tags=["b", "a"],
+            kind="core",
+            importance="high",
+            metadata={"n": 1, "deep": {"list": [1, None, True, "x"]}},
+            user_id="ann@example.org",
+            run_id="run-1",
+        )
+        (row_id,) = stored(engine, memory)
+        assert engine.memories.get("mem-1", agent_id=AGENT) == memory
+        assert engine.memories.get_many([row_id, row_id + 1], agent_id=AGENT) == {row_id: memory}
+        assert engine.memories.row_id_of("mem-1") == row_id == engine.memories.last_row_id()
+        assert engine.memories.ids_of([row_id]) == ["mem-1"]
+        assert engine.memories.exists("mem-1")
+        assert not engine.memories.exists("mem-2")
+        assert engine.memories.get("mem-2", agent_id=AGENT) is None
+
+    def test_an_id_is_taken_once(self, engine: Engine) -> None:
+        stored(engine, memory_of(1))
+        with pytest.raises(ValidationError):
+            stored(engine, memory_of(1, "another"))
+        assert get(engine, 1).content == "fact number 1"
+
+    def test_recent_ids_and_count_follow_filters_and_order(self, engine: Engine) -> None:
+        stored(engine, *(memory_of(n, user_id="ann" if n % 2 else "ben") for n in (3, 1, 2, 4)))
+        anns = Equals("user_id", "ann")
+        recent = engine.memories.recent(EVERYTHING, limit=2, offset=1, agent_id=AGENT)
+        assert [memory.id for memory in recent] == ["mem-3", "mem-2"]
+        assert engine.memories.ids(anns) == ["mem-3", "mem-1"]
+        assert engine.memories.count(anns) == 2
+        assert engine.memories.count(NOT_ARCHIVED) == 4
+
+    def test_an_update_raises_the_version_and_a_deletion_leaves_the_history(
+        self, engine: Engine
+    ) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        with engine.write():
+            engine.memories.update(row_id, {"content": "new", "tags": ["x"]}, now=NOW)
+        assert (get(engine, 1).content, get(engine, 1).tags, get(engine, 1).version) == (
+            "new",
+            ["x"],
+            2,
+        )
+        with engine.write():
+            engine.memories.delete(row_id)
+        assert engine.memories.is_empty()
+        events = [entry.event for entry in engine.history.entries("mem-1", limit=9)]
+        assert events == ["DELETE", "UPDATE", "ADD"]
+
+    def test_row_ids_are_not_given_twice(self, engine: Engine) -> None:
+        (first,) = stored(engine, memory_of(1))
+        with engine.write():
+            engine.memories.delete(first)
+        (second,) = stored(engine, memory_of(2))
+        assert second > first
+
+    def test_accesses_are_added_up(self, engine: Engine) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        later = format_time(NOW + timedelta(hours=1))
+        with engine.write():
+            engine.memories.count_accesses({row_id: (2, later), 99: (1, later)})
+            engine.memories.count_accesses({row_id: (1, format_time(NOW))})
+        assert get(engine, 1).access_count == 3
+        assert get(engine, 1).last_accessed == NOW + timedelta(hours=1)
+        (signals,) = engine.memories.ranking_signals([row_id], EVERYTHING)
+        assert (signals.access_count, signals.session) == (3, "session-1")
+
+    def test_neighbours_are_those_of_the_session(self, engine: Engine) -> None:
+        own = [memory_of(n) for n in range(1, 6)]
+        rows = stored(engine, *own, memory_of(6, created_by_session="other"))
+        around = engine.memories.neighbours([rows[2]])[rows[2]]
+        assert around == {-2: rows[0], -1: rows[1], 1: rows[3], 2: rows[4]}
+        assert engine.memories.neighbours([rows[5]])[rows[5]] == {}
+
+    def test_days_are_found(self, engine: Engine) -> None:
+        old = memory_of(1, timestamp=NOW - timedelta(days=23))
+        rows = stored(engine, old, memory_of(2))
+        days = date_spans("on 7 January 2026", NOW.date())
+        assert engine.memories.between(EVERYTHING, days, limit=5) == [rows[0]]
+
+
+class TestRows:
+    def test_rows_are_what_the_columns_hold(self, engine: Engine) -> None:
+        stored(engine, memory_of(1, tags=["a"]), memory_of(2))
+        row = engine.memory_rows.get("mem-1")
+        assert row is not None
+        assert (row["content"], row["tags"], row["version"]) == ("fact number 1", '["a"]', 1)
+        assert [found["id"] for found in engine.memory_rows.iterate(page=1)] == ["mem-1", "mem-2"]
+        assert set(engine.memory_rows.get_many(["mem-2", "mem-9"])) == {"mem-2"}
+
+    def test_a_row_can_be_brought_back_under_its_row_id(self, engine: Engine) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        row = engine.memory_rows.get("mem-1")
+        assert row is not None
+        with engine.write():
+            engine.memory_rows.delete("mem-1")
+            assert engine.memory_rows.is_free(row_id)
+            assert engine.memory_rows.insert(row) == row_id
+            engine.memory_rows.update("mem-1", {"content": "new"}, updated_at=format_time(NOW))
+        assert get(engine, 1).content == "new"
+        assert get(engine, 1).version == 2
+        assert set(HISTORIC) <= row.keys()
+
+    def test_archiving_counts_what_changed(self, engine: Engine) -> None:
+        stored(engine, memory_of(1), memory_of(2))
+        with engine.write():
+            assert engine.memory_rows.archive(["mem-1", "mem-9"], archived=True, now=NOW) == 1
+            assert engine.memory_rows.archive(["mem-1"], archived=True, now=NOW) == 0
+        assert engine.memories.ids(NOT_ARCHIVED) == ["mem-2"]
+
+    def test_texts_with_a_word_come_from_every_text_column(self, engine: Engine) -> None:
+        stored(
+            engine,
+            memory_of(1, "a Kestrel here"),
+            memory_of(2, metadata={"bird": "kestrel"}),
+            memory_of(3, tags=["kestrel"]),
+            memory_of(4, "nothing"),
+        )
+        assert [texts[0] for texts in engine.memory_rows.texts_with("kestrel")] == [
+            "mem-1",
+            "mem-2",
+            "mem-3",
+        ]
+        assert len(list(engine.memory_rows.texts_with(""))) == 4
+
+
+class TestHistoryAndOperations:
+    def test_each_change_is_recorded_with_what_it_changed(self, engine: Engine) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        before = engine.history.last_change()
+        with engine.write():
+            engine.memories.update(row_id, {"content": "new"}, now=NOW)
+            engine.history.sign("mem-1", since=before, session_id="s-2", now=NOW)
+            engine.operations.record("update", since=before, session_id="s-2", now=NOW)
+        (change,) = engine.history.between(before + 1, before + 1)
+        assert change.old["content"] == "fact number 1"
+        assert change.new["content"] == "new"
+        assert change.session_id == "s-2"
+        assert "content" in change.columns
+        last = engine.operations.last()
+        assert last is not None
+        assert (last.verb, last.first_change, last.last_change) == (
+            "update",
+            before + 1,
+            before + 1,
+        )
+
+    def test_numbers_are_never_given_twice(self, engine: Engine) -> None:
+        stored(engine, memory_of(1), memory_of(2))
+        last = engine.operations.last_number()
+        with engine.write():
+            engine.history.forget(["mem-2"], after=0, until=last)
+        assert engine.operations.last_number() == last
+        assert engine.history.known_ids(["mem-1", "mem-2"]) == {"mem-1"}
+
+    def test_changes_of_elsewhere_keep_who_and_when(self, engine: Engine) -> None:
+        stored(engine, memory_of(1))
+        (change,) = engine.history.of_memory("mem-1")
+        with engine.write():
+            engine.history.insert(change)
+        assert len(engine.history.of_memory("mem-1")) == 2
+        assert [texts[0] for texts in engine.history.texts()] == ["mem-1", "mem-1"]
+
+    def test_what_came_after_a_moment_is_told(self, engine: Engine) -> None:
+        stored(engine, memory_of(1))
+        with engine.write():
+            engine.history.sign_all(since=0, session_id="s", now=NOW)
+        assert engine.history.changed_after(NOW - timedelta(seconds=1)) == ["mem-1"]
+        assert engine.history.born_after(NOW - timedelta(seconds=1)) == ["mem-1"]
+        assert engine.history.changed_after(NOW) == []
+
+    def test_an_empty_operation_is_not_recorded(self, engine: Engine) -> None:
+        with engine.write():
+            engine.operations.record("tidy", since=0, session_id="s", now=NOW)
+        assert engine.operations.last() is None
+
+
+class TestAgent:
+    def test_settings_and_counters(self, engine: Engine) -> None:
+        with engine.write():
+            engine.agent.set_config(AgentConfig(scratchpad_max_size=17))
+            engine.agent.merge_config({"backups_kept": 2})
+            engine.agent.count_queries(queries=3, total_ms=6.0, now=NOW)
+            engine.agent.count_promotions(2)
+            engine.agent.count_embeddings(4)
+        config = engine.agent.config()
+        assert (config.scratchpad_max_size, config.backups_kept) == (17, 2)
+        stats = engine.agent.metadata(memory_count=5).stats
+        assert (stats.total_queries, stats.avg_query_latency_ms) == (3, 2.0)
+        assert (stats.scratchpad_promotions, stats.embeddings_generated) == (2, 4)
+        assert engine.agent.queries() == 3
+
+    def test_the_move_to_vectors_and_back(self, engine: Engine) -> None:
+        assert not engine.agent.was_rolled_back()
+        with engine.write():
+            engine.agent.set_backend("vector", migration=MigrationInfo(), now=NOW)
+        assert engine.agent.row()["storage_backend"] == "vector"
+        with engine.write():
+            engine.agent.set_backend("file", migration=MigrationInfo(), now=NOW)
+        assert engine.agent.was_rolled_back()
+
+
+class TestScratchpad:
+    def test_the_least_recently_used_leaves_first_and_the_promoted_last(
+        self, engine: Engine
+    ) -> None:
+        rows = stored(engine, *(memory_of(n) for n in range(1, 5)))
+        with engine.write():
+            for number, row_id in enumerate(rows):
+                reason = "promoted" if number == 0 else "stored"
+                moment = NOW + timedelta(seconds=number)
+                engine.scratchpad.enter([row_id], reason, now=moment)  # type: ignore[arg-type]
+            assert engine.scratchpad.evict(max_size=2, keep=[rows[1]]) == ["mem-3", "mem-4"]
+        assert set(engine.scratchpad.members()) == {rows[0], rows[1]}
+        assert engine.scratchpad.reasons() == {rows[0]: "promoted", rows[1]: "stored"}
+        assert (engine.scratchpad.size(), engine.scratchpad.count_promoted()) == (2, 1)
+        with engine.write():
+            assert engine.scratchpad.leave(rows[0])
+            assert not engine.scratchpad.leave(rows[0])
+        assert not engine.scratchpad.contains(rows[0])
+        assert [entry[0] for entry in engine.scratchpad.entries()] == ["mem-2"]
+
+    def test_what_is_used_often_may_enter(self, engine: Engine) -> None:
+        rows = stored(engine, memory_of(1, access_count=3), memory_of(2, access_count=2))
+        assert engine.scratchpad.promotable(rows, threshold=3) == [rows[0]]
+
+
+class TestRecallsAndReviews:
+    def test_recalls_are_forgotten_after_an_hour(self, engine: Engine) -> None:
+        rows = stored(engine, memory_of(1))
+        assert engine.recalls.row_ids_of(["mem-1", "mem-9"]) == {"mem-1": rows[0]}
+        with engine.write():
+            engine.recalls.record({rows[0]: format_time(NOW), 99: format_time(NOW)}, NOW)
+        assert engine.recalls.is_any_recent(NOW)
+        assert not engine.recalls.is_any_recent(NOW + timedelta(hours=2))
+
+    def test_a_memory_is_put_in_question_once(self, engine: Engine) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        reasons = {"replaced_by": "mem-2", "confidence": 0.5, "reasoning": "newer"}
+        with engine.write():
+            number = engine.reviews.add(row_id, **reasons, session_id="s", now=NOW)  # type: ignore[arg-type]
+            assert engine.reviews.add(row_id, **reasons, session_id="s", now=NOW) == number  # type: ignore[arg-type]
+        (review,) = engine.reviews.all()
+        assert (review.memory_id, review.reasoning) == ("mem-1", "newer")
+        assert not engine.reviews.is_stale(number)
+        with engine.write():
+            engine.memories.update(row_id, {"content": "new"}, now=NOW)
+            engine.reviews.forget_reasoning()
+        assert engine.reviews.is_stale(number)
+        assert engine.reviews.get(number) is not None
+        with engine.write():
+            engine.reviews.drop(number)
+        assert engine.reviews.all() == []
+
+
+class TestRejections:
+    def test_a_value_is_rejected_once_and_lifted(self, engine: Engine) -> None:
+        digest = b"\x01" * 32
+        with engine.write():
+            assert engine.rejections.add(digest, 2, None, NOW)
+            assert not engine.rejections.add(digest, 2, "it leaked", NOW + timedelta(days=1))
+        (rejection,) = engine.rejections.all()
+        assert (rejection.reason, rejection.rejected_at) == ("it leaked", NOW)
+        assert engine.rejections.find(digest) == rejection
+        assert engine.rejections.hashes_by_length() == {2: {digest}}
+        with engine.write():
+            assert engine.rejections.remove_by_id(rejection.rejection_id)
+            assert not engine.rejections.remove(digest)
+
+
+class TestFingerprints:
+    def test_near_duplicates_have_one_fingerprint(self, engine: Engine) -> None:
+        same = [memory_of(1, "I like tea"), memory_of(2, "I like  tea."), memory_of(3, "Oslo")]
+        rows = stored(engine, *same)
+        prints = [fingerprint_of(memory.content, None, None) for memory in same]
+        assert prints[0] == prints[1] != prints[2]
+        assert not engine.fingerprints.is_complete()
+        assert list(engine.fingerprints.same_without(prints[0])) == rows[:2]
+        with engine.write():
+            done = engine.fingerprints.complete_page()
+            assert not engine.fingerprints.is_left(done)
+        assert engine.fingerprints.is_complete()
+        assert engine.fingerprints.of_rows(rows) == dict(zip(rows, prints, strict=True))
+        assert engine.fingerprints.present([prints[0], 5]) == {prints[0]}
+        same_ids = [found.memory_id for found in engine.fingerprints.same(prints[0], limit=9)]
+        assert same_ids == ["mem-1", "mem-2"]
+        assert engine.fingerprints.repeated() == [(prints[0], 2)]
+
+
+class TestUsageAndErasure:
+    def test_use_is_told_by_kind(self, engine: Engine) -> None:
+        stored(engine, memory_of(1, kind="core"), memory_of(2, importance="high"), memory_of(3))
+        every_kind = list(MemoryKind)
+        uses = engine.usage.uses(every_kind, recent_since=NOW + timedelta(days=1))
+        assert [(use.kind, use.is_kept) for use in uses] == [
+            (MemoryKind.CORE, False),
+            (MemoryKind.LEARNING, True),
+            (MemoryKind.LEARNING, False),
+        ]
+        assert engine.usage.amounts(every_kind)["learning"].count == 2
+        assert engine.usage.least_used(MemoryKind.LEARNING, limit=5) == ["mem-3"]
+
+    def test_erasing_leaves_no_row(self, engine: Engine) -> None:
+        (row_id, _) = stored(engine, memory_of(1, "the secret word"), memory_of(2))
+        with engine.write():
+            engine.memories.update(row_id, {"content": "changed"}, now=NOW)
+            text = engine.erasure.texts_of(["mem-1"])
+            removed = engine.erasure.remove(["mem-1"])
+            engine.vectors.forget_deleted()
+        assert {"the secret word", "changed"} <= text.contents
+        assert removed.memories == 1
+        assert engine.erasure.known_ids(["mem-1", "mem-2"]) == {"mem-2"}
+        assert engine.history.of_memory("mem-1") == []
+        assert all(b"secret" not in left.text for left in engine.erasure.remaining_texts())
