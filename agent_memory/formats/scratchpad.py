@@ -361,7 +361,7 @@ def read_scratchpad(path: Path) -> ScratchpadFile:
 def _take(found: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
     if entry.error is not None:
         raise ValidationError(entry.error)
-    if entry.section is Section.AGENT:
+    if entry.section is Section.AGENT and "agent_id" in entry.fields:  # else the size alone
         found.agent_id = _validated(_Head, entry.fields).agent_id
     elif entry.section is Section.MEMORY:
         memory = _validated(_Entry, entry.fields).model_dump()

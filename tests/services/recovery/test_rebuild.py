@@ -231,6 +231,20 @@ def test_every_field_comes_back_from_the_backup_alone(place: Path, kept: Kept) -
     assert found == {name: one for name, one in kept.items() if name.startswith("mem-")}
 
 
+@pytest.mark.parametrize("size", [10, 49, 100])
+def test_the_backup_of_a_scratchpad_of_any_size_is_taken(root: Path, size: int) -> None:
+    with AgentMemory("bob", root=root, embedder="wordllama") as memory:
+        memory.configure(scratchpad_max_size=size)
+        memory.store("Prefer PostgreSQL", id="db")
+        memory.migrate()
+    place = root / "bob" / "memories.db"
+    assert f"max_size: {size}\n" in backup_of(place).read_text()
+    place.write_bytes(b"no database" * 1000)
+    assert rebuild(place).from_backup == 1
+    with AgentMemory("bob", root=root) as memory:
+        assert memory.get("db").content == "Prefer PostgreSQL"
+
+
 def test_a_rebuilt_memory_can_be_used_and_moved_again(place: Path) -> None:
     zero(0, 0)(place)
     rebuild(place)
