@@ -4,6 +4,7 @@ Written as A shows it, so that any YAML reader gets the same data back. Read one
 ours, A's, B's with nothing but ``memories``, or one that was written by hand.
 """
 
+import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata, field
 from agent_memory.models.portable import Entry, Natural, Positive, Section, fields_as_told
 from agent_memory.models.record import Record
 from agent_memory.models.scratchpad import ScratchpadMemoryEntry
+from agent_memory.models.times import NEWEST_TIME, parse_time, to_utc
 from agent_memory.runtime.files import written_atomically
 
 _FIELDS: Final = frozenset(Memory.model_fields) - {"agent_id"}
@@ -60,8 +62,9 @@ class ScratchpadYaml:
     def read(self, path: Path) -> Iterator[Entry]:
         """Yield the agent, if it is told, the memories, and the order of those of a scratchpad.
 
-        A file is a scratchpad, and not a backup of everything, if it has no more entries than its
-        ``max_size``, nor than any scratchpad can have. Its first memory is the last one to enter.
+        Those of a scratchpad are all, the first of the file the last to enter; of more than its
+        ``max_size``, or than any scratchpad can have, the newest, as A keeps them. An entry of the
+        scratchpad whose memory has no ``id`` has none either, but that memory's ``place``.
         """
         return _entries(path)
 
@@ -241,18 +244,15 @@ def memory_entry(item: Item) -> Entry:
 
 
 def _entries(path: Path) -> Iterator[Entry]:
-    size, has_memories = 0, False
+    has_memories = False
     max_size = MAX_SCRATCHPAD_SIZE
-    members: list[Entry] = []
+    newest = _Newest()
     for item in read_items(path):
         if item.key == "memories":
             has_memories = True
             if _is_of_list(path, item):
-                size += 1
                 yield (entry := memory_entry(item))
-                if size <= MAX_SCRATCHPAD_SIZE and entry.fields.get("id") is not None:
-                    fields = {"id": entry.fields["id"], "reason": "stored"}
-                    members.append(Entry(Section.SCRATCHPAD, fields, entry.place))
+                newest.add(entry)
         elif item.key in ("agent_id", "max_size") and (item.error or item.value is not None):
             entry = _told_of_agent(item)
             if item.key == "agent_id" or entry.error is not None:
@@ -262,8 +262,49 @@ def _entries(path: Path) -> Iterator[Entry]:
                 yield from _size_setting(item.value, entry.place)
     if not has_memories:
         raise ValidationError(f"{path}: is no scratchpad: that is a mapping with a list `memories`")
-    if size <= max_size:
-        yield from reversed(members)
+    yield from newest.members(max_size)
+
+
+class _Newest:
+    """The newest memories of a file, as many as a scratchpad can have.
+
+    ``max_size`` may stand at the end of the file, which may hold any number of memories.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._heap: list[tuple[datetime, int, Entry]] = []
+
+    def add(self, memory: Entry) -> None:
+        """Keep a memory, the next of the file, if it is among the newest."""
+        if memory.error is not None:
+            return
+        self._count += 1
+        # Of the same time the first of the file is the newest: A's sort keeps their order.
+        item = (_written_at(memory), -self._count, memory)
+        if len(self._heap) < MAX_SCRATCHPAD_SIZE:
+            heapq.heappush(self._heap, item)
+        else:
+            heapq.heappushpop(self._heap, item)
+
+    def members(self, max_size: int) -> Iterator[Entry]:
+        """Yield the entries of the scratchpad, the last to enter last."""
+        if self._count > max_size:
+            chosen = heapq.nlargest(max(max_size, 0), self._heap)[::-1]
+        else:
+            chosen = sorted(self._heap, key=lambda item: item[1])
+        for _, _, memory in chosen:
+            identity = {"id": memory.fields["id"]} if memory.fields.get("id") is not None else {}
+            yield Entry(Section.SCRATCHPAD, {**identity, "reason": "stored"}, memory.place)
+
+
+def _written_at(memory: Entry) -> datetime:
+    """Return when a memory was written; what does not tell is as new as can be: it is new here."""
+    told = memory.fields.get("timestamp")
+    try:
+        return to_utc(told) if isinstance(told, datetime) else parse_time(str(told))
+    except ValueError:
+        return NEWEST_TIME
 
 
 def _size_setting(size: int, place: str) -> Iterator[Entry]:

@@ -11,7 +11,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 
 _OLDEST = datetime(1, 1, 2, tzinfo=UTC)
-_NEWEST = datetime(9999, 12, 30, tzinfo=UTC)
+NEWEST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
+"""The latest time that anything is moved on to: spans can still be added to what comes before."""
 
 
 def now_utc() -> datetime:
@@ -104,6 +105,6 @@ def age_in_days(moment: datetime, now: datetime) -> int:
 def shifted(moment: datetime, span: timedelta) -> datetime:
     """Add a span, staying within the years that a time can have."""
     try:
-        return min(max(moment + span, _OLDEST), _NEWEST)
+        return min(max(moment + span, _OLDEST), NEWEST_TIME)
     except OverflowError:
-        return _NEWEST if span > timedelta(0) else _OLDEST
+        return NEWEST_TIME if span > timedelta(0) else _OLDEST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -280,30 +280,39 @@ def test_the_hot_set_comes_back_in_its_order(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "count", "is_one"),
+    ("head", "count", "size"),
     [
-        ("", 100, True),
-        ("", 101, False),
-        ("max_size: 10\n", 10, True),
-        ("max_size: 10\n", 11, False),
-        ("max_size: 5000\n", 100, True),
-        ("max_size: 5000\n", 101, False),
+        ("", 100, 100),
+        ("", 101, 100),
+        ("max_size: 10\n", 10, 10),
+        ("max_size: 10\n", 11, 10),
+        ("max_size: 10\n", 500, 10),
+        ("max_size: 0\n", 5, 0),
+        ("max_size: 5000\n", 100, 100),
+        ("max_size: 5000\n", 101, 100),
     ],
 )
-def test_what_has_more_entries_than_a_scratchpad_is_a_backup(
-    path: Path, head: str, count: int, is_one: bool
+def test_of_more_entries_than_a_scratchpad_has_the_newest_are_in_it(
+    path: Path, head: str, count: int, size: int
 ) -> None:
-    memories = "memories:\n" + "".join(f"- {{id: m{n}, content: c}}\n" for n in range(count))
+    days = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(n * 7919 % count) for n in range(count)]
+    memories = "memories:\n" + "".join(
+        f"- {{id: m{n}, content: c, timestamp: {day.isoformat()}}}\n" for n, day in enumerate(days)
+    )
+    in_a = sorted(range(count), key=lambda n: days[n], reverse=True)[:size]  # A's own line
+    expected = in_a if size < count else list(range(count))
     for text in (head + memories, memories + head):
         found = read(path, text)
         assert len(of(found, Section.MEMORY)) == count
-        assert len(of(found, Section.SCRATCHPAD)) == (count if is_one else 0)
+        entered = [entry["id"] for entry in of(found, Section.SCRATCHPAD)]
+        assert entered == [f"m{n}" for n in reversed(expected)]
 
 
 def test_what_the_file_does_not_tell_is_left_out(path: Path) -> None:
     found = read(path, "agent_id:\nmemories:\n- content: a\n  tags:\n  mood:\n  last_accessed:\n")
     assert [(entry.section, entry.fields) for entry in found] == [
-        (Section.MEMORY, {"content": "a", "last_accessed": None})
+        (Section.MEMORY, {"content": "a", "last_accessed": None}),
+        (Section.SCRATCHPAD, {"reason": "stored"}),
     ]
 
 
@@ -312,7 +321,7 @@ def test_what_the_file_does_not_tell_is_left_out(path: Path) -> None:
     "moment", ["2026-01-28T12:00:00Z", "2026-01-28T12:00:00+00:00", "2026-01-28 12:00:00"]
 )
 def test_every_style_of_time_is_the_same_moment(path: Path, written: str, moment: str) -> None:
-    (found,) = read(path, f"memories:\n- content: x\n  timestamp: {written.format(moment)}\n")
+    found, _ = read(path, f"memories:\n- content: x\n  timestamp: {written.format(moment)}\n")
     assert memory(**found.fields).timestamp == NOON
 
 

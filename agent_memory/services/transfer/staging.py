@@ -110,6 +110,7 @@ class Staging:
         self._session_id = session_id
         self._is_past_memories = False
         self._seen: dict[str, bytes] = {}
+        self._generated_ids: dict[str, str | None] = {}  # by the place of a memory without an id
         try:
             self._aside = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
         except OSError as error:
@@ -200,8 +201,11 @@ class Staging:
         elif entry.section is Section.MEMORY and self._is_past_memories:
             message = "memories must stand before the scratchpad, vectors and changes"
             raise ValidationError.of("memories", message, entry.place)
+        fields = self._with_generated_id(entry)
+        if fields is None:
+            return
         try:
-            told = _MODELS[entry.section].model_validate(entry.fields)
+            told = _MODELS[entry.section].model_validate(fields)
         except PydanticValidationError as error:
             raise ValidationError.from_pydantic(error) from error
         values = _values_of(told)
@@ -210,7 +214,7 @@ class Staging:
             repairs += self._hear_of_agent(values)
         elif isinstance(told, PortableMemory):
             found = self._screen(values)
-            repairs += self._complete(values)
+            repairs += self._complete(values, entry.place)
             repairs += self._notice(found, values["id"])
             if self._is_repeated(values):
                 return
@@ -229,7 +233,7 @@ class Staging:
 
     def _hear_of_agent(self, values: dict[str, Any]) -> list[str]:
         """Keep the settings that there are, and know the categories among them."""
-        self.agent_id = values.pop("agent_id", None)
+        self.agent_id = values.pop("agent_id", self.agent_id)
         config = values.get("config")
         if not config:
             return []
@@ -261,7 +265,21 @@ class Staging:
             self.noticed.setdefault(memory_id, found)
         return []
 
-    def _complete(self, values: dict[str, Any]) -> list[str]:
+    def _with_generated_id(self, entry: Entry) -> dict[str, Any] | None:
+        """Return an entry's fields, where it has no id with that of the memory at its place.
+
+        ``None`` where that memory was refused, which is told already.
+        """
+        if "id" in entry.fields or entry.section is Section.AGENT:
+            return entry.fields
+        if entry.section is Section.MEMORY:
+            self._generated_ids[entry.place] = None
+        elif entry.place in self._generated_ids:
+            memory_id = self._generated_ids[entry.place]
+            return None if memory_id is None else {**entry.fields, "id": memory_id}
+        return entry.fields
+
+    def _complete(self, values: dict[str, Any], place: str) -> list[str]:
         """Give a memory an id, if it has none, and a category that is known here."""
         repairs = []
         category = values.get("category")
@@ -275,6 +293,7 @@ class Staging:
             # Of what it says, so that it is the same when the file is taken in again.
             said = [values.get(name) for name in ("content", "timestamp", "user_id", "run_id")]
             values["id"] = f"mem-{hashlib.sha256(to_json(said).encode()).hexdigest()[:12]}"
+            self._generated_ids[place] = values["id"]
         return repairs
 
     def _is_repeated(self, values: Mapping[str, Any]) -> bool:

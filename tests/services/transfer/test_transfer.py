@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -289,6 +290,38 @@ def test_a_backup_that_is_longer_than_a_scratchpad_loses_nothing(
         assert copy.import_(path).new == 300
         assert set(everything(copy)) == set(ids)
         assert len(copy.scratchpad().memories) <= 50
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+@pytest.mark.parametrize("count", [50, 51, 300])
+def test_the_newest_of_a_long_scratchpad_are_the_hot_set(
+    memory: AgentMemory, tmp_path: Path, count: int, has_ids: bool
+) -> None:
+    day = datetime(2025, 1, 1, tzinfo=UTC)
+    entries = "".join(
+        f"- {{content: memory {n}, {f'id: m{n}, ' * has_ids}"
+        f"timestamp: {(day + timedelta(n)).isoformat()}}}\n"
+        for n in reversed(range(count))
+    )
+    path = saved(tmp_path, f"agent_id: bob\nmax_size: 50\nmemories:\n{entries}")
+    report = memory.import_(path)
+    assert (report.new, report.refused) == (count, 0)
+    hot = [entry.content for entry in memory.scratchpad().memories]
+    assert hot == [f"memory {n}" for n in range(count - 1, count - 51, -1)]
+
+
+def test_a_memory_without_an_id_that_is_refused_is_refused_once(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    text = "memories:\n- {content: fine}\n- {content: bad, access_count: -1}\n"
+    report = memory.import_(saved(tmp_path, text), skip_bad=True)
+    assert (report.new, report.refused, len(report.refusals)) == (1, 1, 1)
+    assert len(memory.scratchpad().memories) == 1
+
+
+def test_a_scratchpads_size_does_not_hide_whose_it_is(memory: AgentMemory, tmp_path: Path) -> None:
+    text = "agent_id: carl\nmax_size: 40\nmemories:\n- {content: fine}\n"
+    assert memory.import_(saved(tmp_path, text)).agent_id == "carl"
 
 
 def test_vectors_come_with_the_store_and_nothing_is_embedded_again(
