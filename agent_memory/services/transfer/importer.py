@@ -15,6 +15,7 @@ from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT
 from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
+from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.portable import Parcel, Section
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.models.transfer import OnConflict, Plan
@@ -65,6 +66,9 @@ class Importer:
         self._ids: dict[str, str] = {}
         self._marks: list[tuple[int, int]] = []
         self._last_entry = ""
+        # As many as a scratchpad can have may follow it, a microsecond each, and none be later than
+        # now.
+        self._latest_entry = format_time(now - timedelta(microseconds=MAX_SCRATCHPAD_SIZE))
         self._agent: dict[str, Any] = {}
         self._told: dict[str, str] = {}
         self._boundary: int | None = None
@@ -121,13 +125,15 @@ class Importer:
     def _next_entry(self, row: Mapping[str, Any]) -> str:
         """Return when a memory came into the scratchpad, where a file has but the order.
 
-        The one that was used last comes last, by its last access, or when it came in.
+        The one that was used last comes last, by its last access, or when it came in: never later
+        than now, or each memory that is stored from now on would be the next to leave.
         """
-        entered = str(row["timestamp"])
+        entered = min(str(row["timestamp"]), self._latest_entry)
         if row["last_accessed"] is None and self._last_entry >= entered:
             just_after = read_stored_time(self._last_entry) + timedelta(microseconds=1)
             entered = format_time(just_after)
-        self._last_entry = max(self._last_entry, row["last_accessed"] or entered)
+        used = min(row["last_accessed"] or entered, max(entered, self._latest_entry))
+        self._last_entry = max(self._last_entry, used)
         return entered
 
     def _rejections(self, page: Sequence[Parcel]) -> None:
@@ -229,6 +235,7 @@ class Importer:
             entered_at = parcel.values.get("entered_at")
             if entered_at is None:
                 entered_at = self._next_entry(there[parcel.values["id"]])
+            entered_at = min(entered_at, format_time(self._now))
             reason = parcel.values.get("reason", "stored")
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 

@@ -242,7 +242,7 @@ def test_the_backup_of_a_scratchpad_of_any_size_is_taken(root: Path, size: int) 
     place.write_bytes(b"no database" * 1000)
     assert rebuild(place).from_backup == 1
     with AgentMemory("bob", root=root) as memory:
-        assert memory.get("db").content == "Prefer PostgreSQL"
+        assert [stored.content for stored in memory.list_recent(2)] == ["Prefer PostgreSQL"]
 
 
 def test_a_rebuilt_memory_can_be_used_and_moved_again(place: Path) -> None:

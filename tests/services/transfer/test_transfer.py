@@ -310,6 +310,34 @@ def test_the_newest_of_a_long_scratchpad_are_the_hot_set(
     assert hot == [f"memory {n}" for n in range(count - 1, count - 51, -1)]
 
 
+@pytest.mark.parametrize("future", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
+@pytest.mark.parametrize("field", ["timestamp", "last_accessed", "timestamp: *1, last_accessed"])
+def test_entries_of_the_future_do_not_drive_out_what_is_stored_now(
+    memory: AgentMemory, tmp_path: Path, future: str, field: str
+) -> None:
+    field = field.replace("*1", future)
+    entries = "".join(f"- {{content: memory {n}, id: m{n}}}\n" for n in range(49))
+    text = f"memories:\n{entries}- {{content: of the future, {field}: {future}}}\n"
+    assert memory.import_(saved(tmp_path, text)).new == 50
+    stored = memory.store_many([{"content": f"stored {n}"} for n in range(3)])
+    for n in range(3):
+        stored.append(memory.store(f"stored later {n}"))
+    assert set(stored) <= {entry.id for entry in memory.scratchpad().memories}
+
+
+def test_a_whole_store_of_the_future_does_not_drive_out_what_is_stored_now(
+    full: AgentMemory, other: Open, tmp_path: Path
+) -> None:
+    path = exported(full, tmp_path / "out")
+    text = re.sub(r'entered_at: "?[^",}]+', 'entered_at: "2099-01-01T00:00:00Z', path.read_text())
+    assert "2099" in text
+    with other() as copy:
+        copy.configure(scratchpad_max_size=10)
+        copy.import_(saved(tmp_path, text))
+        stored = [copy.store(f"stored later {n}") for n in range(5)]
+        assert set(stored) <= {entry.id for entry in copy.scratchpad().memories}
+
+
 def test_a_memory_without_an_id_that_is_refused_is_refused_once(
     memory: AgentMemory, tmp_path: Path
 ) -> None:
