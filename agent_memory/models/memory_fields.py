@@ -99,33 +99,40 @@ class Column:
     """The document that it comes from; ours otherwise."""
     historic: bool = True
     """Whether the history records its changes. What tells of changes and accesses is not."""
-    merge: Literal["existing", "both", "higher", "equal"] = "existing"
-    """What a merge with a memory that is stored again keeps: the existing value (and tells of
-    another one), both of them, the higher one; or nothing to decide, as duplicates have it equal.
-    """
+    merge: Literal["kept", "joined", "higher", "ignored"] = "kept"
+    """What becomes of its value when the same is stored again: the existing one is kept, and it is
+    told that the new one was left out; both are joined; the higher one counts; or the existing one
+    is kept and nothing is told."""
+
+
+def _usage(holds: Literal["time", "count"], document: Literal["A", "C"]) -> Column:
+    """Return the column of what tells of changes and accesses, and is none itself."""
+    return Column(holds, document, historic=False, merge="ignored")
 
 
 class SharedFields(Record):
     """The fields that storing and updating a memory have in common."""
 
-    content: Annotated[Content, Column("text", "A", merge="equal")] = Field(
+    content: Annotated[Content, Column("text", "A", merge="ignored")] = Field(
         description="The memory's text: 1 to 10,000 characters"
     )
     category: Annotated[Category, Column("text", "A")] = Field(
         default=MemoryCategory.NOTE.value, description="What it is about"
     )
-    tags: Annotated[Tags, Column("list", "A", merge="both")] = Field(
+    tags: Annotated[Tags, Column("list", "A", merge="joined")] = Field(
         default_factory=list, description="Up to 20 words of up to 50 characters"
     )
     kind: Annotated[MemoryKind, Column("word", "E")] = Field(
         default=MemoryKind.LEARNING, description="How long it should live"
     )
     importance: Annotated[Importance, Column("word", "E", merge="higher")] = Importance.MEDIUM
-    user_id: Annotated[Label | None, Column("text", "C", merge="equal")] = None
-    run_id: Annotated[Label | None, Column("text", "C", merge="equal")] = None
+    user_id: Annotated[Label | None, Column("text", "C", merge="ignored")] = None
+    run_id: Annotated[Label | None, Column("text", "C", merge="ignored")] = None
     memory_type: Annotated[MemoryType, Column("word", "C")] = MemoryType.STANDARD
     task_metadata: Annotated[TaskMetadata | None, Column("task", "E")] = None
-    metadata: Annotated[Metadata, Column("object", "A", merge="both")] = Field(default_factory=dict)
+    metadata: Annotated[Metadata, Column("object", "A", merge="joined")] = Field(
+        default_factory=dict
+    )
 
 
 def _in_order(names: Iterable[str], order: Sequence[str]) -> tuple[str, ...]:
@@ -145,14 +152,12 @@ class StoredFields(SharedFields):
     category: Category
     embedding: Annotated[list[FiniteFloat], Field(min_length=1)] | None = None
     timestamp: Annotated[UtcDatetime, Column("time", "A")] = Field(default_factory=now_utc)
-    last_accessed: Annotated[UtcDatetime | None, Column("time", "A", historic=False)] = None
-    access_count: Annotated[int, Column("count", "A", historic=False)] = Field(default=0, ge=0)
-    created_by_session: Annotated[Label, Column("text", "A", merge="equal")]
-    archived: Annotated[bool, Column("flag", "E", merge="equal")] = False
-    updated_at: Annotated[UtcDatetime, Column("time", "C", historic=False)] = Field(
-        default_factory=now_utc
-    )
-    version: Annotated[int, Column("count", "C", historic=False)] = Field(default=1, ge=1)
+    last_accessed: Annotated[UtcDatetime | None, _usage("time", "A")] = None
+    access_count: Annotated[int, _usage("count", "A")] = Field(default=0, ge=0)
+    created_by_session: Annotated[Label, Column("text", "A", merge="ignored")]
+    archived: Annotated[bool, Column("flag", "E", merge="ignored")] = False
+    updated_at: Annotated[UtcDatetime, _usage("time", "C")] = Field(default_factory=now_utc)
+    version: Annotated[int, _usage("count", "C")] = Field(default=1, ge=1)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
@@ -175,6 +180,8 @@ class MemoryField:
     """Its type with its checks."""
     default: Any
     """What it is where nothing is told; ``None`` also of what must be told, or is made."""
+    is_optional: bool
+    """Whether it may be ``None``, and its column NULL."""
     column: Column
 
     @property
@@ -196,7 +203,13 @@ def row_of(model: type[Record], name: str) -> MemoryField:
         raise TypeError(f"the field {name} has no Column: its row must say how it is stored")
     is_made = info.is_required() or info.default_factory not in (None, list, dict)
     default = None if is_made else info.get_default(call_default_factory=True)
-    return MemoryField(name, get_annotations(model)[name], default, columns[0])
+    return MemoryField(
+        name=name,
+        annotation=get_annotations(model)[name],
+        default=default,
+        is_optional=default is None and not is_made,
+        column=columns[0],
+    )
 
 
 MEMORY_FIELDS: Final = {
@@ -210,6 +223,8 @@ HISTORIC: Final = tuple(name for name, row in MEMORY_FIELDS.items() if row.colum
 """The columns whose changes the history records."""
 USAGE: Final = tuple(name for name in MEMORY_FIELDS if name not in (*HISTORIC, "id"))
 """Those that tell of changes and accesses themselves."""
+JSON_COLUMNS: Final = frozenset(name for name, row in MEMORY_FIELDS.items() if row.is_json)
+"""Those that hold JSON, as text."""
 
 
 def fields_beyond(placed: Container[str], order: str) -> tuple[str, ...]:

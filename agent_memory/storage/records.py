@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.embedding import EmbeddingModel
-from agent_memory.models.enums import Importance, MemoryKind, MemoryType
+from agent_memory.models.enums import MemoryKind
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import Memory
-from agent_memory.models.memory_fields import TaskMetadata
+from agent_memory.models.memory_fields import MEMORY_FIELDS, MemoryField, TaskMetadata
 from agent_memory.models.times import format_time, read_stored_time, shifted
 from agent_memory.storage.centering import Centred
 from agent_memory.text.normalize import exact_form, near_form
 
-Word = TypeVar("Word", bound=StrEnum)
 Row = tuple[Any, ...]
 
-MEMORY_COLUMNS: Final = (
-    "seq", "id", "content", "category", "tags", "timestamp", "last_accessed", "access_count",
-    "created_by_session", "metadata", "kind", "importance", "task_metadata", "archived",
-    "updated_at", "user_id", "run_id", "memory_type", "version",
-)  # fmt: skip
+MEMORY_COLUMNS: Final = ("seq", *MEMORY_FIELDS)
 """The columns of a memory, in the order in which a table gives them."""
 
 
@@ -41,17 +36,6 @@ def further(row: int, *, than: int) -> int:
     if row <= than:
         raise StorageCorrupt(f"the file is damaged: row {row} comes after row {than}")
     return row
-
-
-HISTORIC: Final = (
-    "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
-    "created_by_session", "user_id", "run_id", "archived", "task_metadata", "metadata",
-)  # fmt: skip
-"""The columns whose changes the history records."""
-
-
-USAGE: Final = ("updated_at", "last_accessed", "access_count", "version")
-"""Those that tell of changes and accesses themselves."""
 
 
 RowValues = dict[str, Any]
@@ -92,28 +76,9 @@ def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:
     A row that another program wrote may hold what the library would refuse (a category of its
     own, a damaged text): it must be readable all the same.
     """
-    return Memory.model_construct(
-        id=row[1],
-        agent_id=agent_id,
-        content=row[2],
-        category=row[3],
-        tags=_read_list(row[4]),
-        embedding=None,
-        timestamp=read_stored_time(row[5]),
-        last_accessed=read_stored_time(row[6]) if row[6] else None,
-        access_count=row[7],
-        created_by_session=row[8],
-        metadata=_read_object(row[9]),
-        kind=_enum_of(MemoryKind, row[10], MemoryKind.LEARNING),
-        importance=_enum_of(Importance, row[11], Importance.MEDIUM),
-        task_metadata=_read_task(row[12]),
-        archived=bool(row[13]),
-        updated_at=read_stored_time(row[14]),
-        user_id=row[15],
-        run_id=row[16],
-        memory_type=_enum_of(MemoryType, row[17], MemoryType.STANDARD),
-        version=row[18],
-    )
+    values = zip(_READERS.items(), row[1:], strict=True)
+    fields = {name: read(value) if read else value for (name, read), value in values}
+    return Memory.model_construct(agent_id=agent_id, embedding=None, **fields)
 
 
 def memory_of_row(row: Mapping[str, Any], *, agent_id: str) -> Memory:
@@ -121,11 +86,18 @@ def memory_of_row(row: Mapping[str, Any], *, agent_id: str) -> Memory:
     return memory_of_values(tuple(map(row.get, MEMORY_COLUMNS)), agent_id)
 
 
-def _enum_of(kind: type[Word], value: str, otherwise: Word) -> Word:
-    try:
-        return kind(value)
-    except ValueError:
-        return otherwise
+def _reader_of_word(row: MemoryField) -> Callable[[str], Enum]:
+    """Return what reads a word of an enum; another program's word is read as the default."""
+    words: type[Enum] = type(row.default)
+
+    def read(word: str) -> Enum:
+        try:
+            return words(word)
+        except ValueError:
+            default: Enum = row.default
+            return default
+
+    return read
 
 
 def _read_list(text: str | None) -> list[str]:
@@ -151,6 +123,25 @@ def _read_task(text: str | None) -> TaskMetadata | None:
         return TaskMetadata.model_validate_json(text)
     except ValueError:
         return None
+
+
+def _reader_of(row: MemoryField) -> Callable[[Any], Any] | None:
+    """Return what reads a field from its column; ``None`` where both hold the same."""
+    if row.column.holds == "word":
+        return _reader_of_word(row)
+    if row.column.holds == "time" and row.is_optional:
+        return lambda text: read_stored_time(text) if text else None
+    readers: dict[str, Callable[[Any], Any]] = {
+        "list": _read_list,
+        "object": _read_object,
+        "task": _read_task,
+        "time": read_stored_time,
+        "flag": bool,
+    }
+    return readers.get(row.column.holds)
+
+
+_READERS: Final = {name: _reader_of(row) for name, row in MEMORY_FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True)

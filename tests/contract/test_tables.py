@@ -9,10 +9,11 @@ from contract_cases import AGENT, NOW, memory_of, stored
 
 from agent_memory import AgentConfig, Memory, MemoryKind, ValidationError
 from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Equals
-from agent_memory.storage.records import HISTORIC, fingerprint_of
+from agent_memory.storage.records import fingerprint_of
 from agent_memory.text.dates import date_spans
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from agent_memory.errors import ValidationError
+from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import HISTORIC, Change, RowValues
+from agent_memory.storage.records import Change, RowValues
 
-_CREATED = ("id", *HISTORIC, "updated_at", "last_accessed", "access_count", "version")
+_CREATED: Final = ("id", *HISTORIC, *USAGE)
 
 
 def undo(engine: Engine, change_id: int | None, *, session_id: str, now: datetime) -> Undone:

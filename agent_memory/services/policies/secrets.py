@@ -14,7 +14,7 @@ from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.enums import OnSecret
 from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
-from agent_memory.models.memory_fields import TaskMetadata
+from agent_memory.models.memory_fields import JSON_COLUMNS, TaskMetadata
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.safety import FoundSecrets, SecretPolicy, is_secret_decision
 from agent_memory.text.secrets import (
@@ -27,7 +27,6 @@ from agent_memory.text.secrets import (
 )
 
 _LOOKED_AT: Final = ("content", "tags", "metadata", "task_metadata")
-_JSON_COLUMNS: Final = frozenset({"tags", "metadata", "task_metadata"})
 _OF_TASKS: Final = ("outcome", "blockers")
 _LONGEST_PLACE: Final = 80
 _SHORT_MASK: Final = "***"
@@ -137,7 +136,7 @@ class _Looking:
     def _masked(self, name: str, value: object) -> object:
         if name == "content":
             return self._text(name, str(value), longest=MAX_MEMORY_CONTENT_LENGTH)
-        if isinstance(value, str) and name in _JSON_COLUMNS:
+        if isinstance(value, str) and name in JSON_COLUMNS:
             data = _read(value)
             return self._text(name, value) if data is None else to_json(self._masked(name, data))
         if isinstance(value, TaskMetadata):

@@ -7,28 +7,21 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.decision import Review
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, MemoryField
 from agent_memory.models.portable import Entry, Section
 from agent_memory.models.safety import Rejection
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
-from agent_memory.storage.records import HISTORIC, VECTOR_COLUMNS, Change, RowValues, memory_of_row
-
-_AT_FIRST: Final = {"access_count": 0, "version": 1}
-_JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
-_ORDER: Final = (
-    "id", "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
-    "updated_at", "last_accessed", "access_count", "created_by_session", "user_id", "run_id",
-    "archived", "task_metadata", "metadata", "version",
-)  # fmt: skip
+from agent_memory.storage.records import VECTOR_COLUMNS, Change, RowValues, memory_of_row
 
 
 class Dump:
@@ -182,13 +175,13 @@ def _as_added(row: RowValues | None) -> dict[str, Any] | None:
 def fields_of(row: RowValues) -> dict[str, Any]:
     """Return what a row tells, as plain data, without the counts of a memory as it was stored."""
     fields: dict[str, Any] = {}
-    for name in _ORDER:
+    for name, field in MEMORY_FIELDS.items():
         value = row[name]
-        if value is None or value == _AT_FIRST.get(name):
+        if value is None or (field.column.holds == "count" and value == field.default):
             continue
         if name == "updated_at" and value == row["timestamp"]:
             continue
-        fields[name] = _plain(name, value)
+        fields[name] = _plain(field, value)
     return fields
 
 
@@ -196,10 +189,11 @@ def _has_bytes(value: object) -> bool:
     return isinstance(value, bytes) or (isinstance(value, list) and any(map(_has_bytes, value)))
 
 
-def _plain(name: str, value: Any) -> Any:  # noqa: ANN401 - any column
-    if name == "archived":
+def _plain(field: MemoryField, value: Any) -> Any:  # noqa: ANN401 - any column
+    """Return a column's value as plain data."""
+    if field.column.holds == "flag":
         return bool(value)
-    if name not in _JSON_COLUMNS:
+    if not field.is_json:
         return value
     try:
         return json.loads(value)

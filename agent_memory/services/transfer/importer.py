@@ -16,6 +16,7 @@ from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT
 from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
+from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.portable import Parcel, Section
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.models.transfer import OnConflict, Plan
@@ -24,7 +25,7 @@ from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING
 from agent_memory.storage.quantization import Quantized, text_hash
-from agent_memory.storage.records import HISTORIC, VECTOR_COLUMNS, Change, fingerprint_of
+from agent_memory.storage.records import VECTOR_COLUMNS, Change, fingerprint_of
 
 _PAGE: Final = 500
 _OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event_log"})

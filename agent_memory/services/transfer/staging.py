@@ -30,6 +30,7 @@ from agent_memory.errors import (
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, OnSecret
 from agent_memory.models.fields import to_json
+from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.portable import (
     Entry,
     Parcel,
@@ -77,7 +78,6 @@ _ABOUT_MEMORIES: Final = frozenset(
 )
 _MOST_LISTED: Final = 1_000
 _PAGE: Final = 500
-_JSON_COLUMNS: Final = ("tags", "metadata", "task_metadata")
 
 
 class Staging:
@@ -351,5 +351,5 @@ def _column_value(name: str, value: object) -> Any:  # noqa: ANN401 - any column
         return _values_of(value)
     if isinstance(value, BaseModel):
         value = json.loads(value.model_dump_json(exclude_none=True, exclude_defaults=True))
-    is_data = name in _JSON_COLUMNS and not isinstance(value, str)
+    is_data = name in JSON_COLUMNS and not isinstance(value, str)
     return to_json(value) if is_data else value

@@ -19,7 +19,7 @@ from agent_memory.models.duplicate import (
 )
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
-from agent_memory.models.memory_fields import new_memory_id
+from agent_memory.models.memory_fields import MEMORY_FIELDS, SharedFields, new_memory_id
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates, merging
 from agent_memory.services.writing.refusing import refusal
@@ -28,7 +28,7 @@ from agent_memory.storage.records import DuplicateQuery, recall_window
 
 _LOGGER: Final = "agent_memory.duplicates"
 _OF_ONE: Final = frozenset(
-    "tags metadata importance category kind memory_type task_metadata".split()
+    name for name in SharedFields.model_fields if MEMORY_FIELDS[name].column.merge != "ignored"
 )
 """What is said of one memory, and so cannot be given to several."""
 

@@ -9,11 +9,12 @@ from typing import Any, Final
 from agent_memory.models.enums import Importance
 from agent_memory.models.limits import MAX_TAGS_PER_MEMORY
 from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import is_same_value
 
 _WEIGHT: Final = {Importance.LOW: 0, Importance.MEDIUM: 1, Importance.HIGH: 2}
-_NEVER_MERGED: Final = ("id", "timestamp", "category", "kind", "memory_type", "task_metadata")
+_KEPT: Final = tuple(name for name, row in MEMORY_FIELDS.items() if row.column.merge == "kept")
 
 
 def merge(engine: Engine, there: Memory, new: Memory, *, now: datetime) -> None:
@@ -42,7 +43,7 @@ def left_out(there: Memory, new: Memory, given: AbstractSet[str]) -> list[str]:
         ),
         "importance": merged["importance"] != new.importance,
     }
-    for name in _NEVER_MERGED:
+    for name in _KEPT:
         lost[name] = not is_same_value(getattr(there, name), getattr(new, name))
     return sorted(name for name, is_lost in lost.items() if is_lost and name in given)
 

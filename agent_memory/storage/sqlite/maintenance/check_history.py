@@ -13,20 +13,16 @@ from typing import Any, Final, NamedTuple
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
+from agent_memory.models.memory_fields import HISTORIC, JSON_COLUMNS
 from agent_memory.storage.records import further
 from agent_memory.storage.sqlite.connection import Database
 
-_COLUMNS: Final = (
-    "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
-    "created_by_session", "user_id", "run_id", "archived", "task_metadata", "metadata",
-)  # fmt: skip
-_JSON_COLUMNS: Final = ("tags", "task_metadata", "metadata")
 # Written as the triggers write it: the whole row in one comparison, for nearly all memories.
 _AS_ADDED: Final = ", ".join(
-    f"'{name}', m.{name}" + (" || ''" if name in _JSON_COLUMNS else "") for name in _COLUMNS
+    f"'{name}', m.{name}" + (" || ''" if name in JSON_COLUMNS else "") for name in HISTORIC
 )
 _BLOBS: Final = ", ".join(
-    f"m.{name}" if name == "archived" else f"CAST(m.{name} AS BLOB)" for name in _COLUMNS
+    f"m.{name}" if name == "archived" else f"CAST(m.{name} AS BLOB)" for name in HISTORIC
 )
 _ROW: Final = f"json_patch('{{}}', json_object({_AS_ADDED}))"
 _BEFORE: Final = """
@@ -132,10 +128,10 @@ def _differences(database: Database) -> Iterator[Difference]:
         histories = _recorded_values(database, [row[1] for row in rows], imports)
         for _, memory_id, *values in rows:
             recorded = histories.get(memory_id, {})
-            held = dict(zip(_COLUMNS, map(_text, values), strict=True))
+            held = dict(zip(HISTORIC, map(_text, values), strict=True))
             wrong = [
                 column
-                for column in _COLUMNS
+                for column in HISTORIC
                 if column in recorded and recorded[column] != held[column]
             ]
             if wrong:
@@ -162,7 +158,7 @@ def _recorded_values(
         if event == "DELETE" or any(number in imported for imported in imports):
             of_memory.clear()
         elif event == "ADD":
-            recorded[memory_id] = {name: values.get(name) for name in _COLUMNS} if values else {}
+            recorded[memory_id] = {name: values.get(name) for name in HISTORIC} if values else {}
         else:
             of_memory.update({name: values.get(name) for name in {*_values(old), *values}})
     return recorded

@@ -12,6 +12,7 @@ from agent_memory.errors import StorageCorrupt
 from agent_memory.models.enums import HistoryEvent
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
+from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.records import Change, further
 from agent_memory.storage.sqlite.tables import Table
@@ -32,7 +33,6 @@ _SELECT_TEXTS: Final = """
 SELECT change_id, CAST(memory_id AS BLOB), CAST(coalesce(old_values, '{}') AS BLOB),
   CAST(coalesce(new_values, '{}') AS BLOB)
 FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"""
-_JSON_FIELDS: Final = ("tags", "metadata", "task_metadata")
 
 
 class HistoryTable(Table):
@@ -169,7 +169,7 @@ def _read(text: str | None) -> dict[str, Any] | None:
         return None
     if not isinstance(values, dict):
         return None
-    for field in _JSON_FIELDS:
+    for field in JSON_COLUMNS:
         if isinstance(values.get(field), str):
             with contextlib.suppress(ValueError, RecursionError):  # then the text itself is told
                 values[field] = json.loads(values[field])

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from agent_memory.errors import StorageError
 from agent_memory.models.fields import is_memory_id, to_json
-from agent_memory.models.memory import Memory
+from agent_memory.models.memory import Memory, MemoryChanges
+from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
 from agent_memory.storage.filters import Filter
-from agent_memory.storage.records import Signals, column_value, memory_of_values
+from agent_memory.storage.records import MEMORY_COLUMNS, Signals, column_value, memory_of_values
 from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.text.dates import Span
 
-_COLUMNS: Final = (
-    "m.seq, m.id, m.content, m.category, m.tags, m.timestamp, m.last_accessed, m.access_count,"
-    " m.created_by_session, m.metadata, m.kind, m.importance, m.task_metadata, m.archived,"
-    " m.updated_at, m.user_id, m.run_id, m.memory_type, m.version"
-)
-_INSERT: Final = """
-INSERT INTO memories (id, content, category, tags, timestamp, last_accessed, access_count,
-  created_by_session, metadata, kind, importance, task_metadata, archived, updated_at,
-  user_id, run_id, memory_type, version)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
+_INSERT: Final = f"""
+INSERT INTO memories ({", ".join(MEMORY_FIELDS)}) VALUES ({", ".join("?" * len(MEMORY_FIELDS))})"""
 _SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = ?"
 _SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
@@ -72,13 +65,6 @@ UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740
 WHERE seq = ?"""
 _SELECT_IDS: Final = """
 SELECT id FROM memories WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"""
-_UPDATABLE: Final = (
-    "content", "category", "tags", "kind", "importance", "user_id", "run_id", "memory_type",
-    "timestamp", "task_metadata", "metadata", "archived",
-)  # fmt: skip
-
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 class MemoryTable(Table):
@@ -86,7 +72,7 @@ class MemoryTable(Table):
 
     def insert(self, memory: Memory) -> int:
         """Add a memory and return its row id. An id that exists already is ``ValidationError``."""
-        self._db.run(_INSERT, _values(memory))
+        self._db.run(_INSERT, [column_value(getattr(memory, name)) for name in MEMORY_FIELDS])
         return int(self._db.value("SELECT last_insert_rowid()"))
 
     def exists(self, memory_id: str) -> bool:
@@ -176,7 +162,7 @@ class MemoryTable(Table):
 
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
         """Set some fields of a memory; its version goes up by one."""
-        columns = [name for name in _UPDATABLE if name in changes]
+        columns = [name for name in MemoryChanges.model_fields if name in changes]
         settings = "".join(f"{name} = ?, " for name in columns)
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
         values = [column_value(changes[name]) for name in columns]
@@ -231,14 +217,3 @@ class MemoryTable(Table):
             }
             for row_id, *around in self._db.rows(_SELECT_AROUND, (to_json(list(row_ids)),))
         }
-
-
-def _values(memory: Memory) -> tuple[Any, ...]:
-    return (
-        memory.id, memory.content, memory.category, to_json(memory.tags),
-        format_time(memory.timestamp), column_value(memory.last_accessed), memory.access_count,
-        memory.created_by_session, to_json(memory.metadata), memory.kind.value,
-        memory.importance.value, column_value(memory.task_metadata), int(memory.archived),
-        format_time(memory.updated_at), memory.user_id, memory.run_id, memory.memory_type.value,
-        memory.version,
-    )  # fmt: skip

@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.models.fields import to_json
+from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.times import format_time
-from agent_memory.storage.records import HISTORIC, USAGE, RowValues, further
+from agent_memory.storage.records import RowValues, further
 from agent_memory.storage.sqlite.tables import Table
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
