@@ -230,13 +230,14 @@ def test_a_line_with_nothing_but_a_content_gets_the_rest(tmp_path: Path) -> None
         "archived": False,
     }
     told = [repair.split()[0] for repair in entry.repairs]
-    assert sorted(told) == sorted(WHOLE.keys() - {"content", "category"})
+    assert sorted(told) == sorted(WHOLE.keys() - {"content"})
 
 
 @pytest.mark.parametrize(
     ("task", "fields", "left"),
     [
         ({"status": "In Progress"}, {"status": "in-progress"}, None),
+        ({"status": "Done"}, {"status": "completed"}, None),
         ({"blockers": "the api"}, {"status": "blocked", "blockers": ["the api"]}, None),
         (
             {"completed_at": "2026-01-01"},
@@ -331,12 +332,35 @@ def test_a_file_that_cannot_be_read_comes_from_its_newest_backup(
     back_up(folder, "learnings", changed(content="old"), stamp=".20250101_100000")
     newest = back_up(folder, "learnings", changed(content="newest"), changed(id="other"))
     (folder / ".backup" / "learnings.jsonl.backup.20270101_000000").write_bytes(b"\xff broken")
-    (folder / ".backup" / "tasks.jsonl.backup.20270101_000000").write_text(changed(id="task"))
-    (folder / "tasks.jsonl").touch()
     first, second = read(folder)
     assert (first.fields["content"], first.place) == ("newest", f"{newest}: line 1")
     assert first.repairs == (f"learnings.jsonl cannot be read: {newest} was taken",)
     assert second.repairs == ()
+
+
+@pytest.mark.parametrize(
+    ("count", "is_taken"), [(None, True), (2, True), (0, False)], ids=["no index", "2", "0"]
+)
+def test_an_empty_file_comes_from_its_backup_unless_the_index_says_that_it_is_empty(
+    tmp_path: Path, count: int | None, is_taken: bool
+) -> None:
+    folder = folder_of(tmp_path / "a", learnings=b"\n")
+    backup = back_up(folder, "learnings", changed(content="kept"))
+    if count is not None:
+        index = {"version": "1.0.0", "statistics": {"by_type": {"learning": count}}}
+        (folder / "index.json").write_text(json.dumps(index))
+    entries = read(folder)
+    assert [entry.fields["content"] for entry in entries] == ["kept"] * is_taken
+    for entry in entries:
+        assert entry.repairs[0] == f"learnings.jsonl is empty: {backup} was taken"
+
+
+def test_an_empty_file_whose_memories_are_nowhere_is_told(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "a", learnings=b"")
+    index = {"version": "1.0.0", "statistics": {"by_type": {"learning": 3}}}
+    (folder / "index.json").write_text(json.dumps(index))
+    (entry,) = read(folder)
+    assert entry.error == "is empty: index.json counts 3 memories in it"
 
 
 def test_a_file_that_is_missing_comes_from_its_newest_backup(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ class FoundIndex:
     def wrong(self, counted: Mapping[str, int]) -> str | None:
         """Say what is wrong with it, where the files have this many memories of each type."""
         if self.fault is not None:
-            return f"{INDEX} {self.fault}: it was made anew from the files"
+            return f"{INDEX} {self.fault}: it was not used, the files count"
         for name, count in counted.items():
             if self.counts and self.counts.get(name, 0) != count:
                 told = f"{self.counts.get(name, 0)!r:.20}"

@@ -106,7 +106,7 @@ class _Reader:
             yield _unread(FURTHER, "is a symbolic link, and is not followed")
         for kind, shelf in SHELVES.items():
             if os.path.lexists(self._folder / shelf.name):
-                yield from self._file(shelf.name)
+                yield from self._file(shelf.name, index.counts.get(kind.value))
             else:
                 yield from self._missing(shelf.name, index.counts.get(kind.value))
         for name in archives_of(self._folder):
@@ -122,18 +122,29 @@ class _Reader:
             told = f"{INDEX} counts {count!r:.20} memories in it"
             yield _unread(name, f"is missing: {told}, and {BACKUPS} has no copy")
 
-    def _file(self, name: str) -> Iterator[Entry]:
+    def _file(self, name: str, count: object = 0) -> Iterator[Entry]:
+        """Yield the memories of a file. ``count`` is what the index says of it, ``None`` nothing.
+
+        A file without a line is empty if the index does not say otherwise, nor, where there is no
+        index, a backup: a file that was cut to nothing looks the same.
+        """
         if (self._folder / name).is_symlink():
             yield _unread(name, "is a symbolic link, and is not followed")
             return
-        if _is_of_use(self._folder / name) is not False:
+        is_of_use = _is_of_use(self._folder / name)
+        if is_of_use or (is_of_use is None and count == 0):
             yield from self.lines(name)
             return
+        fault = "is empty" if is_of_use is None else "cannot be read"
         backup = self._newest_backup(name)
         if backup is not None:
-            yield from self.lines(name, backup, f"{name} cannot be read: {backup} was taken")
-        else:
+            yield from self.lines(name, backup, f"{name} {fault}: {backup} was taken")
+        elif is_of_use is False:
             yield _unread(name, f"has no line that can be read, and no backup in {BACKUPS}")
+        elif not count:
+            yield from self.lines(name)
+        else:
+            yield _unread(name, f"{fault}: {INDEX} counts {count!r:.20} memories in it")
 
     def _newest_backup(self, name: str) -> str | None:
         """Return the newest backup that has a memory, relative to the folder."""

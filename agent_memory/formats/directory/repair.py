@@ -8,7 +8,7 @@ from typing import Any, Final
 from agent_memory.errors import ValidationError, described
 from agent_memory.formats.directory.layout import kind_in
 from agent_memory.formats.directory.shape import NO_PLACE
-from agent_memory.models.enums import Importance, MemoryKind, TaskStatus
+from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, TaskStatus
 from agent_memory.models.portable import Entry, Section
 from agent_memory.models.times import parse_time
 
@@ -22,6 +22,10 @@ _FIELDS: Final = frozenset(
 _KINDS: Final = frozenset(kind.value for kind in MemoryKind)
 _IMPORTANCES: Final = frozenset(importance.value for importance in Importance)
 _STATUSES: Final = frozenset(status.value for status in TaskStatus)
+_WORDS_OF_STATUS: Final = {
+    **{status.value: status for status in TaskStatus},
+    **dict.fromkeys(("done", "complete", "finished", "closed"), TaskStatus.COMPLETED),
+}
 _OF_TASK: Final = frozenset("status completed_at blockers outcome".split())
 _NUMBER: Final = re.compile(r"\s*(\d{1,18})(?:\.0*)?\s*")
 _WORDS_OF_TRUTH: Final = {
@@ -76,7 +80,7 @@ class _Mending:
         fields: dict[str, Any] = {
             "id": self._id(),
             "content": self._content(),
-            "category": told.get("category"),
+            "category": self._category(),
             "tags": self._tags(),
             **self._times(count, further or {}),
             "access_count": count,
@@ -111,6 +115,12 @@ class _Mending:
             raise ValidationError("content: is missing")
         if not isinstance(told, str):
             raise _unfit("content", told, "is no text")
+        return told
+
+    def _category(self) -> Any:  # noqa: ANN401 - what is no text is refused as that of any format
+        told = self._told.get("category")
+        if told is None:
+            self._note(f"category is missing: {MemoryCategory.NOTE.value} was taken")
         return told
 
     def _type(self) -> str:
@@ -227,8 +237,8 @@ class _Mending:
         if isinstance(told, str) and told in _STATUSES:
             return
         word = re.sub(r"[\s_]+", "-", told.strip().lower()) if isinstance(told, str) else ""
-        if word in _STATUSES:
-            meant = TaskStatus(word)
+        if word in _WORDS_OF_STATUS:
+            meant = _WORDS_OF_STATUS[word]
         else:
             is_blocked = bool(task.get("blockers"))
             meant = TaskStatus.BLOCKED if is_blocked else TaskStatus.IN_PROGRESS
