@@ -22,8 +22,8 @@ def agents(session: Session, /) -> None:
     Example:
       agent-memory agents
     """
-    found = AgentMemory.agents(session.root)
-    emit({"agents": found}, text=agents_text(found), as_json=session.json)
+    agents = AgentMemory.agents(session.root)
+    emit({"agents": agents}, text=agents_text(agents), as_json=session.json)
 
 
 @click.command()
@@ -37,8 +37,8 @@ def info(session: Session, /) -> None:
       agent-memory --agent bob info --json
     """
     with session.open() as memory:
-        found = memory.info()
-    emit(found, text=details_text(found), as_json=session.json)
+        info = memory.info()
+    emit(info, text=details_text(info), as_json=session.json)
 
 
 @click.command()

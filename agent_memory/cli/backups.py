@@ -43,8 +43,8 @@ def backups(session: Session, /) -> None:
       agent-memory --agent bob backups
     """
     with session.open() as memory:
-        found = memory.backups()
-    emit({"backups": found}, text=backups_text(found), as_json=session.json)
+        backups = memory.backups()
+    emit({"backups": backups}, text=backups_text(backups), as_json=session.json)
 
 
 @click.command()

@@ -80,14 +80,16 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
     """
     with session.open() as memory:
         if not approve and not dismiss:
-            found = memory.reviews()
-            emit({"reviews": found}, text=reviews_text(found), as_json=session.json)
+            reviews = memory.reviews()
+            emit({"reviews": reviews}, text=reviews_text(reviews), as_json=session.json)
             return
         _refuse_unknown(memory, approve, dismiss)
         deleted = [memory.approve(number) for number in approve]
         kept = [memory.dismiss(number) for number in dismiss]
-    said = [f"deleted {one.id}" for one in deleted] + [f"kept {one.memory_id}" for one in kept]
-    emit({"deleted": deleted, "kept": kept}, text="\n".join(said), as_json=session.json)
+    lines = [f"deleted {memory.id}" for memory in deleted] + [
+        f"kept {review.memory_id}" for review in kept
+    ]
+    emit({"deleted": deleted, "kept": kept}, text="\n".join(lines), as_json=session.json)
 
 
 @click.command("delete-all")
@@ -110,7 +112,7 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
         confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
         gone = memory.delete_all(user_id=user_id, run_id=run_id)
     text = f"deleted {len(gone)} memories: `undo` brings them back"
-    emit({"deleted": [it.id for it in gone]}, text=text, as_json=session.json)
+    emit({"deleted": [memory.id for memory in gone]}, text=text, as_json=session.json)
 
 
 @click.command()
@@ -137,7 +139,7 @@ def _refuse_unknown(
     memory: AgentMemory, approve: tuple[int, ...], dismiss: tuple[int, ...]
 ) -> None:
     """Refuse all decisions if one of them cannot be carried out."""
-    known = {it.review_id for it in memory.reviews()}
+    known = {review.review_id for review in memory.reviews()}
     for number in (*approve, *dismiss):
         if number not in known:
             message = f"there is no review {number}: nothing was decided; `review` lists them"
@@ -176,11 +178,15 @@ def _text_of(source: str) -> str:
 
 def _model(settings: SystemConfig, llm: object, base_url: object) -> object:
     """Return C's settings of the model that is meant, or ``None``."""
-    told = {} if settings.llm is None else settings.llm.settings()
+    settings_given = {} if settings.llm is None else settings.llm.settings()
     if llm:
         provider, _, model = str(llm).partition(":")
-        is_same = told.get("provider", provider) == provider
-        told = {**(told if is_same else {}), "provider": provider, "model": model}
+        is_same = settings_given.get("provider", provider) == provider
+        settings_given = {
+            **(settings_given if is_same else {}),
+            "provider": provider,
+            "model": model,
+        }
     if base_url:
-        told["base_url"] = base_url
-    return told or None
+        settings_given["base_url"] = base_url
+    return settings_given or None

@@ -30,7 +30,7 @@ _OFF: Final = (
     "names",
     multiple=True,
     metavar="EVENT",
-    type=click.Choice([it.value for it in EventName]),
+    type=click.Choice([event.value for event in EventName]),
     help="These alone, such as memory:stored.",
 )
 @click.option("--since", type=Moment(), help="Not those before: a time, or 12h, 7d, 2w.")
@@ -62,9 +62,9 @@ def events(
 
 
 def _wanted(
-    told: Iterable[MemoryEvent], names: tuple[str, ...], since: datetime | None
+    events: Iterable[MemoryEvent], names: tuple[str, ...], since: datetime | None
 ) -> Iterator[MemoryEvent]:
-    for event in told:
+    for event in events:
         if (not names or event.name in names) and (since is None or event.timestamp >= since):
             yield event
 

@@ -77,8 +77,8 @@ def neighbours(
       agent-memory --agent bob graph neighbours Alice --depth 2
     """
     with session.open() as memory:
-        found = memory.graph.neighbours(name, depth, user_id=user_id, as_of=as_of)
-    emit(found, text=_neighbours_text(found), as_json=session.json)
+        neighbourhood = memory.graph.neighbours(name, depth, user_id=user_id, as_of=as_of)
+    emit(neighbourhood, text=_neighbours_text(neighbourhood), as_json=session.json)
 
 
 @graph.command()
@@ -105,8 +105,8 @@ def path(
       agent-memory --agent bob graph path Alice Berlin
     """
     with session.open() as memory:
-        found = memory.graph.path(source, target, max_depth, user_id=user_id, as_of=as_of)
-    emit(found, text=_path_text(found, max_depth), as_json=session.json)
+        path = memory.graph.path(source, target, max_depth, user_id=user_id, as_of=as_of)
+    emit(path, text=_path_text(path, max_depth), as_json=session.json)
 
 
 @graph.command()
@@ -121,7 +121,7 @@ def path(
 @_user_option
 @json_option
 @click.pass_obj
-def add(session: Session, /, **told: Any) -> None:
+def add(session: Session, /, **fields: Any) -> None:
     """Say that SOURCE has a RELATIONSHIP with TARGET; what is new is made.
 
     lives_in, works_at, works_as, is_married_to and is_named hold with one TARGET at a time: a new
@@ -132,7 +132,7 @@ def add(session: Session, /, **told: Any) -> None:
       agent-memory --agent bob graph add Alice works_at Acme --from 2025-03-01
     """
     with session.open(create=True) as memory:
-        edge = memory.graph.add(**told)
+        edge = memory.graph.add(**fields)
     emit(edge, text=_edges_text([edge]), as_json=session.json)
 
 
@@ -145,7 +145,7 @@ def add(session: Session, /, **told: Any) -> None:
 @_user_option
 @json_option
 @click.pass_obj
-def remove(session: Session, /, **told: Any) -> None:
+def remove(session: Session, /, **fields: Any) -> None:
     """Say that a relationship holds no more. It stays in the past: `graph show --all`.
 
     \b
@@ -153,7 +153,7 @@ def remove(session: Session, /, **told: Any) -> None:
       agent-memory --agent bob graph remove Alice works_at Acme
     """
     with session.open() as memory:
-        change = memory.graph.remove(**told)
+        change = memory.graph.remove(**fields)
     emit(change, text=f"closed {' '.join(change.closed)}", as_json=session.json)
 
 
@@ -220,9 +220,9 @@ def _edges_text(edges: Sequence[EdgeView]) -> str:
     if not edges:
         return "no relationships"
     rows = [
-        (_day(it.valid_from), _day(it.valid_to), it.source, it.relationship, it.target,
-         " ".join(it.source_memory_ids) or "-")
-        for it in edges
+        (_day(edge.valid_from), _day(edge.valid_to), edge.source, edge.relationship, edge.target,
+         " ".join(edge.source_memory_ids) or "-")
+        for edge in edges
     ]  # fmt: skip
     return table(("from", "to", "source", "relationship", "target", "memories"), rows)
 
@@ -231,23 +231,26 @@ def _day(moment: datetime | None) -> str:
     return "-" if moment is None else f"{moment:%Y-%m-%d}"
 
 
-def _neighbours_text(found: Neighbourhood) -> str:
-    if not found.neighbours:
-        return f"{found.name} has no neighbours"
-    rows = [(str(it.distance), it.type or "-", it.name) for it in found.neighbours]
+def _neighbours_text(neighbourhood: Neighbourhood) -> str:
+    if not neighbourhood.neighbours:
+        return f"{neighbourhood.name} has no neighbours"
+    rows = [
+        (str(neighbour.distance), neighbour.type or "-", neighbour.name)
+        for neighbour in neighbourhood.neighbours
+    ]
     shown = table(("steps", "type", "name"), rows)
-    more = "\nthere is more than was looked at" if found.truncated else ""
-    return f"{shown}\n{_edges_text(found.edges)}{more}"
+    more = "\nthere is more than was looked at" if neighbourhood.truncated else ""
+    return f"{shown}\n{_edges_text(neighbourhood.edges)}{more}"
 
 
-def _path_text(found: GraphPath, max_depth: int) -> str:
-    if not found:
-        more = ", but there is more than was looked at" if found.truncated else ""
+def _path_text(path: GraphPath, max_depth: int) -> str:
+    if not path:
+        more = ", but there is more than was looked at" if path.truncated else ""
         return f"no way of up to {max_depth} steps{more}"
-    if not found.edges:
-        return found.names[0]
+    if not path.edges:
+        return path.names[0]
     lines = []
-    for here, there, edge in zip(found.names, found.names[1:], found.edges, strict=False):
+    for here, following, edge in zip(path.names, path.names[1:], path.edges, strict=False):
         arrow = f"-[{edge.relationship}]->" if edge.source == here else f"<-[{edge.relationship}]-"
-        lines.append(f"{here} {arrow} {there}")
+        lines.append(f"{here} {arrow} {following}")
     return "\n".join(lines)

@@ -35,7 +35,7 @@ def archive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
     """
     with session.open() as memory:
         changed = memory.archive(memory_ids)
-    text = "\n".join(f"archived {one.id}" for one in changed)
+    text = "\n".join(f"archived {memory.id}" for memory in changed)
     emit({"memories": changed}, text=text, as_json=session.json)
 
 
@@ -52,7 +52,7 @@ def unarchive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
     """
     with session.open() as memory:
         changed = memory.unarchive(memory_ids)
-    text = "\n".join(f"{one.id} is back" for one in changed)
+    text = "\n".join(f"{memory.id} is back" for memory in changed)
     emit({"memories": changed}, text=text, as_json=session.json)
 
 
@@ -130,8 +130,8 @@ def erase(
       agent-memory --agent bob erase --where '{"source": "crm"}' --yes
     """
     filters = filters_of(options)
-    told = {name for name, value in filters.items() if value and name != "tags_match"}
-    if bool(memory_ids) + bool(told) + finish != 1:
+    given = {name for name, value in filters.items() if value and name != "tags_match"}
+    if bool(memory_ids) + bool(given) + finish != 1:
         raise click.UsageError("give IDs, or options that describe the memories, or --finish")
     with session.open() as memory:
         if finish:
@@ -189,20 +189,20 @@ def reject(
     with session.open() as memory:
         if lift is not None:
             was_there = memory.lift(lift)
-            told = f"lifted {lift}" if was_there else f"there is no rejection {lift}"
-            emit({"lifted": was_there}, text=told, as_json=session.json)
+            message = f"lifted {lift}" if was_there else f"there is no rejection {lift}"
+            emit({"lifted": was_there}, text=message, as_json=session.json)
         elif text is None:
-            found = memory.rejections()
-            emit({"rejections": found}, text=rejections_text(found), as_json=session.json)
+            rejections = memory.rejections()
+            emit({"rejections": rejections}, text=rejections_text(rejections), as_json=session.json)
         else:
             value = stdin_text("text").strip() if text == "-" else text
             rejection = memory.reject(value, reason=reason)
             holders = memory.holders(value)
-            told = f"rejected: number {rejection.rejection_id}"
+            message = f"rejected: number {rejection.rejection_id}"
             if holders:
-                told += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
+                message += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
             data = {"rejection": rejection, "holders": holders}
-            emit(data, text=told, as_json=session.json)
+            emit(data, text=message, as_json=session.json)
 
 
 @click.command()
@@ -220,5 +220,5 @@ def secrets(session: Session, /) -> None:
       agent-memory --agent bob configure on_secret mask
     """
     with session.open() as memory:
-        found = memory.secrets()
-    emit({"secrets": found}, text=secrets_text(found), as_json=session.json)
+        secrets = memory.secrets()
+    emit({"secrets": secrets}, text=secrets_text(secrets), as_json=session.json)

@@ -109,13 +109,13 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         emit(done, text="\n".join([text, *map(safe, done.skipped)]), as_json=session.json)
         return
     with session.open() as memory:
-        found = memory.info()
-        question = f"Drop the vectors of {found.memory_count:,} memories?"
-        if found.vector_model is not None:
+        info = memory.info()
+        question = f"Drop the vectors of {info.memory_count:,} memories?"
+        if info.vector_model is not None:
             confirm(question, yes=yes, otherwise="nothing was dropped")
         was_there = memory.rollback()
-        data: dict[str, Any] = {"rolled_back": was_there, "memory_count": found.memory_count}
-    text = f"{found.memory_count:,} memories are found by keyword"
+        data: dict[str, Any] = {"rolled_back": was_there, "memory_count": info.memory_count}
+    text = f"{info.memory_count:,} memories are found by keyword"
     emit(data, text=text if was_there else f"{text}: there were no vectors", as_json=session.json)
 
 

@@ -143,12 +143,12 @@ class JsonObject(_JsonType):
         if isinstance(value, dict):
             return value
         try:
-            found = json.loads(str(value))
+            mapping = json.loads(str(value))
         except (ValueError, RecursionError) as error:
             self.fail(f"what was given is not JSON: {error}", param, ctx)
-        if not isinstance(found, dict):
+        if not isinstance(mapping, dict):
             self.fail("what was given is not a JSON object such as {...}", param, ctx)
-        return found
+        return mapping
 
 
 def confirm(question: str, *, yes: bool, otherwise: str) -> None:
@@ -185,7 +185,9 @@ def description_options(command: Command) -> Command:
         click.option("--timestamp", type=Moment(), help="When it was learned (now)."),
         click.option("--metadata", type=JsonObject(), help="A JSON object of anything else."),
         click.option(
-            "--status", type=click.Choice([it.value for it in TaskStatus]), help="Of a task."
+            "--status",
+            type=click.Choice([status.value for status in TaskStatus]),
+            help="Of a task.",
         ),
         click.option("--blocker", "blockers", multiple=True, help="What blocks a task."),
         click.option("--outcome", help="What came of a task."),
@@ -214,7 +216,7 @@ def filter_options(command: Command) -> Command:
         click.option(
             "--status",
             "task_status",
-            type=click.Choice([it.value for it in TaskStatus]),
+            type=click.Choice([status.value for status in TaskStatus]),
             help="Tasks that are so far.",
         ),
         click.option("--session", "session_id", help="Stored by this session."),
@@ -231,15 +233,15 @@ def filter_options(command: Command) -> Command:
     return command
 
 
-def described(options: dict[str, Any], there: Memory | None = None) -> dict[str, Any]:
+def described(options: dict[str, Any], existing: Memory | None = None) -> dict[str, Any]:
     """Return what the options say of a memory; of a task, beside what is said of it already."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     task = {name: given.pop(name) for name in ("status", "blockers", "outcome") if name in given}
     if not task:
         return given
     known: dict[str, Any] = {}
-    if there is not None and there.task_metadata is not None:
-        known = there.task_metadata.model_dump(exclude_none=True)
+    if existing is not None and existing.task_metadata is not None:
+        known = existing.task_metadata.model_dump(exclude_none=True)
     if "blockers" in task and task.setdefault("status", TaskStatus.BLOCKED) != TaskStatus.BLOCKED:
         raise click.UsageError("--blocker goes with --status blocked")
     joined: dict[str, Any] = {"status": TaskStatus.IN_PROGRESS.value} | known | task
@@ -248,7 +250,7 @@ def described(options: dict[str, Any], there: Memory | None = None) -> dict[str,
     if joined["status"] != TaskStatus.COMPLETED:
         joined.pop("completed_at", None)
     given["task_metadata"] = joined
-    if there is None:
+    if existing is None:
         given.setdefault("kind", MemoryKind.TASK.value)
     return given
 

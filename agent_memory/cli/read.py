@@ -79,10 +79,10 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
       agent-memory --agent bob show mem-a3f2c1b4e5d6
     """
     with session.open() as memory:
-        found = memory.get(memory_id, as_of=as_of)
-    if found is None:
+        memory_shown = memory.get(memory_id, as_of=as_of)
+    if memory_shown is None:
         raise MemoryNotFound(memory_id)
-    emit(found, text=details_text(found), as_json=session.json)
+    emit(memory_shown, text=details_text(memory_shown), as_json=session.json)
 
 
 @click.command()
@@ -101,8 +101,8 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
       agent-memory --agent bob recent --limit 20 --category decision
     """
     with session.open() as memory:
-        found = memory.list_recent(limit, filters=filters_of(options), as_of=as_of)
-    emit({"memories": found}, text=memories_text(found), as_json=session.json)
+        memories = memory.list_recent(limit, filters=filters_of(options), as_of=as_of)
+    emit({"memories": memories}, text=memories_text(memories), as_json=session.json)
 
 
 @click.command()

@@ -124,7 +124,7 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     if isinstance(data, BaseModel):
         fields = {name: plain(getattr(data, name), depth + 1) for name in type(data).model_fields}
         is_sparse = isinstance(data, SparseRecord)
-        return {name: it for name, it in fields.items() if not (is_sparse and it is None)}
+        return {name: value for name, value in fields.items() if not (is_sparse and value is None)}
     if isinstance(data, dict):
         return {str(key): plain(value, depth + 1) for key, value in data.items()}
     if isinstance(data, list | tuple):
@@ -169,9 +169,9 @@ def search_text(results: SearchResults) -> str:
 
 def _explanations(results: SearchResults) -> list[str]:
     """Show the parts of each score, where they were asked for: how they add up, line by line."""
-    found = [(hit.memory.id, hit.score) for hit in results if hit.score]
-    found += [(m.memory_id, m.score) for m in results.search_metadata.near_misses if m.score]
-    return [line for memory_id, score in found for line in _explanation(memory_id, score)]
+    scores = [(hit.memory.id, hit.score) for hit in results if hit.score]
+    scores += [(m.memory_id, m.score) for m in results.search_metadata.near_misses if m.score]
+    return [line for memory_id, score in scores for line in _explanation(memory_id, score)]
 
 
 def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
@@ -212,13 +212,13 @@ def _of(memory: Memory, *, repeats: int = 0) -> tuple[str, str, str, str]:
 
 def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
     """Say in one line what a text repeats, that can be found under ``memory_id`` now."""
-    there = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
+    known = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
     if duplicate.grade == "similar":
-        return f"similar to {there}: if this corrects it, `update` that one"
+        return f"similar to {known}: if this corrects it, `update` that one"
     if memory_id != duplicate.memory_id:
-        return f"{duplicate.grade} duplicate of {there}: both are kept"
+        return f"{duplicate.grade} duplicate of {known}: both are kept"
     why = ", which was recalled just now" if duplicate.recalled_at else ""
-    return f"{duplicate.grade} duplicate of {there}{why}: not stored anew"
+    return f"{duplicate.grade} duplicate of {known}{why}: not stored anew"
 
 
 def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
@@ -227,7 +227,15 @@ def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
         return "no duplicates"
     return table(
         ("grade", "words", "id", "content"),
-        [(it.grade, f"{it.shared_words:.0%}", it.memory_id, it.content) for it in duplicates],
+        [
+            (
+                duplicate.grade,
+                f"{duplicate.shared_words:.0%}",
+                duplicate.memory_id,
+                duplicate.content,
+            )
+            for duplicate in duplicates
+        ],
     )
 
 
@@ -368,11 +376,11 @@ def safe(text: str, *, one_line: bool = False) -> str:
     )  # fmt: skip
 
 
-def secret_text(found: FoundSecrets) -> str:
+def secret_text(secrets: FoundSecrets) -> str:
     """Say what looks like a secret in a memory that was stored, and what can be done."""
-    if found.decision == OnSecret.MASK:
-        return f"{found.memory_id}: masked {found}"
+    if secrets.decision == OnSecret.MASK:
+        return f"{secrets.memory_id}: masked {secrets}"
     return (
-        f"{found.memory_id} looks like it holds a secret ({found}): stored as it is;"
-        f" `erase {found.memory_id}` removes it, `configure on_secret mask` masks such"
+        f"{secrets.memory_id} looks like it holds a secret ({secrets}): stored as it is;"
+        f" `erase {secrets.memory_id}` removes it, `configure on_secret mask` masks such"
     )

@@ -25,13 +25,13 @@ def backups_text(backups: Sequence[BackupFile]) -> str:
         ("made", "before", "memories", "MB", "path"),
         [
             (
-                f"{it.made_at:%Y-%m-%d %H:%M:%S}",
-                it.reason or "-",
-                "-" if it.memory_count is None else f"{it.memory_count:,}",
-                f"{it.size_bytes / 1e6:.2f}",
-                it.path + (f" ({it.problem})" if it.problem else ""),
+                f"{backup.made_at:%Y-%m-%d %H:%M:%S}",
+                backup.reason or "-",
+                "-" if backup.memory_count is None else f"{backup.memory_count:,}",
+                f"{backup.size_bytes / 1e6:.2f}",
+                backup.path + (f" ({backup.problem})" if backup.problem else ""),
             )
-            for it in backups
+            for backup in backups
         ],
     )
 
@@ -40,23 +40,29 @@ def tidy_text(report: TidyReport) -> str:
     """Show what was archived or would be, and what stays although a limit is passed."""
     lines = []
     if report.archived:
-        rows = [(it.memory_id, it.kind, it.reason, it.content) for it in report.archived]
+        rows = [
+            (memory.memory_id, memory.kind, memory.reason, memory.content)
+            for memory in report.archived
+        ]
         lines.append(table(("id", "kind", "reason", "content"), rows))
     verb = "would be archived" if report.dry_run else "archived"
     lines.append(f"{len(report.archived):,} {verb}")
     return "\n".join([*lines, *map(safe, report.kept)])
 
 
-def secrets_text(found: Sequence[FoundSecrets]) -> str:
+def secrets_text(all_secrets: Sequence[FoundSecrets]) -> str:
     """Show which memories look like they hold secrets, and what can be done about it."""
-    if not found:
+    if not all_secrets:
         return "no memory looks like it holds a secret"
-    rows = [(it.memory_id, ", ".join(it.kinds), ", ".join(it.fields)) for it in found]
+    rows = [
+        (secrets.memory_id, ", ".join(secrets.kinds), ", ".join(secrets.fields))
+        for secrets in all_secrets
+    ]
     advice = (
         "change the secret where it is used; `erase ID` removes a memory for good, `reject` keeps a"
         " value out, `configure on_secret mask` masks what comes"
     )
-    return f"{table(('id', 'looks like', 'in'), rows)}\n{len(found):,} found: {advice}"
+    return f"{table(('id', 'looks like', 'in'), rows)}\n{len(all_secrets):,} found: {advice}"
 
 
 def rejections_text(rejections: Sequence[Rejection]) -> str:
@@ -67,12 +73,12 @@ def rejections_text(rejections: Sequence[Rejection]) -> str:
         ("number", "words", "since", "reason"),
         [
             (
-                str(it.rejection_id),
-                str(it.word_count),
-                f"{it.rejected_at:%Y-%m-%d %H:%M}",
-                it.reason or "-",
+                str(rejection.rejection_id),
+                str(rejection.word_count),
+                f"{rejection.rejected_at:%Y-%m-%d %H:%M}",
+                rejection.reason or "-",
             )
-            for it in rejections
+            for rejection in rejections
         ],
     )
 
@@ -105,15 +111,17 @@ def import_text(report: ImportReport) -> str:
         (report.kept, "kept as they were"),
         (report.refused, "refused"),
     ]
-    told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
-    told = told or ("settings" if report.settings else "nothing in it")
-    lines = [f"{report.format}: {told}" + (" (nothing was changed)" if report.dry_run else "")]
+    outcome = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    outcome = outcome or ("settings" if report.settings else "nothing in it")
+    lines = [f"{report.format}: {outcome}" + (" (nothing was changed)" if report.dry_run else "")]
     lines += [f"setting {name}: {value}" for name, value in report.settings.items()]
     for notes, count, word in (
         (report.refusals, report.refused, "refused"),
         (report.repairs, report.repaired, "mended"),
     ):
-        lines += [safe(f"{word}: {it.place}: {it.message}", one_line=True) for it in notes[:20]]
+        lines += [
+            safe(f"{word}: {note.place}: {note.message}", one_line=True) for note in notes[:20]
+        ]
         if count > 20:
             lines.append(f"and {count - 20:,} more {word}: --json lists them")
     lines += [safe(note) for note in report.notes]
@@ -125,13 +133,13 @@ def import_text(report: ImportReport) -> str:
 def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
     """Return what became of a conversation's facts, a line each."""
     lines = [
-        f"{one.event:<7}{f'{one.id}  ' if one.id else ''}{one.memory}"
+        f"{memory.event:<7}{f'{memory.id}  ' if memory.id else ''}{memory.memory}"
         + (
-            f"  (was: {one.previous_memory})"
-            if one.previous_memory not in (None, one.memory)
+            f"  (was: {memory.previous_memory})"
+            if memory.previous_memory not in (None, memory.memory)
             else ""
         )
-        for one in answer.data
+        for memory in answer.data
     ]
     how = answer.metadata
     verb = "would be done" if foreseen else "done"
@@ -147,11 +155,11 @@ def reviews_text(reviews: Sequence[Review]) -> str:
     if not reviews:
         return "no memory is in question"
     lines = []
-    for one in reviews:
-        sure = "" if one.confidence is None else f" ({one.confidence:.0%} sure)"
-        lines.append(f"{one.review_id}. {one.memory_id}  {one.content}{sure}")
-        if one.replaced_by:
-            lines.append(f"   said otherwise by {one.replaced_by}")
-        if one.reasoning:
-            lines.append(f"   because: {one.reasoning}")
+    for review in reviews:
+        sure = "" if review.confidence is None else f" ({review.confidence:.0%} sure)"
+        lines.append(f"{review.review_id}. {review.memory_id}  {review.content}{sure}")
+        if review.replaced_by:
+            lines.append(f"   said otherwise by {review.replaced_by}")
+        if review.reasoning:
+            lines.append(f"   because: {review.reasoning}")
     return "\n".join(lines)

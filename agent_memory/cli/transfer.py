@@ -17,10 +17,10 @@ from agent_memory.cli.options import Session, as_of_option, json_option
 from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import import_text
 from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
-from agent_memory.formats import registry as codecs
+from agent_memory.formats import registry
 from agent_memory.runtime.files import open_private
 
-_FORMATS: Final = click.Choice(codecs.names())
+_FORMATS: Final = click.Choice(registry.names())
 
 
 @click.command()
@@ -63,7 +63,7 @@ def export(
       agent-memory --agent bob export --format jsonl | head
       agent-memory --agent bob export --format directory --output ./memories
     """
-    if output == "-" and (session.json or codecs.codec(name).is_folder):
+    if output == "-" and (session.json or registry.codec(name).is_folder):
         raise click.UsageError("give --output PATH")
     with session.open() as memory, tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "export" if output == "-" else Path(output)

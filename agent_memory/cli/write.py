@@ -54,10 +54,10 @@ class _Listener:
         self.heard.append(duplicate)
         return self._on_duplicate
 
-    def told(self) -> list[dict[str, Any]]:
+    def as_data(self) -> list[dict[str, Any]]:
         """Return what was heard, for JSON."""
         names = [name for name in Duplicate.model_fields if name != "new_content"]
-        return [{name: getattr(one, name) for name in names} for one in self.heard]
+        return [{name: getattr(duplicate, name) for name in names} for duplicate in self.heard]
 
 
 class _SecretListener:
@@ -67,15 +67,18 @@ class _SecretListener:
         self._heard: list[FoundSecrets] = []
         self._on_secret = on_secret
 
-    def __call__(self, found: FoundSecrets) -> str | None:
-        decision = OnSecret(self._on_secret) if self._on_secret else found.decision
+    def __call__(self, secrets: FoundSecrets) -> str | None:
+        decision = OnSecret(self._on_secret) if self._on_secret else secrets.decision
         if decision is not OnSecret.KEEP:
-            self._heard.append(found.model_copy(update={"decision": decision}))
+            self._heard.append(secrets.model_copy(update={"decision": decision}))
         return self._on_secret
 
     def heard(self, ids: Sequence[str]) -> list[FoundSecrets]:
         """Return what was heard, each with the id under which its memory can be found."""
-        return [it.model_copy(update={"memory_id": ids[it.index or 0]}) for it in self._heard]
+        return [
+            secrets.model_copy(update={"memory_id": ids[secrets.index or 0]})
+            for secrets in self._heard
+        ]
 
 
 @click.command()
@@ -130,11 +133,11 @@ def store(
             memory_id = memory.store(
                 _content(content), **given, on_duplicate=listener, on_secret=secrets
             )
-            data = {"memory_id": memory_id, "duplicates": listener.told()}
-            found = secrets.heard([memory_id])
-            emit(data, text=memory_id, as_json=session.json, secrets=found)
+            data = {"memory_id": memory_id, "duplicates": listener.as_data()}
+            noticed = secrets.heard([memory_id])
+            emit(data, text=memory_id, as_json=session.json, secrets=noticed)
             _note_duplicates(session, listener, [memory_id])
-            _note_secrets(found)
+            _note_secrets(noticed)
         else:
             items, numbers, skipped = _read_items(
                 memory, jsonl, defaults=given, skip_bad=skip_bad, on_secret=on_secret
@@ -206,11 +209,11 @@ def _store_items(
             message = f"line {numbers[first['loc'][0]]}: {reason}. Nothing was stored"
             raise DuplicateMemory(message, error.errors(), memory_id=error.memory_id) from error
     text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
-    data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.told()}
-    found = secrets.heard(ids)
-    emit(data, text=text, as_json=session.json, secrets=found)
+    data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.as_data()}
+    noticed = secrets.heard(ids)
+    emit(data, text=text, as_json=session.json, secrets=noticed)
     _note_duplicates(session, listener, ids, numbers)
-    _note_secrets(found)
+    _note_secrets(noticed)
 
 
 def _note_duplicates(
@@ -227,11 +230,11 @@ def _note_duplicates(
         click.echo(f"note: and {more} more duplicates: --json lists them", err=True)
 
 
-def _note_secrets(found: Sequence[FoundSecrets]) -> None:
+def _note_secrets(noticed: Sequence[FoundSecrets]) -> None:
     """Tell of secrets on stderr, one memory a line, beside JSON too: they are a danger."""
-    for one in found[:_MOST_NOTES]:
-        click.echo(f"note: {safe(secret_text(one))}", err=True)
-    if (more := len(found) - _MOST_NOTES) > 0:
+    for secrets in noticed[:_MOST_NOTES]:
+        click.echo(f"note: {safe(secret_text(secrets))}", err=True)
+    if (more := len(noticed) - _MOST_NOTES) > 0:
         click.echo(f"note: and {more} more memories with secrets: `secrets` lists them", err=True)
 
 
@@ -270,9 +273,9 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
             raise click.UsageError("say what to change: --content, --category, --tag, …")
         secrets = _SecretListener(on_secret)
         changed = memory.update(memory_id, **changes, on_secret=secrets)
-        found = secrets.heard([memory_id])
-        emit(changed, text=details_text(changed), as_json=session.json, secrets=found)
-        _note_secrets(found)
+        noticed = secrets.heard([memory_id])
+        emit(changed, text=details_text(changed), as_json=session.json, secrets=noticed)
+        _note_secrets(noticed)
 
 
 @click.command()
@@ -358,8 +361,8 @@ def duplicates(
     """
     with session.open() as memory:
         if text is not None:
-            found = memory.duplicates(_content(text), user_id=user_id, run_id=run_id)
-            emit({"duplicates": found}, text=duplicates_text(found), as_json=session.json)
+            duplicates = memory.duplicates(_content(text), user_id=user_id, run_id=run_id)
+            emit({"duplicates": duplicates}, text=duplicates_text(duplicates), as_json=session.json)
             return
         if user_id is not None or run_id is not None:
             raise click.UsageError("--user and --run go with a TEXT")

@@ -196,10 +196,10 @@ def _events_in(file: BinaryIO) -> Iterator[MemoryEvent]:
 
 def _event_of(line: bytes) -> MemoryEvent | None:
     try:
-        told = json.loads(line)
-        name = told.pop("event")
-        head = {key: told.pop(key, None) for key in ("agent_id", "timestamp", "session_id")}
-        return MemoryEvent.model_validate({"name": name, **head, "data": told})
+        data = json.loads(line)
+        name = data.pop("event")
+        head = {key: data.pop(key, None) for key in ("agent_id", "timestamp", "session_id")}
+        return MemoryEvent.model_validate({"name": name, **head, "data": data})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None  # Pydantic's errors are ValueErrors
 

@@ -18,7 +18,7 @@ from agent_memory.errors import (
     StorageUnavailable,
     ValidationError,
 )
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 
 SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database: its log, what tells of that, or its rollback journal."""
@@ -40,7 +40,7 @@ def create_private_file(path: Path) -> None:
 
 def make_private_folder(folder: Path) -> None:
     """Make a folder, and what is missing above it, with mode 0700; their names are on the disk."""
-    missing = [it for it in (folder, *folder.parents) if not it.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     for directory in reversed(missing):
         directory.mkdir(mode=0o700, exist_ok=True)
         if os.name == "posix" and stat.S_IMODE(directory.stat().st_mode) != 0o700:
@@ -217,7 +217,7 @@ class _Held:
     def __init__(self, handle: int) -> None:
         self.handle = handle
         self.is_open = True
-        forking.join(self)
+        fork_safety.join(self)
 
     def close(self) -> None:
         """Let go."""

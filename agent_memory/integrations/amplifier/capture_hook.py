@@ -90,8 +90,8 @@ class CaptureHook:
         capture = self._capture() if self._last_said else None
         if capture is not None and not capture.config.observe_turn_completions:
             await _offered(capture, capture.session_end, self._last_said)
-        for one in list(self._captures.values()):
-            await asyncio.to_thread(one.flush, _END_SECONDS)
+        for opened in list(self._captures.values()):
+            await asyncio.to_thread(opened.flush, _END_SECONDS)
 
     async def close(self) -> None:
         """Store what waits, and capture nothing more. Again does nothing."""

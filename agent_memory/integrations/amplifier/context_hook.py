@@ -65,7 +65,7 @@ class Reminder:
 
 def _entries(memory: AgentMemory | None) -> frozenset[tuple[object, ...]]:
     pad = [] if memory is None else memory.scratchpad().memories
-    return frozenset((it.id, it.content, it.category, tuple(it.tags)) for it in pad)
+    return frozenset((entry.id, entry.content, entry.category, tuple(entry.tags)) for entry in pad)
 
 
 def split_config(config: Mapping[str, Any], module: str) -> tuple[dict[str, Any], Role]:

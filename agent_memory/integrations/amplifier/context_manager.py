@@ -68,7 +68,11 @@ class ScratchpadContext:
         budget = (token_budget or self._budget(provider)) - tokens_of(shown)
         messages = await self._fitting(max(1, budget))
         place = next(
-            (n for n, it in enumerate(messages) if it.get("role") not in ("system", "developer")),
+            (
+                n
+                for n, message in enumerate(messages)
+                if message.get("role") not in ("system", "developer")
+            ),
             len(messages),
         )
         return copy.deepcopy([*messages[:place], *shown, *messages[place:]])
@@ -91,8 +95,10 @@ class ScratchpadContext:
         before = tokens_of(self._messages)
         if before <= _FULL * budget:
             return self._messages
-        messages = [dict(it) for it in compacted(self._messages, int(_COMPACTED * budget))]
-        told = {
+        messages = [
+            dict(message) for message in compacted(self._messages, int(_COMPACTED * budget))
+        ]
+        payload = {
             "before_tokens": before,
             "after_tokens": tokens_of(messages),
             "before_messages": len(self._messages),
@@ -100,7 +106,7 @@ class ScratchpadContext:
             "budget": budget,
         }
         try:
-            await self._hooks.emit("context:compaction", told)
+            await self._hooks.emit("context:compaction", payload)
         except Exception as error:  # noqa: BLE001 - who listens may not stop the turn
             logger.warning("context:compaction could not be told: %s", type(error).__name__)
         return messages

@@ -21,26 +21,29 @@ def text_in(message: Message) -> str:
         return content
     blocks = content if isinstance(content, list) else []
     texts = [
-        it["text"] if isinstance(it, Mapping) else getattr(it, "text", "")
-        for it in blocks
-        if not isinstance(it, Mapping) or isinstance(it.get("text"), str)
+        block["text"] if isinstance(block, Mapping) else getattr(block, "text", "")
+        for block in blocks
+        if not isinstance(block, Mapping) or isinstance(block.get("text"), str)
     ]
     return "\n".join(text for text in texts if text)
 
 
 def said_since(messages: Sequence[Message], prompt: str) -> list[str]:
     """Return what the assistant said since a prompt, or since the user's last words."""
-    asked = [n for n, it in enumerate(messages) if it.get("role") == "user"]
+    asked = [n for n, message in enumerate(messages) if message.get("role") == "user"]
     same = [n for n in asked if prompt and text_in(messages[n]).strip() == prompt.strip()]
     start = (same or asked or [-1])[-1]
-    texts = [text_in(it) for it in messages[start + 1 :] if it.get("role") == "assistant"]
+    texts = [
+        text_in(message) for message in messages[start + 1 :] if message.get("role") == "assistant"
+    ]
     return [text for text in texts if text.strip()]
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
     """Estimate the tokens of messages, with all that is in them."""
     return sum(
-        estimate_tokens(json.dumps(dict(it), default=str, ensure_ascii=False)) for it in messages
+        estimate_tokens(json.dumps(dict(message), default=str, ensure_ascii=False))
+        for message in messages
     )
 
 
@@ -90,7 +93,7 @@ def is_result(message: Message) -> bool:
 def _blocks(message: Message, *kinds: str) -> list[Message]:
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
-    return [it for it in blocks if isinstance(it, Mapping) and it.get("type") in kinds]
+    return [block for block in blocks if isinstance(block, Mapping) and block.get("type") in kinds]
 
 
 def _cost(groups: Iterable[Sequence[Message]]) -> int:
@@ -100,9 +103,11 @@ def _cost(groups: Iterable[Sequence[Message]]) -> int:
 def _kept(groups: Sequence[Sequence[Message]], recent: int) -> set[int]:
     """Return the ids of the first messages of groups that are not left out."""
     heads = [group[0] for group in groups]
-    users = [it for it in heads if it.get("role") == "user" and not is_result(it)]
-    stay = [it for it in heads if it.get("role") in ("system", "developer")]
-    return {id(it) for it in (*stay, *users[:1], *users[-1:], *heads[-recent:])}
+    users = [
+        message for message in heads if message.get("role") == "user" and not is_result(message)
+    ]
+    stay = [message for message in heads if message.get("role") in ("system", "developer")]
+    return {id(message) for message in (*stay, *users[:1], *users[-1:], *heads[-recent:])}
 
 
 def _thinned(groups: Sequence[list[Message]], budget: int, kept: set[int]) -> list[list[Message]]:

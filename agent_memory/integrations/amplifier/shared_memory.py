@@ -200,14 +200,14 @@ def _session_of(coordinator: Coordinator) -> Mapping[str, Any]:
 
 def _memories_of(coordinator: Coordinator) -> SessionMemories:
     for name in STORE_CAPABILITIES:
-        there = coordinator.get_capability(name)
-        if isinstance(there, SessionMemories):
-            return there
-        if there is None:
+        capability = coordinator.get_capability(name)
+        if isinstance(capability, SessionMemories):
+            return capability
+        if capability is None:
             memories = SessionMemories(coordinator)
             coordinator.register_capability(name, memories)
             coordinator.register_contributor(
-                "observability.events", "agent-memory", lambda: [it.value for it in EventName]
+                "observability.events", "agent-memory", lambda: [event.value for event in EventName]
             )
             _sessions[memories.session_id] = memories
             return memories

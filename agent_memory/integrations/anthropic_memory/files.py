@@ -133,8 +133,8 @@ class Files:
         files = [file] if file else self.under(old)
         if not files:
             raise ToolError(f"The path {called[0]} does not exist")
-        for one in files:
-            self._moved(one, new + one.place.removeprefix(old), called=called)
+        for moved in files:
+            self._moved(moved, new + moved.place.removeprefix(old), called=called)
 
     def _stored(self, place: str, text: str, now: datetime) -> str:
         """Store a new file and return the id: that of its path, or the next that is free.
@@ -161,15 +161,15 @@ class Files:
         for _ in range(_TRIES):
             if self._replaced(file, place, file.text):
                 break
-            found = self._memory.get(file.memory.id)
-            again = None if found is None else _file_of(found)
+            memory = self._memory.get(file.memory.id)
+            again = None if memory is None else _file_of(memory)
             if again is None or again.place != origin:
                 raise ToolError(f"The path {called[0]} does not exist")
             file = again
         if len(self._at([place])) > 1:
             moved = self._memory.get(file.memory.id)
-            if moved is not None and (there := _file_of(moved)):
-                self._replaced(there, origin, there.text)
+            if moved is not None and (moved_file := _file_of(moved)):
+                self._replaced(moved_file, origin, moved_file.text)
             raise ToolError(f"The destination {called[1]} already exists")
 
     def _replaced(self, file: File, place: str, text: str) -> bool:

@@ -94,7 +94,7 @@ class Resources:
         if name != SCRATCHPAD:
             fault = f"there is no prompt {name!r:.80}: there is {SCRATCHPAD}"
             raise RequestFailed(INVALID_PARAMS, fault)
-        if unknown := [it for it in arguments if it != "token_budget"]:
+        if unknown := [name for name in arguments if name != "token_budget"]:
             fault = f"the prompt has no argument {unknown[0]!r:.80}: it has token_budget"
             raise RequestFailed(INVALID_PARAMS, fault)
         text = self._pad(_budget(arguments.get("token_budget")))

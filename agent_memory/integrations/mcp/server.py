@@ -61,7 +61,7 @@ class MemoryServer:
         self._resources = Resources(served)
         self._reading = MemoryTools(served.to_read)
         self._storing = MemoryTools(served.to_store)
-        self._offered = [it for it in TOOLS if it.is_read_only or not served.is_read_only]
+        self._offered = [tool for tool in TOOLS if tool.is_read_only or not served.is_read_only]
         self._methods: dict[str, Callable[[Params], dict[str, Any]]] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -136,8 +136,8 @@ class MemoryServer:
         return {**content, "_meta": {_ENVELOPE: result.metadata}} if result.metadata else content
 
     def _run(self, name: str, arguments: Params) -> ToolResult:
-        if any(it.name == name for it in TOOLS) and not self._offers(name):
-            message = f"this server only reads: {', '.join(it.name for it in self._offered)}"
+        if any(tool.name == name for tool in TOOLS) and not self._offers(name):
+            message = f"this server only reads: {', '.join(tool.name for tool in self._offered)}"
             return ToolResult(False, error={"code": "PERMISSION_DENIED", "message": message})
         # Nothing but storing makes a file.
         tools = self._storing if name == "memory_store" else self._reading
@@ -149,7 +149,7 @@ class MemoryServer:
         return result
 
     def _offers(self, name: str) -> bool:
-        return any(it.name == name for it in self._offered)
+        return any(tool.name == name for tool in self._offered)
 
     # Resources and prompts --------------------------------------------------------------------
 
