@@ -72,7 +72,7 @@ class DecisionService:
             has_reviews = any(it.review_id is not None for it in carried.done)
             if has_reviews and self._engine.operations.last_number() == before:
                 # `undo` must not take for this what was done before it.
-                self._engine.operations.mark("add", session_id=session_id, now=now)
+                self._engine.operations.record_irreversible("add", session_id=session_id, now=now)
         return carried
 
     def reviews(self) -> list[Review]:

@@ -106,7 +106,7 @@ class UnitOfWork:
         """
         if self._pending.is_empty():
             return
-        patience = contextlib.nullcontext() if patiently else self._engine.impatient()
+        patience = contextlib.nullcontext() if patiently else self._engine.nowait()
         try:
             with patience, self.writing():
                 pass

@@ -17,7 +17,7 @@ from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMem
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.quantization import Quantized
-from agent_memory.storage.records import QueryVector, further
+from agent_memory.storage.records import QueryVector, page_end
 
 _CHUNK: Final = 1_000
 """Queued memories that are looked at in one transaction, and vectors that are read at a time."""
@@ -110,7 +110,7 @@ class VectorService:
                 pending += self._settle(rows, state)
             if len(rows) < _CHUNK:
                 break
-            after = further(rows[-1].row_id, than=after)
+            after = page_end(rows[-1].row_id, after=after)
         return pending[:limit]
 
     def _settle(self, rows: Sequence[QueuedMemory], state: VectorState) -> list[PendingText]:
@@ -201,7 +201,7 @@ class VectorService:
 
     @contextlib.contextmanager
     def _writing(self, *, durable: bool = True, patient: bool = True) -> Iterator[None]:
-        waiting = contextlib.nullcontext() if patient else self._engine.impatient()
+        waiting = contextlib.nullcontext() if patient else self._engine.nowait()
         with waiting, self._engine.write(durable=durable):
             yield
 

@@ -185,7 +185,7 @@ class Engine(Protocol):
         ``durable=False`` is for what can be made anew, such as embeddings: a power cut may lose it.
         """
 
-    def impatient(self) -> AbstractContextManager[None]:
+    def nowait(self) -> AbstractContextManager[None]:
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
 
     def reader(self) -> AbstractContextManager[Engine]:
@@ -267,13 +267,13 @@ class FileStorage(Protocol):
     def latest_version(self) -> int:
         """Return the number of the newest migration."""
 
-    def look(self, place: Path) -> FileSummary | None:
+    def summarize(self, place: Path) -> FileSummary | None:
         """Look at the file that is to be replaced; ``None`` where there is nothing to be read."""
 
-    def look_at_backup(self, backup: Path) -> FileSummary:
+    def summarize_backup(self, backup: Path) -> FileSummary:
         """Look at a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and other storage errors."""
 
-    def choose(self, place: Path, backup: str) -> Path | None:
+    def find_backup(self, place: Path, backup: str) -> Path | None:
         """Return the backup in ``backups/`` that has this name, or is the ``latest``."""
 
     def prepare(

@@ -13,7 +13,7 @@ from agent_memory.storage.records import GraphMoment, Row
 class GraphTable(Protocol):
     """The tables of the graph: entities, relationships, and their sources."""
 
-    def unnamed(self) -> list[Row]:
+    def rows_without_key(self) -> list[Row]:
         """Return what another program wrote without a key: entity or alias, row, name, user."""
 
     def id_of_row(self, row_id: int) -> str:
@@ -40,7 +40,7 @@ class GraphTable(Protocol):
     def insert_edge(self, values: Mapping[str, Any]) -> str:
         """Add a relationship of the columns that are given, and return its id."""
 
-    def touch_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
+    def update_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
         """Change columns of an entity."""
 
     def entity_row(self, entity_id: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class GraphTable(Protocol):
     ) -> None:
         """Note that something was said again: it is as sure as the surest who said so."""
 
-    def stand_by_itself(self, kind: str, of: str) -> None:
+    def mark_by_hand(self, kind: str, of: str) -> None:
         """Let an entity, or a relationship, be seen without any memory."""
 
     def close_edge(
@@ -117,7 +117,7 @@ class GraphMaintenance(Protocol):
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
         """Take what was read from changes out of sight that are undone now, or bring it back."""
 
-    def go_back(self, moment: datetime) -> None:
+    def restore_to(self, moment: datetime) -> None:
         """Make the graph of a copy what it was at a moment, as far as it can be told."""
 
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
@@ -138,11 +138,11 @@ class GraphMaintenance(Protocol):
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
         """Yield what a file is told of each relationship, in their order."""
 
-    def take_entity(self, values: Mapping[str, Any], moment: str) -> str:
+    def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
         """Take an entity in, or join it with the one of that id or name; return its id here."""
 
-    def take_edge(self, values: Mapping[str, Any], moment: str) -> bool:
+    def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
         """Take a relationship in whose entities are there; return whether it was not there."""
 
-    def has_both(self, values: Mapping[str, Any]) -> bool:
+    def has_both_entities(self, values: Mapping[str, Any]) -> bool:
         """Return whether both entities of a relationship are there, in its user's graph."""

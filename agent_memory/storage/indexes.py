@@ -72,7 +72,7 @@ class EmbeddingTable(Protocol):
     def drop_model(self, model_id: int) -> None:
         """Delete a model, and by cascade its vectors."""
 
-    def mark_indexed(self, model_id: int, *, is_indexed: bool) -> None:
+    def set_indexed(self, model_id: int, *, is_indexed: bool) -> None:
         """Note whether the index of a model follows its vectors."""
 
     def put(self, model_id: int, pending: PendingText, vector: Quantized) -> bool:

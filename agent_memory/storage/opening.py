@@ -31,7 +31,7 @@ def open_engine(
     from agent_memory.storage.sqlite.connection import Database  # noqa: PLC0415
     from agent_memory.storage.sqlite.engine import SQLiteEngine  # noqa: PLC0415
 
-    opened = schema.opened if vetted else Database
+    opened = schema.open_vetted if vetted else Database
     return SQLiteEngine(
         opened(address, create=create, read_only=read_only, synchronous=synchronous)
     )

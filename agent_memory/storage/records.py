@@ -27,15 +27,15 @@ MEMORY_COLUMNS: Final = ("seq", *MEMORY_FIELDS)
 """The columns of a memory, in the order in which a table gives them."""
 
 
-def further(row: int, *, than: int) -> int:
-    """Return the number of the last row of a page, after which the next page is to begin.
+def page_end(row_id: int, *, after: int) -> int:
+    """Return the row id at which a page ends: the next page is read from there on.
 
     In a damaged file the rows can be out of order: reading them by the page would never end. That
     is ``StorageCorrupt``.
     """
-    if row <= than:
-        raise StorageCorrupt(f"the file is damaged: row {row} comes after row {than}")
-    return row
+    if row_id <= after:
+        raise StorageCorrupt(f"the file is damaged: row {row_id} comes after row {after}")
+    return row_id
 
 
 RowValues = dict[str, Any]

@@ -176,7 +176,7 @@ class HistoryTable(Protocol):
     def insert(self, change: Change) -> None:
         """Add a change that was made elsewhere."""
 
-    def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
+    def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""
 
     def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
@@ -198,7 +198,7 @@ class OperationTable(Protocol):
     def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
         """Record that the changes after number ``since`` are one operation, if there are any."""
 
-    def mark(self, verb: str, *, session_id: str, now: datetime) -> None:
+    def record_irreversible(self, verb: str, *, session_id: str, now: datetime) -> None:
         """Note that something was done that ``undo`` cannot take back."""
 
     def last(self) -> Operation | None:

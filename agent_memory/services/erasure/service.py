@@ -248,5 +248,5 @@ def _remove(
         if of_graph:
             said.strings.update(of_graph - engine.graph_maintenance.texts())
         engine.vectors.forget_deleted()
-        engine.operations.mark("erase", session_id=session_id, now=now)
+        engine.operations.record_irreversible("erase", session_id=session_id, now=now)
     return removed

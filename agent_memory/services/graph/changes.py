@@ -107,7 +107,7 @@ class GraphChanges:
         if found is None:
             found = self._new_entity(line, key, values)
         elif values:
-            self._engine.graph.touch_entity(found, values, self._now)
+            self._engine.graph.update_entity(found, values, self._now)
         self._link("entity", found)
         for alias in aliases:
             self._add_alias(found, clean_name(alias))
@@ -152,7 +152,7 @@ class GraphChanges:
         for memory_id, change_id in self._sources.items():
             self._engine.graph.add_source(kind, of, memory_id, change_id)
         if not self._sources:
-            self._engine.graph.stand_by_itself(kind, of)
+            self._engine.graph.mark_by_hand(kind, of)
 
     def _refuse_rejected(self, *texts: str | None) -> None:
         for text in texts:
@@ -316,7 +316,7 @@ class GraphChanges:
         self._engine.graph_maintenance.merge(kept, gone)
         if row["name_key"] is not None:
             self._engine.graph.add_alias(kept, row["name"], row["name_key"], None)
-        self._engine.graph.touch_entity(kept, {}, self._now)
+        self._engine.graph.update_entity(kept, {}, self._now)
         return kept
 
 
@@ -335,7 +335,7 @@ def complete(engine: Engine) -> None:
 
     Must run inside ``write()``.
     """
-    for kind, row, name, user_id in engine.graph.unnamed():
+    for kind, row, name, user_id in engine.graph.rows_without_key():
         key = name_key(name, user_id)
         there = engine.graph.find(key, user_id) if kind == "entity" else None
         if there is None:

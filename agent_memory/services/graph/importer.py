@@ -43,13 +43,13 @@ class GraphImporter:
         if self._dry_run:
             return
         if parcel.section is Section.ENTITY:
-            entity_id = self._engine.graph_maintenance.take_entity(values, self._now)
+            entity_id = self._engine.graph_maintenance.import_entity(values, self._now)
             self._entity_ids[values["id"]] = entity_id
             return
         for end in ("source_id", "target_id"):
             values[end] = self._entity_ids.get(values[end], values[end])
-        if self._engine.graph_maintenance.has_both(values):
-            self._engine.graph_maintenance.take_edge(values, self._now)
+        if self._engine.graph_maintenance.has_both_entities(values):
+            self._engine.graph_maintenance.import_edge(values, self._now)
         else:
             note = f"relationship {values['id']} is of an entity that is not there: left out"
             self._notes.append(note)

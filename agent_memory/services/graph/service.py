@@ -279,7 +279,7 @@ class GraphService:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """Give the body one state of the file, in which every name can be found."""
-        if self._engine.can_write and self._engine.graph.unnamed():
+        if self._engine.can_write and self._engine.graph.rows_without_key():
             with self._unit_of_work.writing():
                 complete(self._engine)
         with self._engine.read():

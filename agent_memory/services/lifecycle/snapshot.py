@@ -39,7 +39,7 @@ def _go_back(engine: Engine, moment: datetime) -> None:
             engine.memory_rows.delete_many(born)
             _replace(engine, rows)
         engine.history.forget_after(moment, newest)
-        engine.graph_maintenance.go_back(moment)
+        engine.graph_maintenance.restore_to(moment)
 
 
 def _replace(engine: Engine, rows: Iterable[tuple[str, RowValues | None]]) -> None:

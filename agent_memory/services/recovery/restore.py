@@ -51,7 +51,7 @@ def restore(
     place = paths.resolve_file(path)
     chosen = _chosen(place, backup)
     files = file_storage()
-    said, current = files.look_at_backup(chosen), files.look(place)
+    said, current = files.summarize_backup(chosen), files.summarize(place)
     _refuse_other_agent(place, chosen, said, current, agent_id)
     with system_told(place, "restored"):
         report, replaced = _restored(place, chosen, current, keep=keep_replaced)
@@ -101,7 +101,7 @@ def _restored(
 
 def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
     """Return the file of a backup; a name in the list goes before a path."""
-    listed = file_storage().choose(place, backup) if isinstance(backup, str) else None
+    listed = file_storage().find_backup(place, backup) if isinstance(backup, str) else None
     chosen = listed or paths.resolve_file(backup)
     with system_told(chosen):
         is_same = chosen.exists() and place.exists() and chosen.samefile(place)

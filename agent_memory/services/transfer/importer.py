@@ -160,7 +160,7 @@ class Importer:
     def _memories(self, page: Sequence[Parcel]) -> None:
         ids = [parcel.values["id"] for parcel in page]
         there = self._engine.memory_rows.get_many(ids)
-        self._had_history |= self._engine.history.known_ids(ids)
+        self._had_history |= self._engine.history.ids_with_history(ids)
         for parcel in page:
             row = there.get(parcel.values["id"])
             _keep_category(parcel.values, row)
@@ -298,7 +298,7 @@ class Importer:
                 kept.append(row_id)
         if kept:
             self._engine.embeddings.dequeue(kept)
-            self._engine.embeddings.mark_indexed(self._model.model_id, is_indexed=False)
+            self._engine.embeddings.set_indexed(self._model.model_id, is_indexed=False)
 
     def _changes(self, page: Sequence[Parcel]) -> None:
         """Take in the history of what is new here, and of what is only history."""
@@ -306,7 +306,7 @@ class Importer:
             self._boundary = self._engine.operations.last_number()
         ids = {parcel.values["id"] for parcel in page}
         others = ids - self._new.keys() - self._told.keys()
-        known = self._engine.history.known_ids(sorted(others)) | self._had_history
+        known = self._engine.history.ids_with_history(sorted(others)) | self._had_history
         there = self._engine.memory_rows.get_many(sorted(ids))
         for parcel in page:
             memory_id = parcel.values["id"]

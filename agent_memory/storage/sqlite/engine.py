@@ -155,9 +155,9 @@ class SQLiteEngine:
         """Run the body in one transaction that holds the write lock from its start."""
         return self.database.write(durable=durable)
 
-    def impatient(self) -> contextlib.AbstractContextManager[None]:
+    def nowait(self) -> contextlib.AbstractContextManager[None]:
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
-        return self.database.impatient()
+        return self.database.nowait()
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[SQLiteEngine]:

@@ -188,7 +188,7 @@ def _compared(sign: str) -> Callable[[object], Condition]:
     return compare
 
 
-def _one_of(values: object) -> Condition:
+def _in_list(values: object) -> Condition:
     return Condition(
         "EXISTS (SELECT 1 FROM json_each(?) AS wanted WHERE wanted.atom IS @.atom"
         " AND replace(wanted.type, 'real', 'integer') = replace(@.type, 'real', 'integer'))",
@@ -224,7 +224,7 @@ _OPERATORS: Final[dict[str, Callable[[Any], Condition]]] = {
     "gte": _compared(">="),
     "lt": _compared("<"),
     "lte": _compared("<="),
-    "in": _one_of,
+    "in": _in_list,
     "contains": _contains,
     "icontains": _contains_any_case,
 }

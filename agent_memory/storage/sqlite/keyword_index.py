@@ -122,7 +122,7 @@ class KeywordIndex(Table):
         ``needed`` rows, and then the newest that have them follow.
         """
         budget = FILTERED_SCAN_BUDGET if filters.is_narrowing else SCAN_BUDGET
-        chosen, common = _parted(terms, frequencies, budget)
+        chosen, common = _split_by_budget(terms, frequencies, budget)
         # Sorted by FTS5 itself, every match is scored; otherwise only those that pass the
         # condition.
         order = "bm25(memory_index)" if filters.is_narrowing else "i.rank"
@@ -148,7 +148,7 @@ class KeywordIndex(Table):
         word_counts: dict[int, WordCounts] = {}
         for (row_id, content, _), tokens in zip(rows, self._db.tokenize(texts), strict=True):
             counts = tuple(
-                _beginning(tokens, term.word) if term.is_prefix else tokens.count(term.word)
+                _count_prefix(tokens, term.word) if term.is_prefix else tokens.count(term.word)
                 for term in terms
             )
             opens = bool(tokens) and tokens[0] in sought
@@ -185,7 +185,7 @@ def _dense_runs() -> re.Pattern[str]:
     return re.compile(f"([{_DENSE}]+)")
 
 
-def _parted(
+def _split_by_budget(
     terms: Sequence[Term], frequencies: Sequence[int], budget: int
 ) -> tuple[list[Term], list[Term]]:
     """Part the terms that stand anywhere: the rarest, while their matches are few; and the rest.
@@ -210,5 +210,5 @@ def _asks(content: str) -> bool:
     return _ASKS.search(content, max(0, len(content) - _ENDING)) is not None
 
 
-def _beginning(tokens: Iterable[str], prefix: str) -> int:
+def _count_prefix(tokens: Iterable[str], prefix: str) -> int:
     return sum(token.startswith(prefix) for token in tokens)

@@ -142,24 +142,26 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
 
 def objects() -> tuple[Row, ...]:
     """Return the tables, indexes, views and triggers of the newest schema: type, name, SQL."""
-    return own_objects(latest_version()).objects
+    return shipped_schema(latest_version()).objects
 
 
-def own_objects(version: int) -> schema_check.Own:
+def shipped_schema(version: int) -> schema_check.ShippedSchema:
     """Return what a file of a version must hold."""
-    return _own_objects(migrations()[:version])
+    return _shipped_schema(migrations()[:version])
 
 
 @cache
-def _own_objects(applied: tuple[Migration, ...]) -> schema_check.Own:
+def _shipped_schema(applied: tuple[Migration, ...]) -> schema_check.ShippedSchema:
     record = _CREATE_RECORD.replace(" IF NOT EXISTS", "") + ";"
-    return schema_check.Own([record, *(migration.sql for migration in applied)] if applied else [])
+    return schema_check.ShippedSchema(
+        [record, *(migration.sql for migration in applied)] if applied else []
+    )
 
 
 # Files that may come from anywhere ------------------------------------------------------------
 
 
-def opened(path: Path, **options: Any) -> Database:  # noqa: ANN401 - those of Database
+def open_vetted(path: Path, **options: Any) -> Database:  # noqa: ANN401 - those of Database
     """Open a file of memories, into which nothing is written that its own code could change."""
     return Database(path, refuse_version=refuse_newer, vet=vet, **options)
 
@@ -167,15 +169,16 @@ def opened(path: Path, **options: Any) -> Database:  # noqa: ANN401 - those of D
 def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
     """Judge a file by what is in it. Raises ``NewerSchema``."""
     refuse_newer(path, version)
-    own = own_objects(version)
-    faults = own.faults(rows)
+    shipped = shipped_schema(version)
+    faults = shipped.faults(rows)
     if not faults:
         return Verdict()
     named = "; ".join(map(str, faults[:_MOST_NAMED]))
     more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
     refusal = f"{path} can be read, but nothing is written into it: {named}{more}"
     return Verdict(
-        f"{refusal}. {_advice(version, faults)}", tuple(schema_check.stand_ins(own, faults))
+        f"{refusal}. {_advice(version, faults)}",
+        tuple(schema_check.temporary_views(shipped, faults)),
     )
 
 
@@ -189,7 +192,7 @@ def _advice(version: int, faults: Sequence[schema_check.Fault]) -> str:
 
 def faults(database: Database) -> list[schema_check.Fault]:
     """Return what is not as it must be. Must run inside a transaction."""
-    return schema_check.look(database, own_objects(current_version(database)))
+    return schema_check.find_faults(database, shipped_schema(current_version(database)))
 
 
 def mend(database: Database) -> None:
@@ -197,10 +200,10 @@ def mend(database: Database) -> None:
 
     None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.
     """
-    own = own_objects(current_version(database))
-    deviations = schema_check.look(database, own)
-    schema_check.remove(database, deviations)
-    schema_check.restore(database, own, deviations)
+    shipped = shipped_schema(current_version(database))
+    deviations = schema_check.find_faults(database, shipped)
+    schema_check.drop_foreign(database, deviations)
+    schema_check.restore_own(database, shipped, deviations)
     database.trust()
 
 

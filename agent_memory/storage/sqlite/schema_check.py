@@ -18,7 +18,7 @@ from agent_memory.storage.sqlite.connection import SELECT_CODE, Database, Row, o
 _EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\w+)", re.MULTILINE)
 _OUR_PREFIX: Final = "embedding_index_"
 _PLAIN_COLUMNS: Final = re.compile(r"(,\s*\w{1,64}(\s+(TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)+")
-_TRUTH: Final = ("memories", "agent")
+_IRREPLACEABLE: Final = ("memories", "agent")
 """Tables that are not made anew, empty: without them the file is lost, and that must be told."""
 _LONGEST: Final = 60
 
@@ -29,7 +29,7 @@ class Fault:
 
     kind: str
     name: str
-    what: Literal["foreign", "changed", "missing"]
+    state: Literal["foreign", "changed", "missing"]
 
     @property
     def concerns_views(self) -> bool:
@@ -39,18 +39,18 @@ class Fault:
     @property
     def can_be_mended(self) -> bool:
         """Return whether it can be made what it must be, and nothing is lost by that."""
-        return self.kind != "table" or (self.what == "missing" and self.name not in _TRUTH)
+        return self.kind != "table" or (self.state == "missing" and self.name not in _IRREPLACEABLE)
 
     def __str__(self) -> str:
         name = self.name if self.name.isidentifier() else repr(self.name)
         shown = name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "..."
-        return f"the {self.kind} {shown} is {_WORDS[self.what]}"
+        return f"the {self.kind} {shown} is {_WORDS[self.state]}"
 
 
 _WORDS: Final = {"foreign": "not agent-memory's", "changed": "changed", "missing": "missing"}
 
 
-class Own:
+class ShippedSchema:
     """The objects that a schema makes, given the SQL of its migrations, in order."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -119,42 +119,42 @@ def _only_adds_columns(ours: str, theirs: str) -> bool:
     )
 
 
-def stand_ins(own: Own, faults: Iterable[Fault]) -> Iterator[str]:
+def temporary_views(shipped: ShippedSchema, faults: Iterable[Fault]) -> Iterator[str]:
     """Yield what makes our views for one connection alone, if reads would look at others."""
     if any(fault.concerns_views for fault in faults):
-        for name in own.names("view"):
-            sql = own.sql("view", name).removeprefix("CREATE VIEW")
+        for name in shipped.names("view"):
+            sql = shipped.sql("view", name).removeprefix("CREATE VIEW")
             yield f"CREATE TEMP VIEW IF NOT EXISTS{sql}"
 
 
-def look(database: Database, own: Own) -> list[Fault]:
+def find_faults(database: Database, shipped: ShippedSchema) -> list[Fault]:
     """Return what is not as it must be in a file. Must run inside a transaction."""
-    return own.faults(database.rows(SELECT_CODE))
+    return shipped.faults(database.rows(SELECT_CODE))
 
 
-def remove(database: Database, faults: Iterable[Fault]) -> None:
+def drop_foreign(database: Database, faults: Iterable[Fault]) -> None:
     """Drop the triggers and views that are not ours, but no table: that may hold anything.
 
     Must run inside ``write(vetted=False)``: nothing of it may run.
     """
-    foreign = [fault for fault in faults if fault.what == "foreign" and fault.can_be_mended]
+    foreign = [fault for fault in faults if fault.state == "foreign" and fault.can_be_mended]
     for fault in sorted(foreign, key=lambda fault: fault.kind):  # with a view its triggers would go
         name = fault.name.replace('"', '""')
         database.run(f'DROP {fault.kind} main."{name}"')
 
 
-def restore(database: Database, own: Own, faults: Iterable[Fault]) -> None:
+def restore_own(database: Database, shipped: ShippedSchema, faults: Iterable[Fault]) -> None:
     """Make ours anew where they are changed or missing. Runs as ``remove``, and after it."""
-    ours = [fault for fault in faults if fault.what != "foreign" and fault.can_be_mended]
+    ours = [fault for fault in faults if fault.state != "foreign" and fault.can_be_mended]
     for fault in ours:
-        if fault.what == "changed":
+        if fault.state == "changed":
             database.run(f'DROP {fault.kind} main."{fault.name}"')
     taken = {
         fault.name.lower()
         for fault in faults
-        if fault.what == "foreign" and not fault.can_be_mended
+        if fault.state == "foreign" and not fault.can_be_mended
     }
     wanted = {(fault.kind, fault.name) for fault in ours if fault.name not in taken}
-    for kind, name, sql in own.objects:  # in the order in which they need each other
+    for kind, name, sql in shipped.objects:  # in the order in which they need each other
         if (kind, name) in wanted:
             database.run(sql)

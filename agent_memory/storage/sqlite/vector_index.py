@@ -17,7 +17,7 @@ from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.filters import NOT_ARCHIVED, Archived, Filter
 from agent_memory.storage.quantization import code_of, distance
-from agent_memory.storage.records import NearestVectors, QueryVector, further
+from agent_memory.storage.records import NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
@@ -134,8 +134,8 @@ class VectorIndex(Table):
         after = 0
         while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
             self._codes.put(model.model_id, rows)
-            after = further(rows[-1][0], than=after)
-        self._embeddings.mark_indexed(model.model_id, is_indexed=True)
+            after = page_end(rows[-1][0], after=after)
+        self._embeddings.set_indexed(model.model_id, is_indexed=True)
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
         """Enter vectors by row, in place of those that are there."""
@@ -153,7 +153,7 @@ class VectorIndex(Table):
             return False
         if self._db.load_vectors() and self._codes.exists(model.model_id):
             return True
-        self._embeddings.mark_indexed(model.model_id, is_indexed=False)
+        self._embeddings.set_indexed(model.model_id, is_indexed=False)
         return False
 
     def drop(self, model: EmbeddingModel) -> None:
@@ -179,7 +179,7 @@ class VectorIndex(Table):
             if not self._db.load_vectors():
                 erasure.empty_index(name)
                 if model_id is not None:
-                    self._embeddings.mark_indexed(model_id, is_indexed=False)
+                    self._embeddings.set_indexed(model_id, is_indexed=False)
             elif model_id is None:
                 self._codes.drop(name)
             else:
@@ -199,7 +199,7 @@ class VectorIndex(Table):
                 problems.append(Problem(kind="missing_embedding", detail=detail))
         return problems + [
             Problem(kind="stale_vector_index", detail=f"the table {name} belongs to no model")
-            for name in self._leftovers(models)
+            for name in self._unused_tables(models)
         ]
 
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
@@ -231,13 +231,13 @@ class VectorIndex(Table):
         wrong = after = 0
         while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
-            after = further(rows[-1][0], than=after)
+            after = page_end(rows[-1][0], after=after)
         # What waits to be looked at may still be there.
         wrong += len(codes.keys() - self._embeddings.all_queued())
         detail = f"{wrong} rows of {name} do not match the embeddings"
         return [Problem(kind="stale_vector_index", detail=detail)] if wrong else []
 
-    def _leftovers(self, models: list[EmbeddingModel]) -> list[str]:
+    def _unused_tables(self, models: list[EmbeddingModel]) -> list[str]:
         tables_in_use = {table_name(model.model_id) for model in models}
         return [name for name in self._codes.tables() if name not in tables_in_use]
 
@@ -249,7 +249,7 @@ class VectorIndex(Table):
         if models:
             self._embeddings.queue_missing(models[0].model_id)
         if self._db.load_vectors():
-            for name in self._leftovers(models):
+            for name in self._unused_tables(models):
                 self._codes.drop(name)
 
 

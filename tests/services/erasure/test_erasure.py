@@ -512,14 +512,14 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date_and_erased(
 import sys, apsw
 from agent_memory.storage.sqlite import schema
 c = apsw.Connection(sys.argv[1])
-older = {(kind, name) for kind, name, _ in schema.own_objects(9).objects}
+older = {(kind, name) for kind, name, _ in schema.shipped_schema(9).objects}
 for wanted in ("trigger", "view", "table"):
     for kind, name, _ in schema.objects():
         if kind == wanted and (kind, name) not in older:
             c.execute(f"DROP {kind} IF EXISTS {name}")
 c.execute("PRAGMA user_version = 9; DELETE FROM schema_migrations WHERE number > 9;"
           "DROP TRIGGER history_of_deleted")
-c.execute(schema.own_objects(9).sql("trigger", "history_of_deleted"))
+c.execute(schema.shipped_schema(9).sql("trigger", "history_of_deleted"))
 """
     subprocess.run([sys.executable, "-c", code, str(backup)], check=True)
     receipt = erase(secret, backups=True)

@@ -324,7 +324,7 @@ def test_a_write_that_could_not_begin_leaves_the_setting_as_it_was(
     database: Database, path: Path
 ) -> None:
     holder = Database(path)
-    with holder.write(), database.impatient():
+    with holder.write(), database.nowait():
         with pytest.raises(StorageLocked):
             database.write(durable=False).__enter__()
         assert setting(database) == FULL

@@ -587,9 +587,9 @@ def test_the_command_line_says_so_and_mends_it(
 
 @pytest.mark.parametrize("version", range(len(schema.migrations()) + 1))
 def test_what_is_expected_is_what_the_migrations_make(version: int) -> None:
-    own = schema.own_objects(version)
+    own = schema.shipped_schema(version)
     made = [row for row in own.objects if row[0] != "index"]
     assert own.faults(made) == []
     for left in range(len(made)):
         (fault,) = own.faults(made[:left] + made[left + 1 :])
-        assert (fault.kind, fault.name, fault.what) == (*made[left][:2], "missing")
+        assert (fault.kind, fault.name, fault.state) == (*made[left][:2], "missing")

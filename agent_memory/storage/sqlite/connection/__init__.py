@@ -13,7 +13,6 @@ the others wait. (A connection per thread would wait for the same lock inside SQ
 have to be closed by threads that are gone.)
 """
 
-from agent_memory.storage.records import further
 from agent_memory.storage.sqlite.connection.code_vetting import SELECT_CODE, Verdict
 from agent_memory.storage.sqlite.connection.compaction import raw_of_file
 from agent_memory.storage.sqlite.connection.database import Database, is_open_here
@@ -36,7 +35,6 @@ __all__ = [
     "Database",
     "Row",
     "Verdict",
-    "further",
     "is_open_here",
     "library_version",
     "objects_made_by",

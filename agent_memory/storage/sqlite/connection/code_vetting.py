@@ -30,12 +30,12 @@ _VIEWS: Final = apsw.SQLITE_DBCONFIG_ENABLE_VIEW
 class Verdict:
     """What is to be thought of a file.
 
-    ``refusal`` says why nothing may be written, and what to do. ``stand_ins`` are the statements
-    that make the views as they must be, where those of the file must not run.
+    ``refusal`` says why nothing may be written, and what to do. ``temporary_views`` are the
+    statements that make the views as they must be, where those of the file must not run.
     """
 
     refusal: str | None = None
-    stand_ins: tuple[str, ...] = ()
+    temporary_views: tuple[str, ...] = ()
 
 
 Vet = Callable[[Path, int, Sequence[Row]], Verdict]
@@ -86,11 +86,11 @@ class Vetting:
 
     def put_views_in_place(self, connection: apsw.Connection) -> None:
         """Let ours be looked at where the file's must not be. Must run outside of transactions."""
-        if not self._verdict.stand_ins:
+        if not self._verdict.temporary_views:
             return
         connection.pragma("query_only", False)
         try:
-            for sql in self._verdict.stand_ins:
+            for sql in self._verdict.temporary_views:
                 connection.execute(sql)
         finally:
             connection.pragma("query_only", self._read_only)
@@ -103,7 +103,7 @@ class Vetting:
         self._cookie = int(cookie)
         is_trusted = self._verdict.refusal is None
         _allow(connection, _TRIGGERS, yes=is_trusted and not self._read_only)
-        _allow(connection, _VIEWS, yes=not self._verdict.stand_ins)
+        _allow(connection, _VIEWS, yes=not self._verdict.temporary_views)
 
 
 def _allow(connection: apsw.Connection, setting: int, *, yes: bool) -> None:

@@ -234,7 +234,7 @@ class Database(Statements):
                 raise
 
     @contextlib.contextmanager
-    def impatient(self) -> Iterator[None]:
+    def nowait(self) -> Iterator[None]:
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
         self._leave_parent_after_fork()
         with self._lock:

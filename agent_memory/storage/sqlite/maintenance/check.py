@@ -93,5 +93,5 @@ def _foreign(database: Database) -> list[Problem]:
     return [
         Problem(kind=f"foreign_{fault.kind}", detail=str(fault))
         for fault in schema.faults(database)
-        if fault.what == "foreign"
+        if fault.state == "foreign"
     ]

@@ -14,7 +14,7 @@ from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import HISTORIC, JSON_COLUMNS
-from agent_memory.storage.records import further
+from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.connection import Database
 
 # Written as the triggers write it: the whole row in one comparison, for nearly all memories.
@@ -140,7 +140,7 @@ def _differences(database: Database) -> Iterator[Difference]:
                     {column: recorded[column] for column in wrong},
                     {column: held[column] for column in wrong},
                 )
-        after = further(rows[-1][0], than=after)
+        after = page_end(rows[-1][0], after=after)
 
 
 def _recorded_values(

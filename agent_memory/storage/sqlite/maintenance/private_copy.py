@@ -47,7 +47,7 @@ def _disarm(copy: Path) -> None:
 
     Where that is not enough, the copy can be read, but not written.
     """
-    database = schema.opened(copy, create=False)
+    database = schema.open_vetted(copy, create=False)
     try:
         if not database.can_write:
             with contextlib.suppress(StorageUntrusted), database.write(vetted=False):

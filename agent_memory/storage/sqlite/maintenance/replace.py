@@ -43,7 +43,7 @@ _UNOPENABLE: Final = (StorageCorrupt, NotAMemoryFile)
 # Looking ------------------------------------------------------------------------------------------
 
 
-def look(place: Path) -> FileSummary | None:
+def summarize(place: Path) -> FileSummary | None:
     """Look at the file that is to be replaced; ``None`` where that cannot be read, or is not there.
 
     Raises ``StorageError`` for one that is held by another process or may not be read.
@@ -62,7 +62,7 @@ def look(place: Path) -> FileSummary | None:
         reader.close()
 
 
-def choose(place: Path, backup: str) -> Path | None:
+def find_backup(place: Path, backup: str) -> Path | None:
     """Return the backup in ``backups/`` that has this name, or is the ``latest``.
 
     ``None`` for what is no such name. Raises ``ValidationError`` where there is no latest one.
@@ -87,7 +87,7 @@ def _summary(database: Database) -> FileSummary:
 # Preparing ----------------------------------------------------------------------------------------
 
 
-def look_at_backup(backup: Path) -> FileSummary:
+def summarize_backup(backup: Path) -> FileSummary:
     """Look at a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and other storage errors."""
     reader = Database(backup, create=False, read_only=True, refuse_version=schema.refuse_newer)
     try:
@@ -103,11 +103,11 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
     ``page_size`` is that of the file that it is to replace, in bytes.
     """
     copy_store(backup, new, page_size=page_size or PAGE_SIZE)
-    database = schema.opened(new, create=False)
+    database = schema.open_vetted(new, create=False)
     try:
         schema.upgrade(database, now=format_time(now), before_upgrade=lambda: None)
         with database.write():
-            OperationTable(database).mark("restore", session_id="restore", now=now)
+            OperationTable(database).record_irreversible("restore", session_id="restore", now=now)
         return check(database, backup, mend=False)
     finally:
         database.close()
@@ -187,7 +187,7 @@ def _opened(place: Path, new: Path) -> Iterator[tuple[Database, Database, Databa
         old = stack.enter_context(contextlib.closing(Database(place, create=False)))
         reader = Database(place, create=False, read_only=True)
         stack.enter_context(contextlib.closing(reader))
-        source = schema.opened(new, create=False)
+        source = schema.open_vetted(new, create=False)
         yield old, reader, stack.enter_context(contextlib.closing(source))
 
 

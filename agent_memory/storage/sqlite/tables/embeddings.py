@@ -13,7 +13,7 @@ from agent_memory.models.times import format_time
 from agent_memory.storage.centering import Centred
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
-from agent_memory.storage.records import further
+from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
 
@@ -104,7 +104,7 @@ class EmbeddingTable(Table):
         """Delete a model, and by cascade its vectors."""
         self._db.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
 
-    def mark_indexed(self, model_id: int, *, is_indexed: bool) -> None:
+    def set_indexed(self, model_id: int, *, is_indexed: bool) -> None:
         """Note whether the index of a model follows its vectors."""
         sql = (
             "UPDATE embedding_models SET is_indexed = ? WHERE model_id = ? AND is_indexed IS NOT ?"
@@ -178,7 +178,7 @@ CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?
 WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         while rows := self._db.rows(sql, (model_id, after, page)):
             yield from (tuple(row[1:]) for row in rows)
-            after = further(rows[-1][0], than=after)
+            after = page_end(rows[-1][0], after=after)
 
     # What waits ----------------------------------------------------------------------------------
     def is_queue_empty(self) -> bool:
@@ -237,7 +237,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
     def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return readable memories without a vector of a model, from a row on."""
         while rows := self._db.rows(_SELECT_WITHOUT, (after, model_id, limit)):
-            after = further(rows[-1][0], than=after)
+            after = page_end(rows[-1][0], after=after)
             texts = [(row_id, _readable(content)) for row_id, content in rows]
             pending = [PendingText(row_id, text) for row_id, text in texts if text is not None]
             if pending:
@@ -328,7 +328,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
                 fault = _fault(values, model.dimensions)
                 if fault is not None:
                     faults.append((row_id, fault))
-            after = further(rows[-1][0], than=after)
+            after = page_end(rows[-1][0], after=after)
         return faults
 
     def count_forgotten(self, model_id: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.storage.records import ErasedText, RemainingText, RemovedRows, further
+from agent_memory.storage.records import ErasedText, RemainingText, RemovedRows, page_end
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
@@ -66,7 +66,7 @@ class ErasureQueries(Table):
                 erased.strings.update(_strings(_read(text)))
         for row in self._db.rows(_SELECT_CHANGES, ids):
             for values in map(_read, row):
-                _take_change(erased, values)
+                _add_change(erased, values)
         for row in self._db.rows(_SELECT_VECTORS, ids):
             erased.vectors.update(row)
         return erased
@@ -166,10 +166,10 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
         after = 0
         while rows := self._db.rows(sql, (after, _PAGE)):
             yield from rows
-            after = further(rows[-1][0], than=after)
+            after = page_end(rows[-1][0], after=after)
 
 
-def _take_change(erased: ErasedText, values: object) -> None:
+def _add_change(erased: ErasedText, values: object) -> None:
     """Take over what a change tells; one that cannot be read is taken as it stands."""
     if not isinstance(values, dict):
         erased.contents.update(_strings(values))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.storage.records import DuplicateCandidate, fingerprint_of, further
+from agent_memory.storage.records import DuplicateCandidate, fingerprint_of, page_end
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
@@ -137,7 +137,7 @@ class FingerprintTable(Table):
             for row_id, content, user_id, run_id in rows:
                 if _fingerprint_of_stored(content, user_id, run_id) == fingerprint:
                     yield row_id
-            last = further(rows[-1][0], than=last)
+            last = page_end(rows[-1][0], after=last)
 
     def repeated(self) -> list[tuple[int, int]]:
         """Return the fingerprints that several memories have, and how many, oldest memory first."""

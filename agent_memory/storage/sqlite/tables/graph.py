@@ -47,7 +47,7 @@ class GraphTable(Table):
     """The tables of the graph: entities, relationships, and their sources."""
 
     # Names ---------------------------------------------------------------------------------------
-    def unnamed(self) -> list[Row]:
+    def rows_without_key(self) -> list[Row]:
         """Return what another program wrote without a key: entity or alias, row, name, user.
 
         Entities come first, the oldest first.
@@ -122,7 +122,7 @@ AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders}) RETURNING id"
         return str(self._db.rows(sql, tuple(columns.values()))[0][0])
 
-    def touch_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
+    def update_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
         """Change columns of an entity."""
         settings = "".join(f"{name} = ?, " for name in values)
         sql = f"UPDATE entities SET {settings}updated_at = ? WHERE id = ?"
@@ -216,7 +216,7 @@ ORDER BY g.seq LIMIT ?4"""
         rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit))
         sources = self._sources("relationship", to_json([row[0] for row in rows]))
         views = [_edge(row, agent_id, sources.get(row[0], [])) for row in rows]
-        return views if include_closed or at_any_time else _without_twins(views)
+        return views if include_closed or at_any_time else _merged_duplicates(views)
 
     def reached(
         self, when: GraphMoment, start: Sequence[str], depth: int
@@ -280,7 +280,7 @@ AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORD
 valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
         self._db.run(sql, (confidence, now, start, context, edge_id))
 
-    def stand_by_itself(self, kind: str, of: str) -> None:
+    def mark_by_hand(self, kind: str, of: str) -> None:
         """Let an entity, or a relationship, be seen without any memory."""
         table = "entities" if kind == "entity" else "relationships"
         self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (of,))
@@ -309,7 +309,7 @@ FROM memories WHERE id {_AMONG}"""
         return {row[0]: row[1:] for row in rows}
 
 
-def _without_twins(edges: Sequence[EdgeView]) -> list[EdgeView]:
+def _merged_duplicates(edges: Sequence[EdgeView]) -> list[EdgeView]:
     """Tell once what holds by two rows: one of them was out of sight when the other was added."""
     kept: dict[tuple[str, str, str], EdgeView] = {}
     for edge in edges:

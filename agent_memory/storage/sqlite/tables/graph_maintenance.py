@@ -10,7 +10,7 @@ from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import name_key
 from agent_memory.models.times import format_time
-from agent_memory.storage.records import further
+from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _PAGE: Final = 1_000
@@ -79,9 +79,9 @@ WHERE id = ?2""",
             (other, keep),
         )
         self._db.run("DELETE FROM entities WHERE id = ?", (other,))
-        self._fold_twins(keep)
+        self._merge_duplicates(keep)
 
-    def _fold_twins(self, entity_id: str) -> None:
+    def _merge_duplicates(self, entity_id: str) -> None:
         """Make one of the open relationships of an entity that say the same."""
         sql = """
 SELECT r.id, o.id, min(o.seq) FROM relationships AS r JOIN relationships AS o
@@ -128,7 +128,7 @@ closing_change_id = {last.format("relationships.closed_by")}
 WHERE {undone.format("closed_by", "closing_change_id")}"""
         self._db.run(sql, values)
 
-    def go_back(self, moment: datetime) -> None:
+    def restore_to(self, moment: datetime) -> None:
         """Make the graph of a copy what it was at a moment, as far as it can be told."""
         stamp = format_time(moment)
         self._db.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))
@@ -253,7 +253,7 @@ AND id NOT IN (
                     for name, value in values.items()
                     if value is not None and value != _DEFAULTS.get(name)
                 }
-            after = further(rows[-1][-1], than=after)
+            after = page_end(rows[-1][-1], after=after)
 
     def _exported_sources(self, kind: str, of: str) -> dict[str, list[str]]:
         sql = f"SELECT memory_id, is_undone FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid"
@@ -264,7 +264,7 @@ AND id NOT IN (
         }
         return {name: ids for name, ids in ids_by_name.items() if ids}
 
-    def take_entity(self, values: Mapping[str, Any], moment: str) -> str:
+    def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
         """Take an entity in, or join it with the one of that id or name; return its id here.
 
         What is there stays as it is, and gets the aliases and memories that the file tells. Must
@@ -287,11 +287,11 @@ AND id NOT IN (
             if is_taken:  # another user's
                 del columns["id"]
             entity_id = self._insert("entities", {**_times(moment), **columns, "name_key": key})
-        self._take_aliases(entity_id, values)
-        self._take_sources("entity", entity_id, values)
+        self._import_aliases(entity_id, values)
+        self._import_sources("entity", entity_id, values)
         return entity_id
 
-    def _take_aliases(self, entity_id: str, values: Mapping[str, Any]) -> None:
+    def _import_aliases(self, entity_id: str, values: Mapping[str, Any]) -> None:
         learned = values.get("alias_sources", {})
         for alias in values.get("aliases", ()):
             select_alias = "SELECT 1 FROM entity_aliases WHERE entity_id = ? AND alias = ?"
@@ -302,7 +302,7 @@ AND id NOT IN (
                     (entity_id, alias, name_key(alias, values.get("user_id")), learned.get(alias)),
                 )
 
-    def take_edge(self, values: Mapping[str, Any], moment: str) -> bool:
+    def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
         """Take a relationship in whose entities are there; return whether it was not there.
 
         One that is there stays as it is, and gets the memories that the file tells.
@@ -329,10 +329,10 @@ AND id NOT IN (
             if self._db.row("SELECT 1 FROM relationships WHERE id = ?", (values["id"],)):
                 del columns["id"]
             edge_id = self._insert("relationships", {**_times(moment), **columns})
-        self._take_sources("relationship", str(edge_id), values)
+        self._import_sources("relationship", str(edge_id), values)
         return existing_id is None
 
-    def has_both(self, values: Mapping[str, Any]) -> bool:
+    def has_both_entities(self, values: Mapping[str, Any]) -> bool:
         """Return whether both entities of a relationship are there, in its user's graph."""
         sql = "SELECT count(*) FROM entities WHERE id IN (?, ?) AND user_id IS ?"
         ends = {values["source_id"], values["target_id"]}
@@ -351,7 +351,7 @@ AND id NOT IN (
         sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders}) RETURNING id"
         return str(self._db.rows(sql, tuple(values.values()))[0][0])
 
-    def _take_sources(self, kind: str, of: str, values: Mapping[str, Any]) -> None:
+    def _import_sources(self, kind: str, of: str, values: Mapping[str, Any]) -> None:
         undone = set(values.get("undone", ()))
         for memory_id in values.get("sources", ()):
             sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, is_undone) VALUES (?, ?, ?)

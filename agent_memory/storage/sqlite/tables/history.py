@@ -14,7 +14,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.records import Change, further
+from agent_memory.storage.records import Change, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _SIGN: Final = """
@@ -62,7 +62,7 @@ WHERE change_id > ? AND change_id <= ?"""
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
         while rows := self._db.rows(sql, (after, page)):
             yield from map(_change, rows)
-            after = further(rows[-1][0], than=after)
+            after = page_end(rows[-1][0], after=after)
 
     def texts(self, *, page: int = 1_000) -> Iterator[list[str]]:
         """Yield memory id, old and new values of every change, as text, whatever they hold."""
@@ -70,7 +70,7 @@ WHERE change_id > ? AND change_id <= ?"""
         while rows := self._db.rows(_SELECT_TEXTS, (last, page)):
             for _, *columns in rows:
                 yield [column.decode(errors="replace") for column in columns]
-            last = further(rows[-1][0], than=last)
+            last = page_end(rows[-1][0], after=last)
 
     def between(self, first: int, last: int) -> list[Change]:
         """Return the changes from one number to another, oldest first."""
@@ -101,7 +101,7 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
         moment, session_id = change.changed_at, change.session_id
         self._db.run(_INSERT, (change.memory_id, change.event, moment, session_id, old, new))
 
-    def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
+    def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""
         sql = """SELECT DISTINCT memory_id FROM history
 WHERE memory_id IN (SELECT value FROM json_each(?))"""

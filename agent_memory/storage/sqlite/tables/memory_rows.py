@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.times import format_time
-from agent_memory.storage.records import RowValues, further
+from agent_memory.storage.records import RowValues, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
@@ -55,7 +55,7 @@ class MemoryRowTable(Table):
         after = 0
         while rows := self._db.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (after, page)):
             yield from (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
-            after = further(rows[-1][0], than=after)
+            after = page_end(rows[-1][0], after=after)
 
     def insert(self, values: Mapping[str, Any]) -> int:
         """Add a row of the columns that are given, and return its row id."""
@@ -120,4 +120,4 @@ WHERE archived IS NOT ? AND id IN (SELECT value FROM json_each(?))"""
                 yield [column.decode(errors="replace") for column in columns]
             if len(rows) < _PAGE:
                 return
-            last = further(rows[-1][0], than=last)
+            last = page_end(rows[-1][0], after=last)

@@ -32,7 +32,7 @@ class OperationTable(Table):
         if last > since:
             self._insert(verb, session_id, now, since + 1, last)
 
-    def mark(self, verb: str, *, session_id: str, now: datetime) -> None:
+    def record_irreversible(self, verb: str, *, session_id: str, now: datetime) -> None:
         """Note that something was done that ``undo`` cannot take back."""
         last = self.last_number()
         self._insert(verb, session_id, now, last + 1, last)

@@ -16,14 +16,14 @@ from agent_memory.storage.sqlite.tables import Table
 # A kind that another program made up is a learning, as it is when the memory is read.
 _KIND: Final = "CASE WHEN m.kind IN ('core', 'task') THEN m.kind ELSE 'learning' END"
 _LAST_USED: Final = "max(m.updated_at, coalesce(m.last_accessed, ''))"
-_IS_DEAR: Final = "(m.importance = 'high' OR s.reason IS 'promoted')"
+_IS_PROTECTED: Final = "(m.importance = 'high' OR s.reason IS 'promoted')"
 # A task's metadata as bytes: a text that is not UTF-8 must not keep the others from being read.
 _SELECT_USES: Final = f"""
-SELECT seq, kind, last_used, updated_at, access_count, size, is_dear OR last_used > ?,
+SELECT seq, kind, last_used, updated_at, access_count, size, is_protected OR last_used > ?,
   CASE kind WHEN 'task' THEN CAST(task_metadata AS BLOB) END
 FROM (
   SELECT m.seq, {_KIND} AS kind, {_LAST_USED} AS last_used, m.updated_at, m.access_count,
-    octet_length(m.content) AS size, {_IS_DEAR} AS is_dear, m.task_metadata
+    octet_length(m.content) AS size, {_IS_PROTECTED} AS is_protected, m.task_metadata
   FROM memories AS m LEFT JOIN scratchpad AS s ON s.seq = m.seq
   WHERE m.archived = 0)
 WHERE kind IN (SELECT value FROM json_each(?))
@@ -39,7 +39,7 @@ SELECT {_KIND} AS known_kind, count(*), sum(octet_length(m.content)) FROM memori
 WHERE m.archived = 1 AND m.id IN (SELECT value FROM json_each(?)) GROUP BY known_kind"""
 _SELECT_LEAST_USED: Final = f"""
 SELECT m.id FROM memories AS m LEFT JOIN scratchpad AS s ON s.seq = m.seq
-WHERE m.archived = 0 AND {_KIND} = ? AND NOT {_IS_DEAR}
+WHERE m.archived = 0 AND {_KIND} = ? AND NOT {_IS_PROTECTED}
 ORDER BY {_LAST_USED}, m.access_count, m.seq LIMIT ?"""
 
 
