@@ -1,1 +1,1 @@
-"""Where memories are kept: the engines."""
+"""Storage: the seam (engine, tables, indexes, filters, records), and SQLite behind it."""

@@ -1,4 +1,4 @@
-"""Vectors seen from the middle of a store. Pure.
+"""Centres vectors: cosines taken from the mean of a store's vectors. Pure.
 
 All texts of a store have something in common, as have all vectors of a model, and a cosine counts
 that as nearness. Taken from the middle of the store's own vectors, what is left is what tells one

@@ -1,4 +1,4 @@
-"""The seam between what is done with memories and where they are kept: what an engine offers.
+"""Protocols of an engine: the seam between the services and where memories are kept.
 
 ``services`` and everything above know this module, ``filters``, ``records``, ``tables`` and
 ``indexes``, and no engine. ``storage.sqlite.engine`` stands behind it; ``storage.opening`` says
@@ -44,7 +44,7 @@ from agent_memory.storage.tables import (
 
 
 class Capability(StrEnum):
-    """What not every engine can do."""
+    """What an engine may be able to do, and another not."""
 
     FILE_BACKUP = "file_backup"
     """Whole copies of the store as files: ``backup``, ``restore``, ``rebuild``."""
@@ -90,15 +90,15 @@ class Engine(Protocol):
 
     @property
     def history(self) -> HistoryTable:
-        """Every change of a memory."""
+        """The history: every change of a memory."""
 
     @property
     def operations(self) -> OperationTable:
-        """Changes that belong together, and what cannot be undone."""
+        """The operations: changes that belong together, and what cannot be undone."""
 
     @property
     def agent(self) -> AgentTable:
-        """Who the agent is, its settings, its counters."""
+        """The agent's row: its id, its settings, its counters."""
 
     @property
     def scratchpad(self) -> ScratchpadTable:
@@ -106,23 +106,23 @@ class Engine(Protocol):
 
     @property
     def recalls(self) -> RecallTable:
-        """When each memory was last given out."""
+        """When each memory was last returned to the agent."""
 
     @property
     def rejections(self) -> RejectionTable:
-        """Values that must not come back."""
+        """The rejections: values that must not be stored again."""
 
     @property
     def reviews(self) -> ReviewTable:
-        """Memories that are in question."""
+        """The reviews: memories that are in question."""
 
     @property
     def fingerprints(self) -> FingerprintTable:
-        """By what near duplicates are found."""
+        """The fingerprints, by which near duplicates are found."""
 
     @property
     def embeddings(self) -> EmbeddingTable:
-        """Models, their vectors, and what waits for one."""
+        """Embedding models, their vectors, and the embedding queue."""
 
     @property
     def graph(self) -> GraphTable:
@@ -130,23 +130,23 @@ class Engine(Protocol):
 
     @property
     def graph_maintenance(self) -> GraphMaintenance:
-        """What undo, erasure, import and export need of the graph."""
+        """Queries on the graph for merging, undo, erasure, import and export."""
 
     @property
     def usage(self) -> UsageQueries:
-        """How much each memory is used, and how much there is of each kind."""
+        """Queries on the use of each memory, and on the number and size of each kind."""
 
     @property
     def erasure(self) -> ErasureQueries:
-        """What erasing for good removes, and what may be left."""
+        """Queries that erase memories for good, and read what is left of them."""
 
     @property
     def keywords(self) -> KeywordIndex:
-        """The index of words."""
+        """The keyword index."""
 
     @property
     def similarity(self) -> SimilarityQueries:
-        """Which memories say much of what a text says."""
+        """Queries for the memories that have many words in common with a text."""
 
     @property
     def vectors(self) -> VectorIndex:
@@ -154,7 +154,7 @@ class Engine(Protocol):
 
     @property
     def files(self) -> FileOperations:
-        """What only a file can do. Raises ``ConfigurationError`` where there is none."""
+        """Operations that only a file allows. Raises ``ConfigurationError`` where there is none."""
 
     @property
     def location(self) -> str:
@@ -162,7 +162,7 @@ class Engine(Protocol):
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened for reading alone."""
+        """Whether the engine was opened read-only."""
 
     @property
     def can_write(self) -> bool:
@@ -177,10 +177,10 @@ class Engine(Protocol):
         """The version of the database in use."""
 
     def read(self) -> AbstractContextManager[None]:
-        """Run the body on one unchanging view of the memories."""
+        """Run the body in one read transaction: it sees one unchanging snapshot."""
 
     def write(self, *, durable: bool = True) -> AbstractContextManager[None]:
-        """Run the body in one transaction, which no other writer can come between.
+        """Run the body in one write transaction, which no other writer can come between.
 
         ``durable=False`` is for what can be made anew, such as embeddings: a power cut may lose it.
         """
@@ -189,26 +189,26 @@ class Engine(Protocol):
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
 
     def reader(self) -> AbstractContextManager[Engine]:
-        """Give the body an engine of its own that reads one unchanging view."""
+        """Give the body an engine of its own that reads one unchanging snapshot."""
 
     def close(self) -> None:
         """Close it. Closing twice is fine; using it afterwards is ``StorageClosed``."""
 
     def prepare(self, agent_id: str, *, clock: Callable[[], datetime]) -> None:
-        """Bring the schema up to date, after a backup, and write down whose memories they are."""
+        """Apply pending migrations, after a backup, and record whose memories they are."""
 
     def upgrade(self, *, now: datetime) -> None:
-        """Bring the schema up to date, without a backup."""
+        """Apply pending migrations, without a backup."""
 
     def check(self, *, mend: bool, back_up: Callable[[], object]) -> CheckReport:
-        """Look for damage and drift, and mend it if asked to, after ``back_up`` where need be."""
+        """Check for damage and drift; repair it if ``mend``, after ``back_up`` where need be."""
 
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text, each as the keyword index holds it and as it is written."""
 
 
 class FileOperations(Protocol):
-    """What only a file can do, for one open file."""
+    """Operations on one open file that only a file allows."""
 
     @property
     def path(self) -> Path:
@@ -216,11 +216,11 @@ class FileOperations(Protocol):
 
     @property
     def journal(self) -> Literal["wal", "rollback"]:
-        """How commits are kept whole: by a write-ahead log or by a rollback journal."""
+        """The journal mode: a write-ahead log or a rollback journal."""
 
     @property
     def warning(self) -> str | None:
-        """What should be known of the file's drive and names; ``None`` when all is as usual."""
+        """A warning about the file's drive or hard links; ``None`` when all is as usual."""
 
     def back_up(self, destination: Path | None, *, now: datetime, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write, and return its path."""
@@ -241,16 +241,16 @@ class FileOperations(Protocol):
         """Raise ``StorageLocked`` while somebody reads an older state of the file."""
 
     def compact(self) -> None:
-        """Write the file anew with nothing but what its tables hold, and leave the log empty."""
+        """Vacuum the file: write it anew with only what its tables hold, and empty the log."""
 
     def rewriting(
         self, changed: Sequence[str], *, kept: Sequence[str]
     ) -> AbstractContextManager[None]:
-        """Let the body rewrite memories, and their indexes follow. Must run inside ``write()``."""
+        """Let the body rewrite many memories, then rebuild indexes. Must run inside ``write()``."""
 
 
 class FileStorage(Protocol):
-    """What can be done with files of memories that no engine has open."""
+    """Operations on files of memories that no engine has open."""
 
     def is_open_here(self, path: Path) -> bool:
         """Return whether this process has a file open as a store, or as the log of one."""
@@ -268,10 +268,10 @@ class FileStorage(Protocol):
         """Return the number of the newest migration."""
 
     def summarize(self, place: Path) -> FileSummary | None:
-        """Look at the file that is to be replaced; ``None`` where there is nothing to be read."""
+        """Return the summary of a file to be replaced; ``None`` where nothing can be read."""
 
     def summarize_backup(self, backup: Path) -> FileSummary:
-        """Look at a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and other storage errors."""
+        """Return the summary of a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and others."""
 
     def find_backup(self, place: Path, backup: str) -> Path | None:
         """Return the backup in ``backups/`` that has this name, or is the ``latest``."""
@@ -279,10 +279,10 @@ class FileStorage(Protocol):
     def prepare(
         self, backup: Path, new: Path, *, now: datetime, page_size: int | None
     ) -> CheckReport:
-        """Copy a backup into a new private file, bring its schema up to date, and check it."""
+        """Copy a backup into a new private file, apply pending migrations there, and check it."""
 
     def replace(self, place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
-        """Let the content of a closed private file take the place of a store's."""
+        """Replace a store's content by that of a closed private file."""
 
     def put_in_place(self, place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
-        """Give a closed file the name of a store that cannot be opened, or is not there."""
+        """Rename a closed file to a store that cannot be opened, or does not exist."""

@@ -1,4 +1,4 @@
-"""What memories a verb is about: a small tree, which each engine compiles for its own tables.
+"""Filters: a small tree that says which memories pass, compiled by each engine for its tables.
 
 The tree is made of ``SearchFilters`` once, and checked there: an engine gets what it can compile.
 """

@@ -1,4 +1,4 @@
-"""What a transaction offers of the graph: entities, relationships, and what they were read from."""
+"""Protocols of the graph's tables: entities, relationships, and their source memories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GraphTable(Protocol):
     """The tables of the graph: entities, relationships, and their sources."""
 
     def rows_without_key(self) -> list[Row]:
-        """Return what another program wrote without a key: entity or alias, row, name, user."""
+        """Return another program's rows without a key: entity or alias, row id, name, user."""
 
     def id_of_row(self, row_id: int) -> str:
         """Return the id of the entity in a row."""
@@ -35,19 +35,19 @@ class GraphTable(Protocol):
         """Return those of some memories that are there and not archived."""
 
     def insert_entity(self, values: Mapping[str, Any]) -> str:
-        """Add an entity of the columns that are given, and return its id."""
+        """Insert an entity with these columns, and return its id."""
 
     def insert_edge(self, values: Mapping[str, Any]) -> str:
-        """Add a relationship of the columns that are given, and return its id."""
+        """Insert a relationship with these columns, and return its id."""
 
     def update_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
         """Change columns of an entity."""
 
     def entity_row(self, entity_id: str) -> dict[str, Any]:
-        """Return the columns of an entity that tell whose it is and what it is called."""
+        """Return an entity's columns: id, names, type, confidence, user, ``by_hand``."""
 
     def add_alias(self, entity_id: str, alias: str, key: str, memory_id: str | None) -> None:
-        """Give an entity another name."""
+        """Insert an alias of an entity."""
 
     def entities(
         self,
@@ -86,63 +86,63 @@ class GraphTable(Protocol):
     def open_edges(
         self, source_id: str, relationship: str, target_id: str | None = None
     ) -> list[Row]:
-        """Return what holds of an entity: id, target and ``valid_from`` of each, oldest first."""
+        """Return an entity's open relationships: id, target and ``valid_from``, oldest first."""
 
     def confirm_edge(
         self, edge_id: str, *, confidence: float, context: str | None, start: str, now: str
     ) -> None:
-        """Note that something was said again: it is as sure as the surest who said so."""
+        """Record that a relationship was said again: the higher confidence, the earlier start."""
 
     def mark_by_hand(self, kind: str, of: str) -> None:
-        """Let an entity, or a relationship, be seen without any memory."""
+        """Mark an entity, or a relationship, as made by hand: seen without any memory."""
 
     def close_edge(
         self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
     ) -> None:
-        """Let a relationship hold no more from a moment on, which is not before it began."""
+        """Close a relationship at a moment, or where it began if that is later."""
 
     def add_source(self, kind: str, of: str, memory_id: str, change_id: int | None) -> None:
-        """Note that an entity, or a relationship, was read from a memory."""
+        """Record the memory that an entity, or a relationship, was read from."""
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
-        """Return, by id, whose each memory is and the number of its last change."""
+        """Return the user and the last change id of each memory, by memory id."""
 
 
 class GraphMaintenance(Protocol):
-    """What undo, erasure, import and export need of the graph."""
+    """Queries on the graph for merging, undo, erasure, import and export."""
 
     def merge(self, keep: str, other: str) -> None:
-        """Move aliases, relationships and sources of one entity to another; the entity goes."""
+        """Merge one entity into another: aliases, relationships and sources move; it is deleted."""
 
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
-        """Take what was read from changes out of sight that are undone now, or bring it back."""
+        """Hide what was read from changes that are undone now, or show it again."""
 
     def restore_to(self, moment: datetime) -> None:
-        """Make the graph of a copy what it was at a moment, as far as it can be told."""
+        """Restore the graph of a copy to a moment, as far as it is known."""
 
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return what the graph says that was read from some memories."""
+        """Return the graph's texts that were read from some memories."""
 
     def texts(self) -> set[str]:
-        """Return all that the graph says."""
+        """Return all texts of the graph."""
 
     def erase(self, memory_ids: Sequence[str]) -> None:
-        """Remove what was read from memories that are erased, and from no others."""
+        """Delete what was read from erased memories, and from no others."""
 
     def sweep(self) -> None:
-        """Remove what was read from memories of which nothing is left, not even a history."""
+        """Delete what was read from memories of which nothing is left, not even a history."""
 
     def iterate_entities(self) -> Iterator[dict[str, Any]]:
-        """Yield what a file is told of each entity, in their order."""
+        """Yield each entity as exports write it, in the order of the table."""
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
-        """Yield what a file is told of each relationship, in their order."""
+        """Yield each relationship as exports write it, in the order of the table."""
 
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
-        """Take an entity in, or join it with the one of that id or name; return its id here."""
+        """Import an entity, or join it with the one of that id or name; return its id here."""
 
     def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
-        """Take a relationship in whose entities are there; return whether it was not there."""
+        """Import a relationship whose entities exist; return whether it is new."""
 
     def has_both_entities(self, values: Mapping[str, Any]) -> bool:
-        """Return whether both entities of a relationship are there, in its user's graph."""
+        """Return whether both entities of a relationship exist in its user's graph."""

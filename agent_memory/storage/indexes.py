@@ -1,4 +1,4 @@
-"""What a transaction offers to find memories by: words, what they say alike, and vectors."""
+"""Protocols of the indexes: keywords, similar texts, embeddings, vectors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class KeywordIndex(Protocol):
 
 
 class SimilarityQueries(Protocol):
-    """Which memories say much of what a text says."""
+    """Queries for the memories that have many words in common with a text."""
 
     def similar(self, question: DuplicateQuery, *, without: Sequence[str] = ()) -> list[Duplicate]:
         """Return the memories with most words in common, five at most, but those of some ids."""
@@ -58,25 +58,25 @@ class SimilarityQueries(Protocol):
 
 
 class EmbeddingTable(Protocol):
-    """The tables of embedding models, their vectors, and what waits for one."""
+    """The tables of embedding models, of vectors, and of the embedding queue."""
 
     def models(self) -> list[EmbeddingModel]:
-        """Return the models of the file: the active one and the one that is being built, if any."""
+        """Return the models of the file: the active one, and one that is being built."""
 
     def add_model(self, model: EmbeddingModel, *, now: datetime) -> int:
         """Add a model that is to be built, and return its number."""
 
     def activate(self, model_id: int) -> None:
-        """Let searches use a model from now on."""
+        """Make a model the active one, which searches use."""
 
     def drop_model(self, model_id: int) -> None:
         """Delete a model, and by cascade its vectors."""
 
     def set_indexed(self, model_id: int, *, is_indexed: bool) -> None:
-        """Note whether the index of a model follows its vectors."""
+        """Set whether the index of a model follows its vectors."""
 
     def put(self, model_id: int, pending: PendingText, vector: Quantized) -> bool:
-        """Keep a memory's vector, and return whether the memory still has that text."""
+        """Insert or replace a memory's vector; return whether the memory still has that text."""
 
     def of_same_text(self, model_id: int, text: str) -> Quantized | None:
         """Return the vector that another memory of the same text has."""
@@ -105,22 +105,22 @@ class EmbeddingTable(Protocol):
         """Return queued memories from a row on; -1 for no limit."""
 
     def count_queued(self) -> int:
-        """Count the memories that wait."""
+        """Count the memories in the embedding queue."""
 
     def dequeue(self, row_ids: Iterable[int]) -> None:
-        """Take rows off the queue."""
+        """Remove rows from the embedding queue."""
 
     def clear_queue(self) -> None:
-        """Take all rows off the queue."""
+        """Empty the embedding queue."""
 
     def queue_missing(self, model_id: int) -> int:
-        """Queue every memory that has no vector of a model, and return how many that are."""
+        """Queue every memory that has no vector of a model, and return their number."""
 
     def refuse(self, pending: Iterable[PendingText]) -> None:
-        """Note that the embedder refused these texts: they are not asked for again."""
+        """Record that the embedder refused these texts: they are not embedded again."""
 
     def forget_refusals(self) -> None:
-        """Let every text be asked for again, of another embedder perhaps."""
+        """Clear the refusals, so that every text is tried again, by another embedder perhaps."""
 
     def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return readable memories without a vector of a model, from a row on."""
@@ -136,10 +136,10 @@ class EmbeddingTable(Protocol):
 
 
 class VectorIndex(Protocol):
-    """Finds the nearest vectors of one open file, and follows the memories as they change."""
+    """The vector index of one open file: nearest vectors, kept in step with the memories."""
 
     def center(self, query: QueryVector) -> QueryVector:
-        """Return a query as seen from the middle of the vectors that it meets."""
+        """Return a query centred on the mean of the model's vectors."""
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
         """Return the nearest of the memories that pass the filters. Must run inside ``read()``."""
@@ -156,19 +156,19 @@ class VectorIndex(Protocol):
         """Build the index of a model from its vectors. Must run inside ``write()``."""
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
-        """Enter vectors by row, in place of those that are there."""
+        """Insert or replace vectors, by row id."""
 
     def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
-        """Take rows out."""
+        """Remove rows."""
 
     def drop(self, model: EmbeddingModel) -> None:
         """Drop the index of a model."""
 
     def forget_deleted(self) -> None:
-        """Take the memories out whose rows were erased."""
+        """Remove the memories whose rows were erased."""
 
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
-        """Read every vector of a model, and compare its index with them."""
+        """Check every vector of a model, and its index against them."""
 
     def mend(self, model: EmbeddingModel) -> None:
-        """Drop the wrong vectors of a model and build its index anew. Must run in ``write()``."""
+        """Delete the wrong vectors of a model and rebuild its index. Must run in ``write()``."""

@@ -1,4 +1,4 @@
-"""Which engine keeps the memories of an address, and opening it.
+"""Opens the engine that keeps the memories of an address.
 
 Today an address is the path of a file, and the engine SQLite. Another engine comes in here alone.
 """

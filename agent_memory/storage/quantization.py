@@ -1,4 +1,4 @@
-"""Vectors made small: one byte a number for the truth, one to six bits a number for the index.
+"""Quantizes vectors: one byte a number for the truth, one to six bits a number for the index.
 
 Pure: numbers in, bytes out, the same on every machine and with or without sqlite-vec.
 """

@@ -1,4 +1,4 @@
-"""What the tables of an engine give and take: plain records, the same for every engine."""
+"""Plain records that cross the seam: what tables take and return, the same for every engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transaction offers, table by table: the part of the seam that each engine implements.
+"""Protocols of the tables: what a transaction offers, implemented by each engine.
 
 ``storage.sqlite.tables`` is what stands behind it for SQLite, and tells the details of each
 method. A transaction is open when a method is called; ``Engine.read`` and ``Engine.write`` begin
@@ -61,7 +61,7 @@ class MemoryTable(Protocol):
         """Return the memories of these rows, by row id."""
 
     def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
-        """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
+        """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
 
     def recent(self, filters: Filter, *, limit: int, offset: int, agent_id: str) -> list[Memory]:
         """Return the newest memories that pass the filters, newest first."""
@@ -79,7 +79,7 @@ class MemoryTable(Protocol):
         """Return the highest row id, 0 when there is no memory."""
 
     def last_row_id_of_damaged(self) -> int:
-        """Return the highest row id that was ever given, where the table may not be readable."""
+        """Return the highest row id ever given, where the table may not be readable."""
 
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
         """Set some fields of a memory; its version goes up by one."""
@@ -119,7 +119,7 @@ class MemoryRowTable(Protocol):
         """Change columns of a row; its version goes up by one."""
 
     def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
-        """Make a row what it is to be, its version and its times too; all columns must be given."""
+        """Set all columns of a row, version and times too; all must be given."""
 
     def delete(self, memory_id: str) -> None:
         """Remove a row; its history stays."""
@@ -141,19 +141,19 @@ class MemoryRowTable(Protocol):
 
 
 class HistoryTable(Protocol):
-    """The table of changes."""
+    """The table of every change of a memory."""
 
     def last_change(self) -> int:
-        """Return the number of the newest change, 0 for none."""
+        """Return the change id of the newest change, 0 for none."""
 
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
-        """Say which session made the changes after ``since``, and when by the store's clock."""
+        """Record session and time of a memory's changes after the change id ``since``."""
 
     def sign_all(self, *, since: int, session_id: str, now: datetime) -> None:
-        """Say which session made all the changes after ``since``, and when."""
+        """Record session and time of all changes after the change id ``since``."""
 
     def sign_between(self, after: int, until: int, *, session_id: str, now: datetime) -> None:
-        """Say which session made the changes from one number (not in it) to another, and when."""
+        """Record session and time of the changes above change id ``after``, up to ``until``."""
 
     def iterate(self, *, page: int = 1000) -> Iterator[Change]:
         """Yield all changes, oldest first, read by the page."""
@@ -162,7 +162,7 @@ class HistoryTable(Protocol):
         """Yield memory id, old and new values of every change, as text, whatever they hold."""
 
     def between(self, first: int, last: int) -> list[Change]:
-        """Return the changes from one number to another, oldest first."""
+        """Return the changes from one change id to another, oldest first."""
 
     def of_memory(self, memory_id: str) -> list[Change]:
         """Return all changes of a memory, oldest first."""
@@ -171,35 +171,35 @@ class HistoryTable(Protocol):
         """Return the ids of the memories that were changed after a moment."""
 
     def born_after(self, moment: datetime) -> list[str]:
-        """Return the ids of the memories of which nothing is known until after a moment."""
+        """Return the ids of the memories whose history begins after a moment."""
 
     def insert(self, change: Change) -> None:
-        """Add a change that was made elsewhere."""
+        """Insert a change that was made in another file."""
 
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""
 
     def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
-        """Drop the changes of some memories from one number (not in it) to another."""
+        """Delete the changes of some memories above change id ``after``, up to ``until``."""
 
     def forget_after(self, moment: datetime, newest: int) -> None:
-        """Drop the changes after a moment, and those numbered above ``newest``."""
+        """Delete the changes after a moment, and those with a change id above ``newest``."""
 
     def entries(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
         """Return the changes of one memory, or of all, newest first."""
 
 
 class OperationTable(Protocol):
-    """The table of what was done to several memories at once, or for good."""
+    """The table of operations: changes that belong together, and what cannot be undone."""
 
     def last_number(self) -> int:
-        """Return the highest number that a change was ever given, deleted ones included."""
+        """Return the highest change id ever given, that of deleted changes included."""
 
     def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
-        """Record that the changes after number ``since`` are one operation, if there are any."""
+        """Record the changes after change id ``since`` as one operation, if there are any."""
 
     def record_irreversible(self, verb: str, *, session_id: str, now: datetime) -> None:
-        """Note that something was done that ``undo`` cannot take back."""
+        """Record an operation that ``undo`` cannot take back."""
 
     def last(self) -> Operation | None:
         """Return the last operation, if there was any."""
@@ -209,16 +209,16 @@ class AgentTable(Protocol):
     """The table with the one row of the agent."""
 
     def identity(self) -> str | None:
-        """Return whose file this is."""
+        """Return the id of the agent whose file this is, or ``None``."""
 
     def config(self) -> AgentConfig:
         """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
 
     def set_config(self, settings: AgentConfig) -> None:
-        """Write the settings that were set."""
+        """Replace the settings in the file by those that were set."""
 
     def merge_config(self, settings: Mapping[str, Any]) -> None:
-        """Write some settings, which must be valid; the others stay."""
+        """Change some settings, which must be valid; the others stay."""
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
         """Add searches and their time to the counters, and note that the agent was active."""
@@ -235,47 +235,47 @@ class AgentTable(Protocol):
     def set_backend(
         self, backend: Literal["file", "vector"], *, migration: MigrationInfo, now: datetime
     ) -> None:
-        """Write down how memories are searched from now on, and how it came to that."""
+        """Set how memories are searched from now on, and record the migration that led there."""
 
     def migration(self) -> MigrationInfo:
-        """Return how the last move went, as far as there was one."""
+        """Return the record of the last vector migration, empty where there was none."""
 
     def was_rolled_back(self) -> bool:
-        """Return whether search is by keyword because somebody went back to it."""
+        """Return whether search is by keyword because a migration was rolled back."""
 
     def metadata(self, *, memory_count: int) -> AgentMetadata:
         """Return the agent's metadata with the figures as they stand."""
 
     def row(self) -> dict[str, Any]:
-        """Return what the file says of the agent, by column, JSON read."""
+        """Return the agent's row by column, JSON parsed, without NULLs."""
 
     def set_row(self, values: Mapping[str, Any]) -> None:
-        """Write what a file said of the agent, by column, as far as it told."""
+        """Set those columns of the agent's row that are given."""
 
 
 class ScratchpadTable(Protocol):
     """The table of the memories in the scratchpad."""
 
     def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
-        """Put memories in. One that is there stays as it is, unless it is promoted by hand now."""
+        """Insert memories. An existing entry stays as it is, unless it is promoted by hand now."""
 
     def evict(self, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
-        """Take out the least recently used beyond ``max_size`` and return their ids."""
+        """Evict the least recently used beyond ``max_size`` and return their ids."""
 
     def leave(self, row_id: int) -> bool:
-        """Take one memory out, and return whether it was in."""
+        """Remove one memory, and return whether it was in the scratchpad."""
 
     def contains(self, row_id: int) -> bool:
-        """Return whether a memory is in."""
+        """Return whether a memory is in the scratchpad."""
 
     def members(self) -> list[int]:
-        """Return the rows that are in, most recently used first, then most often (B)."""
+        """Return the row ids of all entries, most recently used first, then most often (B)."""
 
     def reasons(self) -> dict[int, Reason]:
-        """Return why each row is in."""
+        """Return the reason of each entry, by row id."""
 
     def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
-        """Return those of the rows that are not in and were accessed often enough to be."""
+        """Return those of the rows that are not in it and were accessed ``threshold`` times."""
 
     def size(self) -> int:
         """Count the entries, without those of archived memories."""
@@ -284,39 +284,39 @@ class ScratchpadTable(Protocol):
         """Count the entries that were promoted by hand, without those of archived memories."""
 
     def put(self, row_id: int, *, reason: str, entered_at: str) -> None:
-        """Put a memory in as it was in before; one that is there stays as it is."""
+        """Insert an entry with its former reason and time; one that exists stays as it is."""
 
     def entries(self) -> list[tuple[str, str, str]]:
-        """Return the id, when it came in and why of each entry, in the order of coming in."""
+        """Return memory id, time and reason of each entry, oldest entry first."""
 
 
 class RecallTable(Protocol):
-    """The table of when each memory was last given out."""
+    """The table of when each memory was last returned to the agent."""
 
     def row_ids_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
-        """Return the row ids of memories, by id."""
+        """Return the row ids of memories, by memory id."""
 
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
-        """Write down when rows were given out, and forget what was long ago."""
+        """Record when rows were returned to the agent, and delete what is outside the window."""
 
     def is_any_recent(self, now: datetime) -> bool:
-        """Return whether anything was given out of late."""
+        """Return whether any memory was returned within the recall window."""
 
 
 class RejectionTable(Protocol):
     """The table of rejected values, as hashes."""
 
     def add(self, words_hash: bytes, word_count: int, reason: str | None, now: datetime) -> bool:
-        """Reject a value, and return whether it was not rejected yet."""
+        """Insert a rejection, and return whether it is a new one."""
 
     def put(self, values: Mapping[str, Any]) -> None:
-        """Take over a rejection that a file tells of; one of the same value stays as it is."""
+        """Insert an imported rejection; one of the same value stays as it is."""
 
     def remove(self, words_hash: bytes) -> bool:
-        """Lift the rejection of a value, and return whether there was one."""
+        """Delete the rejection of a value, and return whether there was one."""
 
     def remove_by_id(self, rejection_id: int) -> bool:
-        """Lift a rejection, and return whether there was one."""
+        """Delete a rejection by its id, and return whether there was one."""
 
     def find(self, words_hash: bytes) -> Rejection | None:
         """Return the rejection of a value, or ``None``."""
@@ -325,7 +325,7 @@ class RejectionTable(Protocol):
         """Return all rejections, oldest first."""
 
     def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
-        """Return the hashes of the rejected values by how many words those have."""
+        """Return the hashes of the rejected values, by their number of words."""
 
 
 class ReviewTable(Protocol):
@@ -341,10 +341,10 @@ class ReviewTable(Protocol):
         session_id: str,
         now: datetime,
     ) -> int:
-        """Put a memory in question, if it is not, and return the number of the review."""
+        """Insert a review of a memory, unless it has one, and return the review's id."""
 
     def put(self, row_id: int, values: Mapping[str, Any]) -> None:
-        """Take over a review that a file tells of."""
+        """Insert an imported review."""
 
     def all(self) -> list[Review]:
         """Return all reviews, oldest first."""
@@ -356,17 +356,17 @@ class ReviewTable(Protocol):
         """Return whether the memory was changed since it was put in question."""
 
     def forget_reasoning(self) -> None:
-        """Leave out why the memories are in question."""
+        """Clear the reasoning of all reviews."""
 
     def drop(self, review_id: int) -> None:
-        """Take a review away, as it is decided."""
+        """Delete a review, as it is decided."""
 
 
 class FingerprintTable(Protocol):
-    """The table of fingerprints, by which near duplicates are found."""
+    """The table of fingerprints: hashes by which near duplicates are found."""
 
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
-        """Write fingerprints down, each with the row of its memory."""
+        """Set fingerprints: pairs of a fingerprint and its memory's row id."""
 
     def present(self, fingerprints: Sequence[int]) -> set[int]:
         """Return those of some fingerprints that any memory has."""
@@ -375,29 +375,29 @@ class FingerprintTable(Protocol):
         """Return whether every memory has its fingerprint."""
 
     def complete_page(self) -> list[int]:
-        """Make the fingerprints of a page of memories that another program wrote or changed."""
+        """Compute the fingerprints of a page of memories that lack one; return their row ids."""
 
     def is_left(self, completed: Sequence[int]) -> bool:
-        """Return whether a page that was just completed is not: the file is damaged then."""
+        """Return whether a page just completed still lacks some: the file is damaged then."""
 
     def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
         """Return the memories that have a fingerprint and are not archived, oldest first."""
 
     def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
-        """Return the fingerprint of each of these rows, made now for one that has none yet."""
+        """Return the fingerprint of each of these rows, computed now where it is missing."""
 
     def of_unarchived(self, row_ids: Sequence[int]) -> list[DuplicateCandidate]:
         """Return the memories of these rows that are not archived, oldest first."""
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
-        """Yield the rows that would have this fingerprint, of those that have none yet."""
+        """Yield the row ids without a fingerprint whose text would have this one."""
 
     def repeated(self) -> list[tuple[int, int]]:
         """Return the fingerprints that several memories have, and how many, oldest memory first."""
 
 
 class UsageQueries(Protocol):
-    """How much each memory is used, and how much there is of each kind."""
+    """Queries on the use of each memory, and on the number and size of each kind."""
 
     def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
         """Return how each unarchived memory of these kinds is used, least recently first."""
@@ -416,16 +416,16 @@ class UsageQueries(Protocol):
 
 
 class ErasureQueries(Protocol):
-    """What erasing for good removes from the tables, and what may be left."""
+    """Queries that erase memories for good, and read what is left of them."""
 
     def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that are of memories, archived ones too, or have a history."""
 
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
-        """Return what these memories say and ever said."""
+        """Return all texts and vectors of these memories, their history's too."""
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
-        """Remove every row of these memories but those of the vector indexes."""
+        """Delete every row of these memories but those of the vector indexes."""
 
     def unused_words(self, words: Iterable[str]) -> list[str]:
         """Return those of the words that stand in no memory, as the keyword index holds them."""

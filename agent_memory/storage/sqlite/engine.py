@@ -67,7 +67,7 @@ class SQLiteEngine:
 
     @cached_property
     def rejections(self) -> RejectionTable:
-        """The table of values that must not come back."""
+        """The rejections: values that must not be stored again."""
         from agent_memory.storage.sqlite.tables.rejections import RejectionTable  # noqa: PLC0415
 
         return RejectionTable(self.database)
@@ -88,7 +88,7 @@ class SQLiteEngine:
 
     @cached_property
     def graph_maintenance(self) -> GraphMaintenance:
-        """What undo, erasure, import and export need of the graph."""
+        """Queries on the graph for merging, undo, erasure, import and export."""
         from agent_memory.storage.sqlite.tables.graph_maintenance import (  # noqa: PLC0415
             GraphMaintenance,
         )
@@ -97,21 +97,21 @@ class SQLiteEngine:
 
     @cached_property
     def usage(self) -> UsageQueries:
-        """How much each memory is used, and how much there is of each kind."""
+        """Queries on the use of each memory, and on the number and size of each kind."""
         from agent_memory.storage.sqlite.tables.usage import UsageQueries  # noqa: PLC0415
 
         return UsageQueries(self.database)
 
     @cached_property
     def erasure(self) -> ErasureQueries:
-        """What erasing for good removes, and what may be left."""
+        """Queries that erase memories for good, and read what is left of them."""
         from agent_memory.storage.sqlite.tables.erasure import ErasureQueries  # noqa: PLC0415
 
         return ErasureQueries(self.database)
 
     @cached_property
     def similarity(self) -> SimilarityQueries:
-        """Which memories say much of what a text says."""
+        """Queries for the memories that have many words in common with a text."""
         from agent_memory.storage.sqlite.similarity import SimilarityQueries  # noqa: PLC0415
 
         return SimilarityQueries(self.database)
@@ -125,7 +125,7 @@ class SQLiteEngine:
 
     @cached_property
     def files(self) -> FileOperations:
-        """What only a file can do."""
+        """Operations that only a file allows."""
         from agent_memory.storage.sqlite.file_operations import FileOperations  # noqa: PLC0415
 
         return FileOperations(self.database)
@@ -139,7 +139,7 @@ class SQLiteEngine:
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened for reading alone."""
+        """Whether the engine was opened read-only."""
         return self.database.read_only
 
     @property
@@ -148,11 +148,11 @@ class SQLiteEngine:
         return self.database.can_write
 
     def read(self) -> contextlib.AbstractContextManager[None]:
-        """Run the body on one unchanging view of the file."""
+        """Run the body in one read transaction: it sees one unchanging snapshot."""
         return self.database.read()
 
     def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
-        """Run the body in one transaction that holds the write lock from its start."""
+        """Run the body in one write transaction, which holds the write lock from its start."""
         return self.database.write(durable=durable)
 
     def nowait(self) -> contextlib.AbstractContextManager[None]:
@@ -173,7 +173,7 @@ class SQLiteEngine:
     # Schema -----------------------------------------------------------------------------------
 
     def prepare(self, agent_id: str, *, clock: Callable[[], datetime]) -> None:
-        """Bring the schema up to date, after a backup, and write down whose file it is."""
+        """Apply pending migrations, after a backup, and record whose file it is."""
         if schema.is_current(self.database) and self.agent.identity() is not None:
             return
         if self.database.read_only:
@@ -188,7 +188,7 @@ class SQLiteEngine:
             self.agent.create(agent_id, now=now)
 
     def upgrade(self, *, now: datetime) -> None:
-        """Bring the schema up to date, without a backup."""
+        """Apply pending migrations, without a backup."""
         schema.upgrade(self.database, now=format_time(now), before_upgrade=lambda: None)
 
     @property
@@ -204,7 +204,7 @@ class SQLiteEngine:
     # Care -------------------------------------------------------------------------------------
 
     def check(self, *, mend: bool, back_up: Callable[[], object]) -> CheckReport:
-        """Look for damage and drift, and mend it if asked to, after ``back_up`` where need be."""
+        """Check for damage and drift; repair it if ``mend``, after ``back_up`` where need be."""
         from agent_memory.storage.sqlite.maintenance.check import check  # noqa: PLC0415
 
         return check(self.database, self.database.path, mend=mend, back_up=back_up)

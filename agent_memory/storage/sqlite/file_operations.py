@@ -1,4 +1,4 @@
-"""What only a file can do: backups, its raw bytes, writing it anew."""
+"""Operations on the open file that only a file allows: backups, raw bytes, compaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MANY: Final = 500
 
 
 class FileOperations(Table):
-    """What only a file can do, for one open file."""
+    """Operations on one open file that only a file allows."""
 
     @property
     def path(self) -> Path:
@@ -26,12 +26,12 @@ class FileOperations(Table):
 
     @property
     def journal(self) -> Literal["wal", "rollback"]:
-        """How commits are kept whole: by a write-ahead log or by a rollback journal."""
+        """The journal mode: a write-ahead log or a rollback journal."""
         return self._db.journal
 
     @property
     def warning(self) -> str | None:
-        """What should be known of the file's drive and names; ``None`` when all is as usual."""
+        """A warning about the file's drive or hard links; ``None`` when all is as usual."""
         return self._db.warning
 
     # Backups ----------------------------------------------------------------------------------
@@ -63,14 +63,14 @@ class FileOperations(Table):
         self._db.refuse_readers()
 
     def compact(self) -> None:
-        """Write the file anew with nothing but what its tables hold, and leave the log empty."""
+        """Vacuum the file: write it anew with only what its tables hold, and empty the log."""
         self._db.compact()
 
     # Rewriting --------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def rewriting(self, changed: Sequence[str], *, kept: Sequence[str]) -> Iterator[None]:
-        """Let the body rewrite memories, and their indexes follow. Must run inside ``write()``.
+        """Let the body rewrite many memories, then rebuild indexes. Must run inside ``write()``.
 
         ``changed`` are the ids of all of them, ``kept`` of those that are there afterwards.
         """

@@ -1,4 +1,4 @@
-"""What can be done with files of memories that no engine has open; ``storage.opening`` gives it."""
+"""Operations on files that no engine has open; ``storage.opening.file_storage`` returns them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keyword index: from a question to the memories that share its rarest words."""
+"""The keyword index (FTS5): terms of a query, and the memories that share the rarest of them."""
 
 from __future__ import annotations
 

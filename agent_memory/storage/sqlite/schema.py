@@ -1,4 +1,4 @@
-"""The schema: finding the migrations, applying the pending ones, refusing what does not fit.
+"""The schema: reads the migrations, applies the pending ones, refuses files that do not fit.
 
 All of it is in ``migrations/NNNN_name.sql``. Pending ones are applied in one transaction, each
 with a record of its name and hash, so that a file has all of a version or none of it.
@@ -191,12 +191,12 @@ def _advice(version: int, faults: Sequence[schema_check.Fault]) -> str:
 
 
 def faults(database: Database) -> list[schema_check.Fault]:
-    """Return what is not as it must be. Must run inside a transaction."""
+    """Return the faults of the file's schema. Must run inside a transaction."""
     return schema_check.find_faults(database, shipped_schema(current_version(database)))
 
 
 def mend(database: Database) -> None:
-    """Make triggers and views what they must be. Must run inside ``write(vetted=False)``.
+    """Restore our triggers and views. Must run inside ``write(vetted=False)``.
 
     None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.
     """

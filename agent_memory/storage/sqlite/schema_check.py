@@ -1,4 +1,4 @@
-"""Telling the code that a file must hold from what somebody else put into it.
+"""Tells the triggers and views that a file must hold from what somebody else put into it.
 
 Triggers run with every write and views with every look at them, so those of a file are compared
 with the shipped migrations, letter by letter. Other tables, indexes and views are no harm: nothing
@@ -19,7 +19,7 @@ _EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\
 _OUR_PREFIX: Final = "embedding_index_"
 _PLAIN_COLUMNS: Final = re.compile(r"(,\s*\w{1,64}(\s+(TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)+")
 _IRREPLACEABLE: Final = ("memories", "agent")
-"""Tables that are not made anew, empty: without them the file is lost, and that must be told."""
+"""Tables that are not made anew, empty: without them the file is lost, which must be reported."""
 _LONGEST: Final = 60
 
 
@@ -120,7 +120,7 @@ def _only_adds_columns(ours: str, theirs: str) -> bool:
 
 
 def temporary_views(shipped: ShippedSchema, faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield what makes our views for one connection alone, if reads would look at others."""
+    """Yield the SQL of temporary views in place of the file's, if those are not ours."""
     if any(fault.concerns_views for fault in faults):
         for name in shipped.names("view"):
             sql = shipped.sql("view", name).removeprefix("CREATE VIEW")
@@ -128,7 +128,7 @@ def temporary_views(shipped: ShippedSchema, faults: Iterable[Fault]) -> Iterator
 
 
 def find_faults(database: Database, shipped: ShippedSchema) -> list[Fault]:
-    """Return what is not as it must be in a file. Must run inside a transaction."""
+    """Return the faults of a file's schema. Must run inside a transaction."""
     return shipped.faults(database.rows(SELECT_CODE))
 
 
@@ -144,7 +144,7 @@ def drop_foreign(database: Database, faults: Iterable[Fault]) -> None:
 
 
 def restore_own(database: Database, shipped: ShippedSchema, faults: Iterable[Fault]) -> None:
-    """Make ours anew where they are changed or missing. Runs as ``remove``, and after it."""
+    """Create our objects anew where changed or missing. Runs like ``drop_foreign``, after it."""
     ours = [fault for fault in faults if fault.state != "foreign" and fault.can_be_mended]
     for fault in ours:
         if fault.state == "changed":

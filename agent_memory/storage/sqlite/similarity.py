@@ -1,4 +1,4 @@
-"""Finding the memories that have most words in common with a text, and those that correct it."""
+"""Finds the memories that have most words in common with a text, and those that correct it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ORDER BY bm25(memory_index) LIMIT 20"""
 
 
 class SimilarityQueries(Table):
-    """Which memories say much of what a text says."""
+    """Queries for the memories that have many words in common with a text."""
 
     def similar(self, question: DuplicateQuery, *, without: Sequence[str] = ()) -> list[Duplicate]:
         """Return the memories with most words in common, five at most, but those of some ids.

@@ -1,4 +1,4 @@
-"""The index of a file's vectors: what is nearest to a query, and keeping up with the memories.
+"""The vector index: finds the vectors nearest to a query, and follows the memories.
 
 Where few memories are asked about, every vector is compared. Else a table of short codes names the
 nearest, and their vectors decide. Without sqlite-vec the same two steps are taken in Python.
@@ -31,7 +31,7 @@ EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
 _MANY: Final = EXACT_UP_TO + 1
 _SAMPLE: Final = 256
-"""Vectors that the middle of a store is told from: more of them move it by next to nothing."""
+"""Vectors that the mean of a store is computed from: more move it by next to nothing."""
 _CHUNK: Final = 1_000
 """Vectors that are read at a time."""
 
@@ -40,11 +40,11 @@ Namer = Callable[[Sequence[int] | None], list[int]]
 
 
 class VectorIndex(Table):
-    """Finds the nearest vectors of one open file, and follows the memories as they change.
+    """The vector index of one open file: nearest vectors, kept in step with the memories.
 
-    The middle of each model's vectors is remembered as it was told last. It is told from the rows
-    up to a bound that grows with the file by an eighth or less, so that processes that opened the
-    file at different times tell the same.
+    The mean of each model's vectors is cached. It is computed from the rows up to a bound that
+    grows with the file by an eighth or less, so that processes that opened the file at different
+    times have the same mean.
     """
 
     def __init__(self, database: Database) -> None:
@@ -56,7 +56,7 @@ class VectorIndex(Table):
     # Searching --------------------------------------------------------------------------------
 
     def center(self, query: QueryVector) -> QueryVector:
-        """Return a query as seen from the middle of the vectors that it meets."""
+        """Return a query centred on the mean of the model's vectors."""
         bound = _rounded(MemoryTable(self._db).last_row_id())
         key = (query.model, bound)
         if key not in self._middles:
@@ -138,12 +138,12 @@ class VectorIndex(Table):
         self._embeddings.set_indexed(model.model_id, is_indexed=True)
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
-        """Enter vectors by row, in place of those that are there."""
+        """Insert or replace vectors, by row id."""
         if self._can_follow(model):
             self._codes.put(model.model_id, entries)
 
     def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
-        """Take rows out."""
+        """Remove rows."""
         if self._can_follow(model):
             self._codes.remove(model.model_id, row_ids)
 
@@ -166,7 +166,7 @@ class VectorIndex(Table):
             self._codes.drop(table_name(model.model_id))
 
     def forget_deleted(self) -> None:
-        """Take the memories out whose rows were erased.
+        """Remove the memories whose rows were erased.
 
         Without sqlite-vec no single row can be: the codes are emptied, and built again where there
         is sqlite-vec. Until then searches do without.
@@ -203,7 +203,7 @@ class VectorIndex(Table):
         ]
 
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
-        """Read every vector of a model, and compare its index with them."""
+        """Check every vector of a model, and its index against them."""
         problems = [
             Problem(kind="wrong_embedding", detail=fault)
             for _, fault in self._embeddings.faults(model)
@@ -217,7 +217,7 @@ class VectorIndex(Table):
         return problems
 
     def mend(self, model: EmbeddingModel) -> None:
-        """Drop the wrong vectors of a model and build its index anew. Must run in ``write()``."""
+        """Delete the wrong vectors of a model and rebuild its index. Must run in ``write()``."""
         wrong = [row_id for row_id, _ in self._embeddings.faults(model)]
         self._embeddings.drop(model.model_id, wrong)
         if self._db.load_vectors():

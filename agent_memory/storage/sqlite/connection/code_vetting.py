@@ -1,4 +1,4 @@
-"""Which of the code that a file holds may run: its triggers and views.
+"""Decides whether the triggers and views that a file holds may run.
 
 A file may come from anywhere, and a trigger in it runs with every write, a view with every look at
 it. Whoever knows what a file must hold says what is to be thought of it: a ``Vet``. Where that
@@ -28,7 +28,7 @@ _VIEWS: Final = apsw.SQLITE_DBCONFIG_ENABLE_VIEW
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to be thought of a file.
+    """The verdict on a file: whether it may be written, and whose views are read.
 
     ``refusal`` says why nothing may be written, and what to do. ``temporary_views`` are the
     statements that make the views as they must be, where those of the file must not run.
@@ -43,7 +43,7 @@ Vet = Callable[[Path, int, Sequence[Row]], Verdict]
 
 
 class Vetting:
-    """What is thought of the file that a database has open, on its connection of now."""
+    """Whether the triggers and views of the file that a connection has open may run."""
 
     def __init__(self, path: Path, vet: Vet | None, *, read_only: bool) -> None:
         self._path = path
@@ -58,7 +58,7 @@ class Vetting:
         return self._verdict.refusal
 
     def begin(self, connection: apsw.Connection) -> None:
-        """Look at a file that was just opened."""
+        """Vet a file that was just opened."""
         if self._read_only:
             _allow(connection, _TRIGGERS, yes=False)
         if self._vet is not None:
@@ -68,7 +68,7 @@ class Vetting:
             _allow(connection, _VIEWS, yes=False)
 
     def before_writing(self, connection: apsw.Connection) -> None:
-        """Look again if the schema has changed; raise ``StorageUntrusted`` for what may not run.
+        """Vet the file again if its schema changed; raise ``StorageUntrusted`` if it may not run.
 
         Inside of a transaction that writes nobody can change the schema any more.
         """
@@ -80,12 +80,12 @@ class Vetting:
             raise StorageUntrusted(self._verdict.refusal)
 
     def stop_triggers(self, connection: apsw.Connection) -> None:
-        """Let no trigger run until the next look, which is at the next writing."""
+        """Disable triggers until the next write transaction vets the file again."""
         _allow(connection, _TRIGGERS, yes=False)
         self._cookie = None
 
     def put_views_in_place(self, connection: apsw.Connection) -> None:
-        """Let ours be looked at where the file's must not be. Must run outside of transactions."""
+        """Create our views where the file's must not be read. Must run outside of transactions."""
         if not self._verdict.temporary_views:
             return
         connection.pragma("query_only", False)
@@ -107,6 +107,6 @@ class Vetting:
 
 
 def _allow(connection: apsw.Connection, setting: int, *, yes: bool) -> None:
-    """Let SQLite run the triggers or views of the file or not; those of its own never ask."""
+    """Enable or disable the file's triggers or views; SQLite's own never ask."""
     if connection.config(setting, -1) != int(yes):  # a change makes it prepare all statements anew
         connection.config(setting, int(yes))

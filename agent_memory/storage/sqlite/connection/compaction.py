@@ -1,4 +1,4 @@
-"""Making a file forget: no reader of an older state, no free pages, no log; and its raw bytes.
+"""Compaction: leaves no free pages, no log and no reader of an older state; and raw bytes.
 
 What SQLite deletes stays in the file and in its log until something is written over it. The disk
 may keep what a file gave back to it: that is beyond any program that writes files.
@@ -48,7 +48,7 @@ def refuse_readers(connection: apsw.Connection, path: Path) -> None:
 
 
 def compact(connection: apsw.Connection, path: Path, *, size: int) -> None:
-    """Write the file anew with nothing but what is in its tables, and leave the log empty.
+    """Vacuum the file: write it anew with only what its tables hold, and empty the log.
 
     Waits for readers up to the busy timeout; then it is ``StorageLocked``. A temporary file, of
     which SQLite makes use from 256 MB on, has no name and holds what the tables hold, no more.
@@ -73,7 +73,7 @@ def _writing_over(connection: apsw.Connection, *, in_memory: bool) -> Iterator[N
 
 
 def _empty_log(connection: apsw.Connection, path: Path, advice: str) -> None:
-    """Bring the whole log into the file, and cut it to nothing.
+    """Checkpoint the whole log into the file, and truncate it.
 
     While SQLite waits for readers it keeps all writers out, who would wait as long and give up. So
     it waits in short turns, and between them the writers have theirs.

@@ -1,4 +1,4 @@
-"""``Database``: one file, opened; its transactions and statements, forks and replaced files."""
+"""``Database``: one open file, its transactions and statements; it notices forks and new files."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Database(Statements):
 
     @contextlib.contextmanager
     def write(self, *, durable: bool = True, vetted: bool = True) -> Iterator[None]:
-        """Run the body in one transaction that holds the write lock from its start.
+        """Run the body in one write transaction, which holds the write lock from its start.
 
         A transaction that first reads and then writes would fail at once when another process
         wrote in between, whatever the timeout; one that begins with the lock waits its turn.
@@ -155,7 +155,7 @@ class Database(Statements):
 
     @contextlib.contextmanager
     def read(self) -> Iterator[None]:
-        """Run the body on one unchanging view of the file."""
+        """Run the body in one read transaction: it sees one unchanging snapshot."""
         with self._transaction("BEGIN"):
             yield
 
@@ -350,7 +350,7 @@ class Database(Statements):
             compaction.refuse_readers(connection, self.path)
 
     def compact(self) -> None:
-        """Write the file anew with nothing but what its tables hold, and leave the log empty.
+        """Vacuum the file: write it anew with only what its tables hold, and empty the log.
 
         What was deleted is then in neither. Waits for readers up to the busy timeout.
         """
@@ -385,12 +385,12 @@ class Database(Statements):
 
     @property
     def journal(self) -> Literal["wal", "rollback"]:
-        """How commits are kept whole: by a write-ahead log or by a rollback journal."""
+        """The journal mode: a write-ahead log or a rollback journal."""
         return "rollback" if self._journal.rollback else "wal"
 
     @property
     def warning(self) -> str | None:
-        """What should be known of the file's drive and names; ``None`` when all is as usual."""
+        """A warning about the file's drive or hard links; ``None`` when all is as usual."""
         return self._journal.warning(self.path) or journal_mode.warning_of_names(self.path)
 
     def size(self) -> int:
@@ -400,7 +400,7 @@ class Database(Statements):
             return sum(part.stat().st_size for part in parts if part.exists())
 
     def _translated(self) -> contextlib.AbstractContextManager[None]:
-        """Turn the errors of the body into ours."""
+        """Translate the errors of the body into the library's."""
         return translated(self.path, lambda: self._connection)
 
     def _connected(self) -> apsw.Connection:
@@ -495,7 +495,7 @@ class Database(Statements):
     # Forking ----------------------------------------------------------------------------------
 
     def _leave_parent_after_fork(self) -> None:
-        """Start anew in a child that was forked without Python's hooks being run."""
+        """Leave the parent's connection in a child that was forked without Python's hooks."""
         if os.getpid() != self._pid:
             self.leave_parent()
 
@@ -504,7 +504,7 @@ class Database(Statements):
         self._lock.acquire()
 
     def release(self) -> None:
-        """Let other threads in again."""
+        """Release the lock that ``hold`` took."""
         self._lock.release()
 
     def leave_parent(self) -> None:

@@ -56,7 +56,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def translated(
     path: Path, connection: Callable[[], apsw.Connection | None] = lambda: None
 ) -> Iterator[None]:
-    """Turn SQLite's and the system's errors into ours, naming the file.
+    """Translate SQLite's and the system's errors into the library's, naming the file.
 
     ``connection`` is asked for the system's part of an error.
     """

@@ -1,7 +1,7 @@
-"""What kind of drive a file is on: one of this machine alone, or one that others may reach as well.
+"""Tells network drives, which other machines may reach, from drives of this machine alone.
 
-It is told without opening the file. A folder that a program copies to other machines, such as
-Dropbox's on Linux, is a local one to the system: that is not told.
+The file is not opened for that. A folder that a program copies to other machines, such as
+Dropbox's on Linux, is a local one to the system: that is not noticed.
 """
 
 from __future__ import annotations

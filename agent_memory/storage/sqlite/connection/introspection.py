@@ -1,4 +1,4 @@
-"""What SQLite itself can be asked, without a file of ours."""
+"""Queries on SQLite itself: the objects of a schema, its own damage checks, its version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a commit is kept whole: by a write-ahead log, or by a rollback journal where that is unsafe.
+"""Chooses the journal mode: a write-ahead log, or a rollback journal where that is unsafe.
 
 With the log, readers and a writer do not wait for each other, but it needs memory that all who have
 the file open share: on a drive that two machines reach, each would have its own, and the file would
@@ -37,7 +37,7 @@ _lock: Final = fork_safety.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What was chosen for a file; ``drive`` is the type of its drive if others may reach that."""
+    """The journal mode of a file; ``drive`` is the type of its drive if others may reach that."""
 
     rollback: bool
     drive: str | None
@@ -131,7 +131,7 @@ def uses_log(connection: apsw.Connection, path: Path) -> bool:
 
 
 def lock_exclusively(connection: apsw.Connection) -> None:
-    """Let a connection have the file to itself: SQLite then needs no shared memory for a log."""
+    """Lock the file exclusively: SQLite then needs no shared memory for a log."""
     connection.pragma("locking_mode", "exclusive")
 
 
@@ -150,12 +150,12 @@ def log_in_use_translated(path: Path) -> Iterator[None]:
 def switch_journal(
     connection: apsw.Connection, journal: Journal, *, timeout_seconds: float
 ) -> None:
-    """Switch a connection to the journal that was chosen."""
+    """Switch a connection to the journal mode that was chosen."""
     _switch(connection, "delete" if journal.rollback else "wal", timeout_seconds)
 
 
 def leave_log(connection: apsw.Connection, path: Path, *, timeout_seconds: float) -> None:
-    """Bring a log into its file, and let others in again; the connection shares no memory."""
+    """Checkpoint a log into its file, and release the lock of ``lock_exclusively``."""
     _switch(connection, "delete", timeout_seconds)
     with contextlib.suppress(OSError):
         beside(path, "-shm").unlink(missing_ok=True)  # of no use any more, and nobody else is here
@@ -177,7 +177,7 @@ def _switch(connection: apsw.Connection, wanted: str, timeout_seconds: float) ->
 
 
 def retry_while_busy(action: Callable[[], Result], *, timeout_seconds: float) -> Result:
-    """Try again, until the timeout is over, what needs a file that others have in use."""
+    """Retry an action on a file that others have in use, until the timeout is over."""
     deadline = time.monotonic() + timeout_seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A file or a log that was taken away under a connection: what is in the log is not lost.
+"""Saves a write-ahead log that was taken away under a connection, or whose file was.
 
 Another program may delete a log that is in use, as SQLite itself does with one that lost its locks,
 or put another file in the place of one. A connection goes on reading what it has open; others who
@@ -82,7 +82,7 @@ class Log:
     def _save(self, connection: apsw.Connection) -> tuple[bool, StorageUnavailable | None]:
         """Bring the log into the file that it is of, unless others have been at that without it.
 
-        Returns whether the log is of no more use, and what must be told.
+        Returns whether the log is of no more use, and the error to raise, if any.
         """
         if self.opened[0] != self.now[0]:  # wherever that file is now
             is_in = checkpoint(connection)
@@ -104,7 +104,7 @@ def _is_checkpointed(connection: apsw.Connection) -> bool:
 
 
 def checkpoint(connection: apsw.Connection) -> bool:
-    """Write a log into its file, and return whether all of it is there."""
+    """Checkpoint a log into its file, and return whether all of it is there."""
     with contextlib.suppress(apsw.Error):
         connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
     return _is_checkpointed(connection)

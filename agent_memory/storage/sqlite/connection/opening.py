@@ -1,4 +1,4 @@
-"""Opening a file: looking before touching it, and setting the connection up."""
+"""Opens a file: inspects it before touching it, and configures the connection."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Settings:
 
 
 def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection:
-    """Look at what was opened, and set the connection up; close it again if that fails."""
+    """Inspect what was opened, and configure the connection; close it again if that fails."""
     journal, path = settings.journal, settings.path
     try:
         wait_for_locks(connection)
@@ -179,7 +179,7 @@ def _refuse_shared_pages(connection: apsw.Connection) -> None:
 
 
 def _configure(connection: apsw.Connection, settings: _Settings) -> None:
-    """Set a connection up. Each setting says why it is there."""
+    """Configure a connection. Each setting says why it is there."""
     _distrust_the_schema(connection)
     connection.create_scalar_function("casefold", _casefold, 1, deterministic=True)
     connection.create_scalar_function("sorted_json", _sorted_json, 1, deterministic=True)

@@ -1,4 +1,4 @@
-"""Whole files, page by page: over the content of another one in one commit, or into an empty one.
+"""Copies whole files page by page: over another one's content in one commit, or into an empty one.
 
 A file that others have open is not replaced by renaming: its log and shared memory would have to
 change names in the same moment, and whoever opened it in between would write into the one and take

@@ -1,4 +1,4 @@
-"""Reading a file where nothing can be written, not even the log that SQLite would make beside it.
+"""Reads a file as immutable, where not even a log can be written beside it.
 
 SQLite then reads the file as it is, without locks. That is right as long as nobody writes to it:
 this process cannot, since the directory does not let it, and nobody else was at it when it was

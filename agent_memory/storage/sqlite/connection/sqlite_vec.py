@@ -1,4 +1,4 @@
-"""Loading sqlite-vec: its functions and its table type ``vec0``, for searches in vectors."""
+"""Loads sqlite-vec: its functions and its table type ``vec0``, for searches in vectors."""
 
 from __future__ import annotations
 

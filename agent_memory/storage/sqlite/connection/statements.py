@@ -14,7 +14,7 @@ from agent_memory.storage.sqlite.connection.introspection import Row, damage
 
 
 class Statements(ABC):
-    """What can be asked of a database, each in a transaction of its own or in one that is open."""
+    """Statements on a database, each in a transaction of its own or in the one that is open."""
 
     @abstractmethod
     def _statement(self) -> AbstractContextManager[apsw.Connection]:

@@ -1,4 +1,4 @@
-"""Splitting text into words as the keyword index does."""
+"""Splits text into words as the keyword index does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consistent copies of a file in use: by hand, and before something destructive; which there are.
+"""Backups: consistent copies of a file in use, by hand or before something destructive.
 
 Those made by hand stay until somebody deletes them. Of those made before something destructive the
 newest stay. Their names tell them apart: ``memories-TIME.db``, ``memories-TIME.before-REASON.db``.

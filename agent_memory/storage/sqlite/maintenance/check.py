@@ -1,4 +1,4 @@
-"""Looking for damage and drift in a whole file, and mending it, by the checks of its parts."""
+"""Checks a whole file for damage and drift, and repairs it, by the checks of its parts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check(
 
 @contextlib.contextmanager
 def _tolerated_damage() -> Iterator[None]:
-    """Pass over the errors of a file that is damaged: what is left of it is looked for again."""
+    """Suppress the errors of a damaged file: what is left of it is checked again."""
     try:
         yield
     except StorageError as error:
@@ -89,7 +89,7 @@ def _problems(database: Database) -> list[Problem]:
 
 
 def _foreign(database: Database) -> list[Problem]:
-    """Return what somebody else put into the file that would run by itself."""
+    """Return the foreign triggers and views of the file, which would run by themselves."""
     return [
         Problem(kind=f"foreign_{fault.kind}", detail=str(fault))
         for fault in schema.faults(database)

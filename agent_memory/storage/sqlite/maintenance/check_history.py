@@ -1,4 +1,4 @@
-"""Comparing memories with their history: what was changed past every trigger is damage.
+"""Compares memories with their history: what was changed past every trigger is damage.
 
 SQLite sees a page that is out of order, not a letter in a text that became another one. The history
 has each value a second time, elsewhere in the file: what it says last must be what the row holds.
@@ -90,15 +90,15 @@ def find_problems(database: Database) -> list[Problem]:
 
 
 def repair(database: Database) -> None:
-    """Note what differs as a change: both values are kept. Must run inside ``write()``.
+    """Record each difference as a change: both values are kept. Must run inside ``write()``.
 
-    Which of the two is right cannot be told. ``undo`` of that change brings the other one back.
+    Which of the two is right is unknown. ``undo`` of that change brings the other one back.
     """
     for number, _, *values in list(_garbled(database)):
         database.run(_REPLACE, (*map(_replaced, values), number))
     for difference in list(_differences(database)):
         if any(_sound(value) != value for value in difference.held.values()):
-            continue  # no JSON can say what it is: it is told for as long as it is there
+            continue  # no JSON can say what it is: it is reported for as long as it is there
         old, new = (
             to_json({name: _sound(value) for name, value in values.items() if value is not None})
             for values in (difference.recorded, difference.held)
@@ -148,7 +148,7 @@ def _recorded_values(
 ) -> dict[str, dict[str, Any]]:
     """Return what the history says last of memories, by id and column, as far as it says anything.
 
-    What an import told of the past of a memory is what happened elsewhere, with other rules.
+    The past that an import brought happened elsewhere, with other rules.
     """
     recorded: dict[str, dict[str, Any]] = {}
     for row in database.rows(_SELECT_CHANGES, (to_json(list(memory_ids)),)):

@@ -1,4 +1,4 @@
-"""Finding and mending what SQLite's own checks do not see.
+"""Finds and repairs what SQLite's own checks do not see.
 
 ``PRAGMA integrity_check`` passes while the keyword index disagrees with the rows: here the index is
 compared with them, and so are the tags and the scratchpad. Nothing is thrown away in mending: text
@@ -97,7 +97,7 @@ def count_memories(database: Database) -> int | None:
 
 
 def repair(database: Database, schema: Sequence[Row]) -> None:
-    """Mend what can be mended. Must run inside ``database.write()``.
+    """Repair what can be repaired. Must run inside ``database.write()``.
 
     Triggers and views are as they must be.
     """
@@ -127,7 +127,7 @@ def drop_triggers(database: Database) -> list[str]:
 
 
 def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
-    """Drop what was made of the texts of some memories, which have other texts now."""
+    """Delete what was derived from the texts of some memories, which have other texts now."""
     among = "(SELECT seq FROM memories WHERE id IN (SELECT value FROM json_each(?)))"
     for sql in (
         f"DELETE FROM embeddings WHERE seq IN {among}",
@@ -137,7 +137,7 @@ def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
 
 
 def rebuild_indexes(database: Database) -> None:
-    """Make anew all that follows the rows of memories. Must run inside ``database.write()``."""
+    """Rebuild all that is derived from memories. Must run inside ``database.write()``."""
     database.run(_REBUILD_INDEX)
     database.run("DELETE FROM memory_tags")
     database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")

@@ -43,7 +43,7 @@ def private_copy(source: Path) -> Iterator[Path]:
 
 
 def _disarm(copy: Path) -> None:
-    """Take out of a copy whatever would run by itself and is not ours; nothing of it runs here.
+    """Drop the foreign triggers and views of a copy; none of them runs here.
 
     Where that is not enough, the copy can be read, but not written.
     """

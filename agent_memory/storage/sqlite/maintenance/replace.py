@@ -1,4 +1,4 @@
-"""Putting another state in place of a store, whole or not at all, and keeping what was there.
+"""Replaces a store by another state, whole or not at all, and keeps what was there.
 
 A file that can be opened gets the new content in one commit: whoever has it open goes on with that,
 and nothing that was acknowledged falls between. One that cannot be opened is replaced by name.
@@ -44,7 +44,7 @@ _UNOPENABLE: Final = (StorageCorrupt, NotAMemoryFile)
 
 
 def summarize(place: Path) -> FileSummary | None:
-    """Look at the file that is to be replaced; ``None`` where that cannot be read, or is not there.
+    """Return the summary of a file to be replaced; ``None`` where nothing can be read.
 
     Raises ``StorageError`` for one that is held by another process or may not be read.
     """
@@ -88,7 +88,7 @@ def _summary(database: Database) -> FileSummary:
 
 
 def summarize_backup(backup: Path) -> FileSummary:
-    """Look at a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and other storage errors."""
+    """Return the summary of a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and others."""
     reader = Database(backup, create=False, read_only=True, refuse_version=schema.refuse_newer)
     try:
         schema.refuse_incomplete(reader)
@@ -98,7 +98,7 @@ def summarize_backup(backup: Path) -> FileSummary:
 
 
 def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) -> CheckReport:
-    """Copy a backup into a new private file, bring its schema up to date there, and check it.
+    """Copy a backup into a new private file, apply pending migrations there, and check it.
 
     ``page_size`` is that of the file that it is to replace, in bytes.
     """
@@ -117,7 +117,7 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
 
 
 def replace(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
-    """Let the content of a closed private file take the place of a store's.
+    """Replace a store's content by that of a closed private file.
 
     What was there is kept beside it as ``memories.db.replaced-TIME``, its log folded in, if it is
     to be kept; what cannot be opened is kept in any case. The rejections go over to the new
@@ -133,7 +133,7 @@ def replace(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
 
 
 def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
-    """Give a closed file the name of a store that cannot be opened, or is not there.
+    """Rename a closed file to a store that cannot be opened, or does not exist.
 
     The file that was there is kept as ``memories.db.WORD-TIME``; that path is returned. The old log
     goes first: SQLite would play it into the new file. At any moment the name stands for a file:
@@ -224,7 +224,7 @@ def _keep(reader: Database, unfinished: Path, aside: Path) -> None:
 def _carry_over(reader: Database, source: Database) -> bool:
     """Reject in the new content what is rejected in the old; return whether that could be read."""
     try:
-        with reader.read():  # in which values that no sound file has are told as damage
+        with reader.read():  # in which values that no sound file has are reported as damage
             has_rejections = reader.value(_HAS_REJECTIONS)
             rejections = RejectionTable(reader).all() if has_rejections else []
     except StorageError:

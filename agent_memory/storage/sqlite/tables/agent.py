@@ -1,4 +1,4 @@
-"""The table with the one row of the agent: who it is, its settings, its counters."""
+"""The table ``agent``, of one row: the agent's id, its settings, its counters."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class AgentTable(Table):
     """The table with the one row of the agent."""
 
     def create(self, agent_id: str, *, now: datetime) -> None:
-        """Write down whose file this is, unless it is written already."""
+        """Insert the agent's row, unless there is one."""
         moment = format_time(now)
         self._db.run(_INSERT, (agent_id, moment, moment))
 
     def identity(self) -> str | None:
-        """Return whose file this is."""
+        """Return the id of the agent whose file this is, or ``None``."""
         agent_id = self._db.value("SELECT agent_id FROM agent")
         return None if agent_id is None else str(agent_id)
 
@@ -63,12 +63,12 @@ class AgentTable(Table):
             ) from error
 
     def set_config(self, settings: AgentConfig) -> None:
-        """Write the settings that were set."""
+        """Replace the settings in the file by those that were set."""
         text = to_json(settings.model_dump(exclude_unset=True, mode="json"))
         self._db.run("UPDATE agent SET config = ?", (text,))
 
     def merge_config(self, settings: Mapping[str, Any]) -> None:
-        """Write some settings, which must be valid; the others stay."""
+        """Change some settings, which must be valid; the others stay."""
         current = self.config().model_dump(exclude_unset=True, mode="json")
         self.set_config(AgentConfig.model_validate({**current, **settings}))
 
@@ -81,7 +81,7 @@ class AgentTable(Table):
         return []
 
     def repair(self) -> None:
-        """Go back to the default settings where those in the file are wrong."""
+        """Restore the default settings where those in the file are wrong."""
         if self.find_problems():
             self._db.run("UPDATE agent SET config = '{}'")
 
@@ -114,7 +114,7 @@ class AgentTable(Table):
         migration: MigrationInfo,
         now: datetime,
     ) -> None:
-        """Write down how memories are searched from now on, and how it came to that."""
+        """Set how memories are searched from now on, and record the migration that led there."""
         moved = format_time(now) if backend == "vector" else None
         self._db.run(
             "UPDATE agent SET storage_backend = ?, migration_date = ?, migration = ?",
@@ -122,11 +122,11 @@ class AgentTable(Table):
         )
 
     def migration(self) -> MigrationInfo:
-        """Return how the last move went, as far as there was one."""
+        """Return the record of the last vector migration, empty where there was none."""
         return _read_migration(self._db.value("SELECT migration FROM agent")) or MigrationInfo()
 
     def was_rolled_back(self) -> bool:
-        """Return whether search is by keyword because somebody went back to it."""
+        """Return whether search is by keyword because a migration was rolled back."""
         sql = "SELECT storage_backend = 'file' AND migration IS NOT NULL FROM agent"
         return bool(self._db.value(sql))
 
@@ -165,7 +165,7 @@ class AgentTable(Table):
         )
 
     def row(self) -> dict[str, Any]:
-        """Return what the file says of the agent, by column, JSON read."""
+        """Return the agent's row by column, JSON parsed, without NULLs."""
         values = self._db.row(f"SELECT {', '.join(_WRITTEN_OUT)} FROM agent")
         if values is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
@@ -178,7 +178,7 @@ class AgentTable(Table):
         return {name: value for name, value in columns.items() if value is not None}
 
     def set_row(self, values: Mapping[str, Any]) -> None:
-        """Write what a file said of the agent, by column, as far as it told."""
+        """Set those columns of the agent's row that are given."""
         written = {name: values[name] for name in _WRITTEN_OUT if name in values}
         if written:
             settings = ", ".join(f"{name} = ?" for name in written)

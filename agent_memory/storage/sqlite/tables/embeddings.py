@@ -1,4 +1,4 @@
-"""The tables of embeddings: which models, which vector for which memory, and what waits for one."""
+"""The tables of embedding models, of vectors by memory and model, and of the embedding queue."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ ORDER BY embedding_id DESC LIMIT ?"""
 
 
 class EmbeddingTable(Table):
-    """The tables of embedding models, their vectors, and what waits for one."""
+    """The tables of embedding models, of vectors, and of the embedding queue."""
 
     # Models --------------------------------------------------------------------------------------
     def models(self) -> list[EmbeddingModel]:
-        """Return the models of the file: the active one and the one that is being built, if any."""
+        """Return the models of the file: the active one, and one that is being built."""
         return [
             EmbeddingModel(**dict(zip(_MODEL_FIELDS, row, strict=True)))
             for row in self._db.rows(f"{_SELECT_MODELS} ORDER BY state")
@@ -97,7 +97,7 @@ class EmbeddingTable(Table):
         return int(self._db.value("SELECT last_insert_rowid()"))
 
     def activate(self, model_id: int) -> None:
-        """Let searches use a model from now on."""
+        """Make a model the active one, which searches use."""
         self._db.run("UPDATE embedding_models SET state = 'active' WHERE model_id = ?", (model_id,))
 
     def drop_model(self, model_id: int) -> None:
@@ -105,7 +105,7 @@ class EmbeddingTable(Table):
         self._db.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
 
     def set_indexed(self, model_id: int, *, is_indexed: bool) -> None:
-        """Note whether the index of a model follows its vectors."""
+        """Set whether the index of a model follows its vectors."""
         sql = (
             "UPDATE embedding_models SET is_indexed = ? WHERE model_id = ? AND is_indexed IS NOT ?"
         )
@@ -113,7 +113,7 @@ class EmbeddingTable(Table):
 
     # Vectors -------------------------------------------------------------------------------------
     def put(self, model_id: int, pending: PendingText, vector: Quantized) -> bool:
-        """Keep a memory's vector, and return whether the memory still has that text."""
+        """Insert or replace a memory's vector; return whether the memory still has that text."""
         values = (model_id, text_hash(pending.text), vector.scale, vector.data)
         return self._db.run(_PUT, (*values, pending.row_id, pending.text)) > 0
 
@@ -199,29 +199,29 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         ]
 
     def all_queued(self) -> set[int]:
-        """Return the rows that wait to be looked at."""
+        """Return the row ids in the embedding queue."""
         return {row_id for (row_id,) in self._db.rows("SELECT seq FROM embedding_queue")}
 
     def count_queued(self) -> int:
-        """Count the memories that wait."""
+        """Count the memories in the embedding queue."""
         return int(self._db.value(_COUNT_QUEUED))
 
     def dequeue(self, row_ids: Iterable[int]) -> None:
-        """Take rows off the queue."""
+        """Remove rows from the embedding queue."""
         self._db.run_many(
             "DELETE FROM embedding_queue WHERE seq = ?", ((row_id,) for row_id in row_ids)
         )
 
     def clear_queue(self) -> None:
-        """Take all rows off the queue."""
+        """Empty the embedding queue."""
         self._db.run("DELETE FROM embedding_queue")
 
     def queue_missing(self, model_id: int) -> int:
-        """Queue every memory that has no vector of a model, and return how many that are."""
+        """Queue every memory that has no vector of a model, and return their number."""
         return self._db.run(_QUEUE_MISSING, (model_id,))
 
     def refuse(self, pending: Iterable[PendingText]) -> None:
-        """Note that the embedder refused these texts: they are not asked for again."""
+        """Record that the embedder refused these texts: they are not embedded again."""
         self._db.run_many(
             "INSERT INTO embedding_queue (seq, refused_hash) VALUES (?, ?)"
             " ON CONFLICT (seq) DO UPDATE SET refused_hash = excluded.refused_hash",
@@ -229,7 +229,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         )
 
     def forget_refusals(self) -> None:
-        """Let every text be asked for again, of another embedder perhaps."""
+        """Clear the refusals, so that every text is tried again, by another embedder perhaps."""
         self._db.run(
             "UPDATE embedding_queue SET refused_hash = NULL WHERE refused_hash IS NOT NULL"
         )
@@ -332,11 +332,11 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         return faults
 
     def count_forgotten(self, model_id: int) -> int:
-        """Count the memories that have no vector of a model and do not wait for one either."""
+        """Count the memories that have no vector of a model and are not queued for one."""
         return int(self._db.value(_COUNT_FORGOTTEN, (model_id,)))
 
     def drop(self, model_id: int, row_ids: Iterable[int]) -> None:
-        """Delete vectors, and let their memories wait for new ones."""
+        """Delete vectors, and queue their memories for new ones."""
         rows = [(row_id,) for row_id in row_ids]
         self._db.run_many(f"DELETE FROM embeddings WHERE model_id = {model_id:d} AND seq = ?", rows)
         self._db.run_many("INSERT OR IGNORE INTO embedding_queue (seq) VALUES (?)", rows)

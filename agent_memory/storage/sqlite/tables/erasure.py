@@ -1,4 +1,4 @@
-"""Erasing memories from the tables: what they said, what they leave, and who says the same.
+"""Queries that erase memories for good from all tables, and read what is left in them.
 
 Deleting keeps the history, and the keyword index keeps words until it is merged. Here both go.
 """
@@ -48,7 +48,7 @@ _OTHERS: Final = (
 
 
 class ErasureQueries(Table):
-    """What erasing for good removes from the tables, and what may be left."""
+    """Queries that erase memories for good, and read what is left of them."""
 
     # Erasing -------------------------------------------------------------------------------------
     def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
@@ -57,7 +57,7 @@ class ErasureQueries(Table):
         return {memory_id for (memory_id,) in self._db.rows(_SELECT_KNOWN, (ids, ids))}
 
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
-        """Return what these memories say and ever said."""
+        """Return all texts and vectors of these memories, their history's too."""
         ids = (to_json(list(memory_ids)),)
         erased = ErasedText()
         for content, *objects in self._db.rows(_SELECT_NOW, ids):
@@ -72,7 +72,7 @@ class ErasureQueries(Table):
         return erased
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
-        """Remove every row of these memories but those of the vector indexes.
+        """Delete every row of these memories but those of the vector indexes.
 
         What SQLite frees it fills with zeros from now on, on this connection. The rows that are
         left in ``embedding_queue`` are those that the indexes must drop: ``deleted_row_ids``.

@@ -1,4 +1,4 @@
-"""The table of fingerprints: by what a memory says, to the memories that say the same."""
+"""The table ``fingerprints``: hashes of normalized texts, by which near duplicates are found."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def _same(row: Row) -> DuplicateCandidate:
 
 
 class FingerprintTable(Table):
-    """The table of fingerprints, by which near duplicates are found."""
+    """The table of fingerprints: hashes by which near duplicates are found."""
 
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
-        """Write fingerprints down, each with the row of its memory."""
+        """Set fingerprints: pairs of a fingerprint and its memory's row id."""
         self._db.run_many("UPDATE fingerprints SET fingerprint = ? WHERE seq = ?", fingerprints)
 
     def present(self, fingerprints: Sequence[int]) -> set[int]:
@@ -86,9 +86,10 @@ class FingerprintTable(Table):
         return self._db.row(sql) is None
 
     def complete_page(self) -> list[int]:
-        """Make the fingerprints of a page of memories that another program wrote or changed.
+        """Compute the fingerprints of a page of memories that lack one; return their row ids.
 
-        Returns their rows. A row without its memory, of which a program can leave one, goes.
+        Those are of memories that another program wrote or changed. A row without its memory,
+        of which a program can leave one, is deleted.
         """
         rows = self._db.rows(_SELECT_MISSING, (0, _PAGE))
         if not rows:
@@ -100,7 +101,7 @@ class FingerprintTable(Table):
         return [row_id for row_id, *_ in rows]
 
     def is_left(self, completed: Sequence[int]) -> bool:
-        """Return whether a page that was just completed is not: the file is damaged then.
+        """Return whether a page just completed still lacks some: the file is damaged then.
 
         Must run in the same transaction as ``complete_page``, whose result is given.
         """
@@ -118,7 +119,7 @@ class FingerprintTable(Table):
         return sorted(map(_same, rows), key=lambda candidate: candidate.row_id)
 
     def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
-        """Return the fingerprint of each of these rows, made now for one that has none yet."""
+        """Return the fingerprint of each of these rows, computed now where it is missing."""
         return {
             row_id: _fingerprint_of_stored(*parts) if fingerprint is None else fingerprint
             for row_id, fingerprint, *parts in self._db.rows(
@@ -131,7 +132,7 @@ class FingerprintTable(Table):
         return [_same(row) for row in self._db.rows(_SELECT_UNARCHIVED, (to_json(list(row_ids)),))]
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
-        """Yield the rows that would have this fingerprint, of those that have none yet."""
+        """Yield the row ids without a fingerprint whose text would have this one."""
         last = 0
         while rows := self._db.rows(_SELECT_MISSING, (last, _PAGE)):
             for row_id, content, user_id, run_id in rows:

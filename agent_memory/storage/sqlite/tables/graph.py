@@ -48,7 +48,7 @@ class GraphTable(Table):
 
     # Names ---------------------------------------------------------------------------------------
     def rows_without_key(self) -> list[Row]:
-        """Return what another program wrote without a key: entity or alias, row, name, user.
+        """Return another program's rows without a key: entity or alias, row id, name, user.
 
         Entities come first, the oldest first.
         """
@@ -109,11 +109,11 @@ AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
 
     # Entities ------------------------------------------------------------------------------------
     def insert_entity(self, values: Mapping[str, Any]) -> str:
-        """Add an entity of the columns that are given, and return its id."""
+        """Insert an entity with these columns, and return its id."""
         return self._insert("entities", values)
 
     def insert_edge(self, values: Mapping[str, Any]) -> str:
-        """Add a relationship of the columns that are given, and return its id."""
+        """Insert a relationship with these columns, and return its id."""
         return self._insert("relationships", values)
 
     def _insert(self, table: str, values: Mapping[str, Any]) -> str:
@@ -129,13 +129,13 @@ AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
         self._db.run(sql, (*values.values(), now, entity_id))
 
     def entity_row(self, entity_id: str) -> dict[str, Any]:
-        """Return the columns of an entity that tell whose it is and what it is called."""
+        """Return an entity's columns: id, names, type, confidence, user, ``by_hand``."""
         names = ("id", "name", "name_key", "type", "confidence", "user_id", "by_hand")
         row = self._db.row(f"SELECT {', '.join(names)} FROM entities WHERE id = ?", (entity_id,))
         return dict(zip(names, row or (), strict=False))
 
     def add_alias(self, entity_id: str, alias: str, key: str, memory_id: str | None) -> None:
-        """Give an entity another name."""
+        """Insert an alias of an entity."""
         sql = """INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)
 VALUES (?, ?, ?, ?)"""
         self._db.run(sql, (entity_id, alias, key, memory_id))
@@ -261,7 +261,7 @@ ORDER BY seq LIMIT 1"""
     def open_edges(
         self, source_id: str, relationship: str, target_id: str | None = None
     ) -> list[Row]:
-        """Return what holds of an entity: id, target and ``valid_from`` of each, oldest first."""
+        """Return an entity's open relationships: id, target and ``valid_from``, oldest first."""
         sql = """SELECT id, target_id, valid_from FROM graph_edges WHERE source_id = ?
 AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORDER BY seq"""
         return self._db.rows(sql, (source_id, relationship, target_id))
@@ -275,33 +275,33 @@ AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORD
         start: str,
         now: str,
     ) -> None:
-        """Note that something was said again: it is as sure as the surest who said so."""
+        """Record that a relationship was said again: the higher confidence, the earlier start."""
         sql = """UPDATE relationships SET confidence = max(confidence, ?), updated_at = ?,
 valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
         self._db.run(sql, (confidence, now, start, context, edge_id))
 
     def mark_by_hand(self, kind: str, of: str) -> None:
-        """Let an entity, or a relationship, be seen without any memory."""
+        """Mark an entity, or a relationship, as made by hand: seen without any memory."""
         table = "entities" if kind == "entity" else "relationships"
         self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (of,))
 
     def close_edge(
         self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
     ) -> None:
-        """Let a relationship hold no more from a moment on, which is not before it began."""
+        """Close a relationship at a moment, or where it began if that is later."""
         sql = """UPDATE relationships SET valid_to = max(valid_from, ?), closed_by = ?,
 closing_change_id = ?, closing_is_undone = 0, updated_at = ? WHERE id = ?"""
         self._db.run(sql, (at, by, change_id, now, edge_id))
 
     def add_source(self, kind: str, of: str, memory_id: str, change_id: int | None) -> None:
-        """Note that an entity, or a relationship, was read from a memory."""
+        """Record the memory that an entity, or a relationship, was read from."""
         sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, change_id) VALUES (?, ?, ?)
 ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET change_id = excluded.change_id, is_undone = 0
 WHERE is_undone = 1"""
         self._db.run(sql, (of, memory_id, change_id))
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
-        """Return, by id, whose each memory is and the number of its last change."""
+        """Return the user and the last change id of each memory, by memory id."""
         sql = f"""SELECT id, user_id,
   (SELECT max(change_id) FROM history WHERE memory_id = memories.id)
 FROM memories WHERE id {_AMONG}"""
@@ -310,7 +310,7 @@ FROM memories WHERE id {_AMONG}"""
 
 
 def _merged_duplicates(edges: Sequence[EdgeView]) -> list[EdgeView]:
-    """Tell once what holds by two rows: one of them was out of sight when the other was added."""
+    """Merge rows that say the same: one of them was out of sight when the other was added."""
     kept: dict[tuple[str, str, str], EdgeView] = {}
     for edge in edges:
         first = kept.setdefault((edge.source_id, edge.relationship, edge.target_id), edge)

@@ -1,4 +1,4 @@
-"""The rows of the graph through a file's life: merged, undone, erased, checked, exported."""
+"""The graph's rows in merging, undo, erasure, checks, import and export."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM 
 
 
 class GraphMaintenance(Table):
-    """What undo, erasure, import and export need of the graph."""
+    """Queries on the graph for merging, undo, erasure, import and export."""
 
     # Merging -------------------------------------------------------------------------------------
     def merge(self, keep: str, other: str) -> None:
-        """Move aliases, relationships and sources of one entity to another; the entity goes."""
+        """Merge one entity into another: aliases, relationships and sources move; it is deleted."""
         for kind in ("source", "target"):
             sql = f"UPDATE relationships SET {kind}_id = ? WHERE {kind}_id = ?"
             self._db.run(sql, (keep, other))
@@ -82,7 +82,7 @@ WHERE id = ?2""",
         self._merge_duplicates(keep)
 
     def _merge_duplicates(self, entity_id: str) -> None:
-        """Make one of the open relationships of an entity that say the same."""
+        """Merge the open relationships of an entity that say the same."""
         sql = """
 SELECT r.id, o.id, min(o.seq) FROM relationships AS r JOIN relationships AS o
   ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
@@ -108,7 +108,7 @@ WHERE id = ?2""",
 
     # Undoing -------------------------------------------------------------------------------------
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
-        """Take what was read from changes out of sight that are undone now, or bring it back.
+        """Hide what was read from changes that are undone now, or show it again.
 
         A memory that is gone takes what was read from it along by itself: here it is about those
         whose text is another now. To undo an undo turns the same rows again. Must run inside
@@ -129,7 +129,7 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
         self._db.run(sql, values)
 
     def restore_to(self, moment: datetime) -> None:
-        """Make the graph of a copy what it was at a moment, as far as it can be told."""
+        """Restore the graph of a copy to a moment, as far as it is known."""
         stamp = format_time(moment)
         self._db.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))
         self._db.run(
@@ -140,17 +140,17 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
 
     # Erasing -------------------------------------------------------------------------------------
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return what the graph says that was read from some memories."""
+        """Return the graph's texts that were read from some memories."""
         ids = to_json(list(memory_ids))
         rows = self._db.rows(_SELECT_TEXTS, (ids, ids, ids))
         return {text for row in rows for text in row if isinstance(text, str)}
 
     def texts(self) -> set[str]:
-        """Return all that the graph says."""
+        """Return all texts of the graph."""
         return {text for (text,) in self._db.rows(_SELECT_HELD) if isinstance(text, str)}
 
     def erase(self, memory_ids: Sequence[str]) -> None:
-        """Remove what was read from memories that are erased, and from no others.
+        """Delete what was read from erased memories, and from no others.
 
         What others say too stays, but without the words about the time, which cannot be told apart.
         Must run inside ``write()``, when the memories and their history are gone.
@@ -164,7 +164,7 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove what was read from memories of which nothing is left, not even a history."""
+        """Delete what was read from memories of which nothing is left, not even a history."""
         lost = f"memory_id NOT IN {_KNOWN_IDS}"
         self._db.run(f"DELETE FROM relationship_sources WHERE {lost}")
         self._db.run(f"DELETE FROM entity_sources WHERE {lost}")
@@ -223,7 +223,7 @@ AND id NOT IN (
 
     # Writing out and taking in -------------------------------------------------------------------
     def iterate_entities(self) -> Iterator[dict[str, Any]]:
-        """Yield what a file is told of each entity, in their order."""
+        """Yield each entity as exports write it, in the order of the table."""
         for row in self._paged("entities", _ENTITY):
             aliases = self._db.rows(
                 "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
@@ -238,7 +238,7 @@ AND id NOT IN (
             yield {**row, **self._exported_sources("entity", row["id"])}
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
-        """Yield what a file is told of each relationship, in their order."""
+        """Yield each relationship as exports write it, in the order of the table."""
         for row in self._paged("relationships", _EDGE):
             yield {**row, **self._exported_sources("relationship", row["id"])}
 
@@ -265,7 +265,7 @@ AND id NOT IN (
         return {name: ids for name, ids in ids_by_name.items() if ids}
 
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
-        """Take an entity in, or join it with the one of that id or name; return its id here.
+        """Import an entity, or join it with the one of that id or name; return its id here.
 
         What is there stays as it is, and gets the aliases and memories that the file tells. Must
         run inside ``write()``. ``moment`` is the time where the file tells none.
@@ -303,7 +303,7 @@ AND id NOT IN (
                 )
 
     def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
-        """Take a relationship in whose entities are there; return whether it was not there.
+        """Import a relationship whose entities exist; return whether it is new.
 
         One that is there stays as it is, and gets the memories that the file tells.
         """
@@ -333,7 +333,7 @@ AND id NOT IN (
         return existing_id is None
 
     def has_both_entities(self, values: Mapping[str, Any]) -> bool:
-        """Return whether both entities of a relationship are there, in its user's graph."""
+        """Return whether both entities of a relationship exist in its user's graph."""
         sql = "SELECT count(*) FROM entities WHERE id IN (?, ?) AND user_id IS ?"
         ends = {values["source_id"], values["target_id"]}
         count = self._db.value(

@@ -1,4 +1,4 @@
-"""The table of changes. Triggers write it; the library says who made the change, and reads it."""
+"""The table ``history``. Triggers write each change; the library adds session and time."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"""
 
 
 class HistoryTable(Table):
-    """The table of changes."""
+    """The table of every change of a memory."""
 
     def last_change(self) -> int:
-        """Return the number of the newest change, 0 for none."""
+        """Return the change id of the newest change, 0 for none."""
         return int(self._db.value("SELECT max(change_id) FROM history") or 0)
 
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
-        """Say which session made the changes after ``since``, and when by the store's clock."""
+        """Record session and time of a memory's changes after the change id ``since``."""
         self._db.run(_SIGN, (session_id, format_time(now), since, memory_id))
 
     def sign_all(self, *, since: int, session_id: str, now: datetime) -> None:
-        """Say which session made all the changes after ``since``, and when."""
+        """Record session and time of all changes after the change id ``since``."""
         self._db.run(_SIGN_ALL, (session_id, format_time(now), since))
 
     def sign_between(self, after: int, until: int, *, session_id: str, now: datetime) -> None:
-        """Say which session made the changes from one number (not in it) to another, and when."""
+        """Record session and time of the changes above change id ``after``, up to ``until``."""
         sql = """UPDATE history SET session_id = ?, changed_at = ?
 WHERE change_id > ? AND change_id <= ?"""
         self._db.run(sql, (session_id, format_time(now), after, until))
@@ -73,7 +73,7 @@ WHERE change_id > ? AND change_id <= ?"""
             last = page_end(rows[-1][0], after=last)
 
     def between(self, first: int, last: int) -> list[Change]:
-        """Return the changes from one number to another, oldest first."""
+        """Return the changes from one change id to another, oldest first."""
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id BETWEEN ? AND ? ORDER BY change_id"
         return [_change(row) for row in self._db.rows(sql, (first, last))]
 
@@ -88,7 +88,7 @@ WHERE change_id > ? AND change_id <= ?"""
         return [memory_id for (memory_id,) in self._db.rows(sql, (format_time(moment),))]
 
     def born_after(self, moment: datetime) -> list[str]:
-        """Return the ids of the memories of which nothing is known until after a moment."""
+        """Return the ids of the memories whose history begins after a moment."""
         sql = """SELECT h.memory_id FROM history AS h WHERE h.changed_at > ? AND h.event = 'ADD'
 AND NOT EXISTS (SELECT 1 FROM history AS e
   WHERE e.memory_id = h.memory_id AND (e.change_id < h.change_id OR e.changed_at <= ?))"""
@@ -96,7 +96,7 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
         return [memory_id for (memory_id,) in self._db.rows(sql, (stamp, stamp))]
 
     def insert(self, change: Change) -> None:
-        """Add a change that was made elsewhere."""
+        """Insert a change that was made in another file."""
         old, new = (to_json(values) if values else None for values in (change.old, change.new))
         moment, session_id = change.changed_at, change.session_id
         self._db.run(_INSERT, (change.memory_id, change.event, moment, session_id, old, new))
@@ -108,13 +108,13 @@ WHERE memory_id IN (SELECT value FROM json_each(?))"""
         return {memory_id for (memory_id,) in self._db.rows(sql, (to_json(list(memory_ids)),))}
 
     def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
-        """Drop the changes of some memories from one number (not in it) to another."""
+        """Delete the changes of some memories above change id ``after``, up to ``until``."""
         sql = """DELETE FROM history WHERE change_id > ? AND change_id <= ?
 AND memory_id IN (SELECT value FROM json_each(?))"""
         self._db.run(sql, (after, until, to_json(list(memory_ids))))
 
     def forget_after(self, moment: datetime, newest: int) -> None:
-        """Drop the changes after a moment, and those numbered above ``newest``."""
+        """Delete the changes after a moment, and those with a change id above ``newest``."""
         sql = "DELETE FROM history WHERE changed_at > ? OR change_id > ?"
         self._db.run(sql, (format_time(moment), newest))
 
@@ -171,7 +171,7 @@ def _read(text: str | None) -> dict[str, Any] | None:
         return None
     for field in JSON_COLUMNS:
         if isinstance(values.get(field), str):
-            with contextlib.suppress(ValueError, RecursionError):  # then the text itself is told
+            with contextlib.suppress(ValueError, RecursionError):  # then it stays a text
                 values[field] = json.loads(values[field])
     if "archived" in values:
         values["archived"] = bool(values["archived"])

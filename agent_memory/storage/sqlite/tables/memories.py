@@ -103,7 +103,7 @@ class MemoryTable(Table):
         return {row[0]: memory_of_values(row, agent_id) for row in rows}
 
     def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
-        """Return what can be read of a span of rows of a damaged file: ``after`` is not in it."""
+        """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
         is_single = until - after <= 1
         try:
             # Of a span of one, too, SQLite would look at the next row, which may be damaged.
@@ -149,7 +149,7 @@ class MemoryTable(Table):
         return int(self._db.value("SELECT max(seq) FROM memories") or 0)
 
     def last_row_id_of_damaged(self) -> int:
-        """Return the highest row id that was ever given, where the table may not be readable."""
+        """Return the highest row id ever given, where the table may not be readable."""
         for sql in (
             "SELECT seq FROM sqlite_sequence WHERE name = 'memories'",
             "SELECT max(seq) FROM memories",

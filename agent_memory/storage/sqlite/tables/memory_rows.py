@@ -1,4 +1,4 @@
-"""Rows of the table of memories as they are, by column: for undoing, and for going in and out.
+"""Rows of the table ``memories`` as stored, by column: for undo, import and export.
 
 ``records`` makes models of them. Here nothing is read or written but what the columns hold, so that
 what another program wrote stays as it is.
@@ -75,7 +75,7 @@ class MemoryRowTable(Table):
         self._db.run(sql, (*written.values(), updated_at, memory_id))
 
     def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
-        """Make a row what it is to be, its version and its times too; all columns must be given."""
+        """Set all columns of a row, version and times too; all must be given."""
         names = (*HISTORIC, *USAGE)
         settings = ", ".join(f"{name} = ?" for name in names)
         sql = f"UPDATE memories SET {settings} WHERE id = ?"

@@ -1,4 +1,4 @@
-"""The table of what was done to several memories at once, or for good."""
+"""The table ``operations``: changes that belong together, and what cannot be undone."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _LAST_NUMBER: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'history'"
 
 
 class OperationTable(Table):
-    """The table of what was done to several memories at once, or for good."""
+    """The table of operations: changes that belong together, and what cannot be undone."""
 
     def last_number(self) -> int:
-        """Return the highest number that a change was ever given, deleted ones included."""
+        """Return the highest change id ever given, that of deleted changes included."""
         return int(self._db.value(_LAST_NUMBER) or 0)
 
     def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
-        """Record that the changes after number ``since`` are one operation, if there are any."""
+        """Record the changes after change id ``since`` as one operation, if there are any."""
         last = self.last_number()
         if last > since:
             self._insert(verb, session_id, now, since + 1, last)
 
     def record_irreversible(self, verb: str, *, session_id: str, now: datetime) -> None:
-        """Note that something was done that ``undo`` cannot take back."""
+        """Record an operation that ``undo`` cannot take back."""
         last = self.last_number()
         self._insert(verb, session_id, now, last + 1, last)
 

@@ -1,4 +1,4 @@
-"""The table of what was given to the agent of late, in this process or another."""
+"""The table ``recalls``: when memories were last returned to the agent, by whatever process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ON CONFLICT (seq) DO UPDATE SET recalled_at = max(recalled_at, excluded.recalled
 
 
 class RecallTable(Table):
-    """The table of when each memory was last given out."""
+    """The table of when each memory was last returned to the agent."""
 
     def row_ids_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
-        """Return the row ids of memories, by id."""
+        """Return the row ids of memories, by memory id."""
         sql = "SELECT id, seq FROM memories WHERE id IN (SELECT value FROM json_each(?))"
         return dict(self._db.rows(sql, (to_json(list(memory_ids)),)))
 
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
-        """Write down when rows were given out, and forget what was long ago."""
+        """Record when rows were returned to the agent, and delete what is outside the window."""
         if recalled:
             self._db.run(
                 "DELETE FROM recalls WHERE recalled_at NOT BETWEEN ? AND ?", recall_window(now)
@@ -33,6 +33,6 @@ class RecallTable(Table):
             self._db.run_many(_RECORD, ((moment, row_id) for row_id, moment in recalled.items()))
 
     def is_any_recent(self, now: datetime) -> bool:
-        """Return whether anything was given out of late."""
+        """Return whether any memory was returned within the recall window."""
         sql = "SELECT 1 FROM recalls WHERE recalled_at BETWEEN ? AND ? LIMIT 1"
         return self._db.row(sql, recall_window(now)) is not None

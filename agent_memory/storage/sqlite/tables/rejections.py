@@ -1,4 +1,4 @@
-"""The table of rejections: the hashes of the values that must not come back."""
+"""The table ``rejections``: hashes of the values that must not be stored again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RejectionTable(Table):
     """The table of rejected values, as hashes."""
 
     def add(self, words_hash: bytes, word_count: int, reason: str | None, now: datetime) -> bool:
-        """Reject a value, and return whether it was not rejected yet.
+        """Insert a rejection, and return whether it is a new one.
 
         One that was keeps its time, and its reason, if it has one.
         """
@@ -36,7 +36,7 @@ class RejectionTable(Table):
         return False
 
     def put(self, values: Mapping[str, Any]) -> None:
-        """Take over a rejection that a file tells of; one of the same value stays as it is."""
+        """Insert an imported rejection; one of the same value stays as it is."""
         self._db.run(
             _INSERT,
             (
@@ -48,11 +48,11 @@ class RejectionTable(Table):
         )
 
     def remove(self, words_hash: bytes) -> bool:
-        """Lift the rejection of a value, and return whether there was one."""
+        """Delete the rejection of a value, and return whether there was one."""
         return self._db.run("DELETE FROM rejections WHERE words_hash = ?", (words_hash,)) > 0
 
     def remove_by_id(self, rejection_id: int) -> bool:
-        """Lift a rejection, and return whether there was one."""
+        """Delete a rejection by its id, and return whether there was one."""
         return self._db.run("DELETE FROM rejections WHERE rejection_id = ?", (rejection_id,)) > 0
 
     def find(self, words_hash: bytes) -> Rejection | None:
@@ -66,7 +66,7 @@ class RejectionTable(Table):
         return [_rejection(row) for row in rows]
 
     def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
-        """Return the hashes of the rejected values by how many words those have."""
+        """Return the hashes of the rejected values, by their number of words."""
         hashes: dict[int, set[bytes]] = {}
         for word_count, words_hash in self._db.rows(
             "SELECT word_count, words_hash FROM rejections"

@@ -1,4 +1,4 @@
-"""The table of reviews: memories that are in question, until somebody decides."""
+"""The table ``reviews``: memories that are in question, until somebody decides."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ReviewTable(Table):
         session_id: str,
         now: datetime,
     ) -> int:
-        """Put a memory in question, if it is not, and return the number of the review."""
+        """Insert a review of a memory, unless it has one, and return the review's id."""
         open_review_id = self._db.value(_SELECT_OPEN, (row_id, replaced_by))
         if open_review_id is not None:
             return int(open_review_id)
@@ -45,7 +45,7 @@ class ReviewTable(Table):
         return int(self._db.value("SELECT max(review_id) FROM reviews"))
 
     def put(self, row_id: int, values: Mapping[str, Any]) -> None:
-        """Take over a review that a file tells of."""
+        """Insert an imported review."""
         names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
         self._db.run(_INSERT, (row_id, *map(values.get, names)))
 
@@ -65,11 +65,11 @@ WHERE r.review_id = ?"""
         return bool(self._db.value(sql, (review_id,)))
 
     def forget_reasoning(self) -> None:
-        """Leave out why the memories are in question."""
+        """Clear the reasoning of all reviews."""
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
 
     def drop(self, review_id: int) -> None:
-        """Take a review away, as it is decided."""
+        """Delete a review, as it is decided."""
         self._db.run("DELETE FROM reviews WHERE review_id = ?", (review_id,))
 
 

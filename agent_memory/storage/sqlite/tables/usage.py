@@ -1,4 +1,4 @@
-"""How the memories are used and how many there are: what retention needs of their table."""
+"""Queries on the use and the number of memories, which retention needs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ORDER BY {_LAST_USED}, m.access_count, m.seq LIMIT ?"""
 
 
 class UsageQueries(Table):
-    """How much each memory is used, and how much there is of each kind."""
+    """Queries on the use of each memory, and on the number and size of each kind."""
 
     def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
         """Return how each unarchived memory of these kinds is used, least recently first.

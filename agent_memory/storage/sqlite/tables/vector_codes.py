@@ -1,4 +1,4 @@
-"""The short codes of a model's vectors: a vec0 table, searched before the vectors are.
+"""The vec0 tables of short codes, one a model: searched before the vectors are.
 
 It can be dropped and built again at any time. It holds what a search may find: the memories that
 are not archived.
@@ -43,7 +43,7 @@ class CodeTable(Table):
         self._db.run(f"DROP TABLE IF EXISTS {name}")
 
     def put(self, model_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Enter vectors by row, in place of those that are there."""
+        """Insert or replace vectors, by row id."""
         entries = [(row_id, code_of(data)) for row_id, data in vectors]
         self.remove(model_id, [row_id for row_id, _ in entries])  # vec0 knows no INSERT OR REPLACE
         self._db.run_many(
@@ -51,7 +51,7 @@ class CodeTable(Table):
         )
 
     def remove(self, model_id: int, row_ids: Iterable[int]) -> None:
-        """Take rows out."""
+        """Remove rows."""
         sql = f"DELETE FROM {table_name(model_id)} WHERE rowid = ?"
         self._db.run_many(sql, ((row_id,) for row_id in row_ids))
 
