@@ -106,7 +106,7 @@ def test_erasing_a_memory_takes_what_only_it_said(engine: Engine, chain: list[st
 def test_two_entities_become_one(engine: Engine, chain: list[str]) -> None:
     with engine.write():
         other = entity(engine, "ACME Corporation")
-        engine.graph.stand_by_itself("entity", other)
+        engine.graph.mark_by_hand("entity", other)
         engine.graph_maintenance.merge(chain[1], other)
     names = {view.name for view in engine.graph.entities(agent_id=AGENT, user_id=None)}
     assert names == {"Ann", "Acme", "Oslo"}
@@ -117,7 +117,7 @@ def test_what_goes_out_comes_in_elsewhere(engine: Engine, chain: list[str]) -> N
     edges = list(engine.graph_maintenance.iterate_edges())
     assert (len(entities), len(edges)) == (3, 2)
     with engine.write():
-        assert engine.graph_maintenance.take_entity(entities[0], STAMP) == chain[0]
-        assert engine.graph_maintenance.has_both(edges[0])
-        assert not engine.graph_maintenance.take_edge(edges[0], STAMP)
+        assert engine.graph_maintenance.import_entity(entities[0], STAMP) == chain[0]
+        assert engine.graph_maintenance.has_both_entities(edges[0])
+        assert not engine.graph_maintenance.import_edge(edges[0], STAMP)
     assert list(engine.graph_maintenance.iterate_entities()) == entities

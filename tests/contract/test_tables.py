@@ -181,7 +181,7 @@ class TestHistoryAndOperations:
         with engine.write():
             engine.history.forget(["mem-2"], after=0, until=last)
         assert engine.operations.last_number() == last
-        assert engine.history.known_ids(["mem-1", "mem-2"]) == {"mem-1"}
+        assert engine.history.ids_with_history(["mem-1", "mem-2"]) == {"mem-1"}
 
     def test_changes_of_elsewhere_keep_who_and_when(self, engine: Engine) -> None:
         stored(engine, memory_of(1))

@@ -76,7 +76,7 @@ def test_an_impatient_writer_is_told_at_once(engine: Engine, opener: Opener) -> 
         closing(opener()) as other,
         engine.write(),
         pytest.raises(StorageLocked),
-        other.impatient(),
+        other.nowait(),
         other.write(),
     ):
         pass
