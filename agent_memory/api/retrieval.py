@@ -18,6 +18,7 @@ from agent_memory.api.arguments import (
 )
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import ValidationError
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.enums import MatchType
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import HistoryEntry, Memory
@@ -88,13 +89,14 @@ class RetrievalVerbs(OpenMemory):
             user_id=user_id,
             run_id=run_id,
         )
+        settings = self._store.config()
         request = SearchRequest(
             query=check_query(query),
             filters=joined,
             limit=self._config.default_search_limit
             if limit is None
             else check_whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
-            threshold=self._similarity_threshold(similarity_threshold),
+            threshold=self._similarity_threshold(similarity_threshold, settings),
             rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
             now=None if now is None else parse_moment("now", now),
             explain=explain,
@@ -105,7 +107,7 @@ class RetrievalVerbs(OpenMemory):
             )
             raise ValidationError.of("graph", message, graph)
         results = self._search(request, as_of, shared, graph=graph, count_accesses=count_accesses)
-        if self._events.are_heard():
+        if self._events.are_heard(settings.event_log):
             self._events.searched(query, results, backend=self._store.backend())
         return results
 
@@ -248,11 +250,11 @@ class RetrievalVerbs(OpenMemory):
 
         return SharedMemories(self.path, self.agent_id, self._open_beside)
 
-    def _similarity_threshold(self, threshold: float | None) -> float | None:
+    def _similarity_threshold(self, threshold: float | None, stored: AgentConfig) -> float | None:
         """Return the least similarity that the user set, if any: in the call, here, in the file."""
         if threshold is not None:
             return check_fraction(threshold)
-        for settings in (self._config, self._store.config()):
+        for settings in (self._config, stored):
             if "similarity_threshold" in settings.model_fields_set:
                 return settings.similarity_threshold
         return None

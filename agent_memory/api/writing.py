@@ -103,6 +103,7 @@ class WritingVerbs(OpenMemory):
         spent = self.embedding_usage.cost_usd
         added = self._store.add(
             [memory],
+            settings=settings,
             generated_ids=frozenset({memory.id}) if id is None else frozenset(),
             given=[frozenset(fields)],
             is_list=False,
@@ -111,8 +112,8 @@ class WritingVerbs(OpenMemory):
         (memory_id,) = added.ids
         if secrets is not None:
             log_secrets([secrets.model_copy(update={"memory_id": memory_id})], on_secret)
-        self._auto_migration.follow()
-        self._publish_stored([memory], added, spent)
+        self._auto_migration.follow(1, settings)
+        self._publish_stored([memory], added, spent, settings)
         return memory_id
 
     def store_many(
@@ -144,6 +145,7 @@ class WritingVerbs(OpenMemory):
         spent = self.embedding_usage.cost_usd
         added = self._store.add(
             memories,
+            settings=settings,
             generated_ids=generated_ids,
             given=fields_set,
             on_duplicate=check_duplicate_policy(on_duplicate),
@@ -156,8 +158,8 @@ class WritingVerbs(OpenMemory):
                 for secrets in all_secrets
             ]
             log_secrets(stored, policy)
-        self._auto_migration.follow(len(ids))
-        self._publish_stored(memories, added, spent)
+        self._auto_migration.follow(len(ids), settings)
+        self._publish_stored(memories, added, spent, settings)
         return ids
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
@@ -207,11 +209,15 @@ class WritingVerbs(OpenMemory):
             fields["task_metadata"] = task.timed(self._now())
         masked, secrets = self._masked_fields(fields, memory_id, policy, settings)
         memory = self._store.update(
-            memory_id, {**fields, **masked}, session_id=self.session_id, version=if_version
+            memory_id,
+            {**fields, **masked},
+            session_id=self.session_id,
+            version=if_version,
+            settings=settings,
         )
         if secrets is not None:
             log_secrets([secrets], policy)
-        self._auto_migration.follow()
+        self._auto_migration.follow(1, settings)
         return memory
 
     def delete(self, memory_id: str) -> Memory:
@@ -222,10 +228,16 @@ class WritingVerbs(OpenMemory):
         return self._store.delete(memory_id, session_id=self.session_id)
 
     def _publish_stored(
-        self, memories: Sequence[Memory], added: InsertResult, spent: float
+        self,
+        memories: Sequence[Memory],
+        added: InsertResult,
+        spent: float,
+        settings: AgentConfig | None = None,
     ) -> None:
         """Publish which memories are new, and what their vectors cost, if anybody listens."""
-        if added.new and self._events.are_heard():
+        if not added.new:
+            return
+        if self._events.are_heard(None if settings is None else settings.event_log):
             cost = self.embedding_usage.cost_usd - spent
             self._events.stored(memories, added, backend=self._store.backend(), cost_usd=cost)
 

@@ -221,6 +221,7 @@ class _Run:
         What is refused keeps no other out.
         """
         memories = [memory for it in places if (memory := self._steps[it].memory) is not None]
+        settings = self._engine.agent.config()
         adding = MemoryInsert(
             self._engine,
             agent_id=self._agent_id,
@@ -230,6 +231,7 @@ class _Run:
             given=[_GIVEN] * len(memories),
             is_list=True,
             on_duplicate=on_duplicate,
+            settings=settings,
         )
         refused: dict[int, str] = {}
         for place, memory in enumerate(memories):
@@ -241,7 +243,9 @@ class _Run:
                 refused[place] = str(error)
                 adding.pass_over()
         adding.finish()
-        entered = enter_scratchpad(self._engine, adding.row_ids, "stored", self._now)
+        entered = enter_scratchpad(
+            self._engine, adding.row_ids, "stored", self._now, settings=settings
+        )
         added = adding.added(in_scratchpad=len(entered.row_ids))
         self._carried.memories, self._carried.added = memories, added
         new = {place for place, _ in added.new}

@@ -69,9 +69,16 @@ class Events:
         except AgentMemoryError:
             return "off"
 
-    def are_heard(self) -> bool:
-        """Return whether anybody listens: what is told takes work only then."""
-        return self._listener is not None or _is_logged() or self._setting() != "off"
+    def are_heard(self, setting: LogSetting | None = None) -> bool:
+        """Return whether anybody listens: what is told takes work only then.
+
+        ``setting`` is what the agent's settings say, where the verb has read them already.
+        """
+        if self._listener is not None or _is_logged():
+            return True
+        if setting is None or not self._writable:
+            setting = self._setting()
+        return setting != "off"
 
     def tell(
         self,

@@ -145,6 +145,7 @@ class Store:
         self,
         memories: Sequence[Memory],
         *,
+        settings: AgentConfig | None = None,
         generated_ids: AbstractSet[str],
         given: Sequence[AbstractSet[str]] | None = None,
         is_list: bool = True,
@@ -158,7 +159,7 @@ class Store:
         (of each all, unless it is said): what has neither an id nor a time may be an echo. Raises
         ``ValidationError`` when another id is there with another content, ``DuplicateMemory``; the
         error has the memory's place, from 0, if ``is_list``. What an ``on_duplicate`` function
-        raises comes out as it is.
+        raises comes out as it is. ``settings`` are the agent's, where the verb has them already.
         """
         marks = [fingerprint_of(it.content, it.user_id, it.run_id) for it in memories]
         self._complete_fingerprints()
@@ -167,6 +168,7 @@ class Store:
             contextlib.ExitStack() as afterwards,
             self._unit_of_work.writing() as now,
         ):
+            settings = settings or self._engine.agent.config()
             before = self._engine.operations.last_number()
             adding = MemoryInsert(
                 self._engine,
@@ -177,6 +179,7 @@ class Store:
                 given=given,
                 is_list=is_list,
                 on_duplicate=on_duplicate,
+                settings=settings,
             )
             afterwards.callback(adding.log)
             for done, memory in enumerate(memories, 1):
@@ -184,7 +187,9 @@ class Store:
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
             adding.finish()
-            entered = enter_scratchpad(self._engine, adding.row_ids, "stored", now)
+            entered = enter_scratchpad(
+                self._engine, adding.row_ids, "stored", now, settings=settings
+            )
             if self._engine.operations.last_number() > before + 1:
                 who = memories[0].created_by_session
                 self._engine.operations.record("store_many", since=before, session_id=who, now=now)
@@ -208,7 +213,13 @@ class Store:
                     )
 
     def update(
-        self, memory_id: str, changes: Mapping[str, Any], *, session_id: str, version: int | None
+        self,
+        memory_id: str,
+        changes: Mapping[str, Any],
+        *,
+        session_id: str,
+        version: int | None,
+        settings: AgentConfig | None = None,
     ) -> Memory:
         """Change some fields of a memory and return it as it is now."""
         with self._unit_of_work.writing() as now:
@@ -221,7 +232,7 @@ class Store:
                     version,
                 )
             with self._signed(memory_id, session_id, now):
-                change(self._engine, row_id, there, changes, now=now)
+                change(self._engine, row_id, there, changes, now=now, settings=settings)
             return self._get(memory_id)
 
     def delete(self, memory_id: str, *, session_id: str) -> Memory:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agent_memory.errors import StorageError
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.times import format_time
 from agent_memory.services.pending_accesses import PendingAccesses, SearchNotes, notes_of
 from agent_memory.storage.engine import Engine
@@ -142,10 +143,18 @@ class UnitOfWork:
 
 
 def enter_scratchpad(
-    engine: Engine, row_ids: Sequence[int], reason: Reason, now: datetime
+    engine: Engine,
+    row_ids: Sequence[int],
+    reason: Reason,
+    now: datetime,
+    *,
+    settings: AgentConfig | None = None,
 ) -> Entered:
-    """Put memories into the scratchpad, the last ones if they are too many for it."""
-    max_size = engine.agent.config().scratchpad_max_size
+    """Put memories into the scratchpad, the last ones if they are too many for it.
+
+    ``settings`` are the agent's, where the verb has read them already.
+    """
+    max_size = (settings or engine.agent.config()).scratchpad_max_size
     # What was promoted by hand makes no room for what was just stored.
     room = max_size if reason == "promoted" else max_size - engine.scratchpad.count_promoted()
     entering = row_ids[-room:] if room > 0 else []

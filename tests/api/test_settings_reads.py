@@ -43,3 +43,29 @@ def test_many_items_read_the_settings_as_often_as_one(
             call(memory, items)
             counts.append(reads)
     assert counts[0] == counts[1] > 0
+
+
+VERBS: dict[str, Callable[[AgentMemory], Any]] = {
+    "store": lambda memory: memory.store("I like tea"),
+    "store_many": lambda memory: memory.store_many([{"content": "a"}, {"content": "b"}]),
+    "update": lambda memory: memory.update("mem-1", content="I like coffee"),
+    "search": lambda memory: memory.search("tea"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_reads_the_settings_once(
+    memory: AgentMemory, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store("I like milk", id="mem-1")
+    reads = 0
+    read = AgentTable.config
+
+    def counted(table: AgentTable) -> AgentConfig:
+        nonlocal reads
+        reads += 1
+        return read(table)
+
+    monkeypatch.setattr(AgentTable, "config", counted)
+    VERBS[verb](memory)
+    assert reads == 1

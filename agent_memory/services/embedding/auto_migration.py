@@ -101,12 +101,15 @@ class AutoMigration:
 
     # By itself --------------------------------------------------------------------------------
 
-    def follow(self, stored: int = 1) -> None:
-        """After a store or a change: embed it, or move, if that is wanted and time. Never fails."""
+    def follow(self, stored: int = 1, settings: AgentConfig | None = None) -> None:
+        """After a store or a change: embed it, or move, if that is wanted and time. Never fails.
+
+        ``settings`` are the agent's, where the verb has read them already.
+        """
         self._embedding.follow(stored)
-        self._suggest()
+        self._suggest(settings)
         with self._starting:
-            if not self._is_time():
+            if not self._is_time(settings):
                 return
             self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS
             if self._strategy() == "background":
@@ -117,9 +120,11 @@ class AutoMigration:
                 return
         self._move_quietly()
 
-    def _suggest(self) -> None:
+    def _suggest(self, settings: AgentConfig | None) -> None:
         """Tell once, of an open memory, that there are enough memories to move."""
-        if self._has_suggested or not self._events.are_heard():
+        if self._has_suggested:
+            return
+        if not self._events.are_heard(None if settings is None else settings.event_log):
             return
         with contextlib.suppress(AgentMemoryError):
             threshold = self._threshold()
@@ -130,11 +135,11 @@ class AutoMigration:
             plan = MigrationPlan.create(self._store.agent_id, info)
             self._events.move_suggested(info, plan, threshold=threshold)
 
-    def _is_time(self) -> bool:
+    def _is_time(self, settings: AgentConfig | None) -> bool:
         if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):
             return False
         return (
-            self._setting("auto_migrate").auto_migrate
+            self._setting("auto_migrate", settings).auto_migrate
             and self._store.should_migrate(self._threshold())
             # Whoever went back to keywords wants to stay there, until `migrate` is run.
             and not self._store.vectors.was_rolled_back()
@@ -146,9 +151,13 @@ class AutoMigration:
     def _strategy(self) -> str:
         return self._setting("migration_strategy").migration_strategy
 
-    def _setting(self, name: str) -> MemoryToolConfig | AgentConfig:
+    def _setting(
+        self, name: str, settings: AgentConfig | None = None
+    ) -> MemoryToolConfig | AgentConfig:
         """Return the settings that a setting is taken from: ours if it is set, else the file's."""
-        return self._config if name in self._config.model_fields_set else self._store.config()
+        if name in self._config.model_fields_set:
+            return self._config
+        return settings or self._store.config()
 
     def _move_quietly(self) -> None:
         import logging  # noqa: PLC0415 - 3 ms of a start of 180

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
 from agent_memory.storage.engine import Engine
@@ -19,13 +20,16 @@ class Admission:
     """What is asked of memories before they are stored, in one transaction.
 
     The rejections and the limits are read once: most agents have none of either, and then nothing
-    more is asked. ``counts`` remembers what was let in, where it is not stored: in a dry run.
+    more is asked. ``settings`` are the agent's, where the verb has read them already; ``counts``
+    remembers what was let in, where it is not stored: in a dry run.
     """
 
-    def __init__(self, engine: Engine, *, counts: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, settings: AgentConfig | None = None, *, counts: bool = False
+    ) -> None:
         self._engine = engine
         self._known = engine.rejections.hashes_by_length()
-        self._policy = engine.agent.config().retention
+        self._policy = (settings or engine.agent.config()).retention
         self._room: dict[MemoryKind, tuple[float, float]] | None = None
         self._counts = counts
         self._counted: dict[MemoryKind, tuple[int, int]] = {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.memory import Memory
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
@@ -13,7 +14,13 @@ from agent_memory.storage.records import is_same_value
 
 
 def change(
-    engine: Engine, row_id: int, there: Memory, changes: Mapping[str, Any], *, now: datetime
+    engine: Engine,
+    row_id: int,
+    there: Memory,
+    changes: Mapping[str, Any],
+    *,
+    now: datetime,
+    settings: AgentConfig | None = None,
 ) -> bool:
     """Give a memory some other values, and return whether any was another than it had.
 
@@ -27,7 +34,7 @@ def change(
     if not effective:
         return False
     wanted = there.model_copy(update=effective)
-    admission = Admission(engine)
+    admission = Admission(engine, settings)
     admission.refuse(wanted, fields=effective.keys())
     admission.refuse_move(there, wanted)
     engine.memories.update(row_id, effective, now=now)

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_memory.errors import StorageError, ValidationError
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.duplicate import (
     Duplicate,
     DuplicatePolicy,
@@ -68,7 +69,8 @@ class MemoryInsert:
     ``marks`` are the fingerprints of the memories.
     ``made_up`` has the ids that may be replaced, ``given`` the names of the fields that were given
     of each memory: one without an id and a time of its own may be an echo. ``ids`` are those under
-    which the memories can be found afterwards, ``row_ids`` the rows that are new.
+    which the memories can be found afterwards, ``row_ids`` the rows that are new. ``settings`` are
+    the agent's.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class MemoryInsert:
         given: Sequence[AbstractSet[str]] | None,
         is_list: bool,
         on_duplicate: DuplicatePolicy | None,
+        settings: AgentConfig,
     ) -> None:
         self.ids: list[str] = []
         self.row_ids: list[int] = []
@@ -100,8 +103,8 @@ class MemoryInsert:
         self._places: dict[str, int] = {}
         self._refused: list[Duplicate] = []
         self._taken = 0
-        self._usual = engine.agent.config().on_duplicate
-        self._admission = Admission(engine)
+        self._usual = settings.on_duplicate
+        self._admission = Admission(engine, settings)
 
     def take(self, memory: Memory) -> None:
         """Store the next of the memories, unless it is there already."""
