@@ -89,7 +89,8 @@ class RetrievalVerbs(OpenMemory):
             user_id=user_id,
             run_id=run_id,
         )
-        settings = self._store.config()
+        # Wrong settings in the file are no reason to fail where they are not asked.
+        settings = self._store.config() if similarity_threshold is None else None
         request = SearchRequest(
             query=check_query(query),
             filters=joined,
@@ -107,7 +108,7 @@ class RetrievalVerbs(OpenMemory):
             )
             raise ValidationError.of("graph", message, graph)
         results = self._search(request, as_of, shared, graph=graph, count_accesses=count_accesses)
-        if self._events.are_heard(settings.event_log):
+        if self._events.are_heard(None if settings is None else settings.event_log):
             self._events.searched(query, results, backend=self._store.backend())
         return results
 
@@ -250,11 +251,13 @@ class RetrievalVerbs(OpenMemory):
 
         return SharedMemories(self.path, self.agent_id, self._open_beside)
 
-    def _similarity_threshold(self, threshold: float | None, stored: AgentConfig) -> float | None:
+    def _similarity_threshold(
+        self, threshold: float | None, stored: AgentConfig | None
+    ) -> float | None:
         """Return the least similarity that the user set, if any: in the call, here, in the file."""
         if threshold is not None:
             return check_fraction(threshold)
         for settings in (self._config, stored):
-            if "similarity_threshold" in settings.model_fields_set:
+            if settings and "similarity_threshold" in settings.model_fields_set:
                 return settings.similarity_threshold
         return None
