@@ -123,10 +123,10 @@ class VectorService:
                     self._engine.vectors.leave(model, [row.row_id])
                 done.append(row.row_id)
                 continue
-            for model_id in self._engine.embeddings.drop_other_texts(row.row_id, row.text):
-                self._engine.vectors.leave(
-                    next(m for m in models if m.model_id == model_id), [row.row_id]
-                )
+            dropped = self._engine.embeddings.drop_other_texts(row.row_id, row.text)
+            for model in models:
+                if model.model_id in dropped:
+                    self._engine.vectors.leave(model, [row.row_id])
             text = PendingText(row.row_id, row.text)
             found = [self._follow(model, text, archived=row.is_archived) for model in models]
             if not found or found[0]:

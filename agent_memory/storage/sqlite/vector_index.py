@@ -197,6 +197,9 @@ class VectorIndex(Table):
             if model.state == "active" and forgotten:
                 detail = f"{forgotten} memories have no embedding and do not wait for one"
                 problems.append(Problem(kind="missing_embedding", detail=detail))
+        if orphans := self._embeddings.count_orphans():
+            detail = f"{orphans} embeddings are of a model that is not in embedding_models"
+            problems.append(Problem(kind="orphan", detail=detail))
         return problems + [
             Problem(kind="stale_vector_index", detail=f"the table {name} belongs to no model")
             for name in self._unused_tables(models)
@@ -243,6 +246,7 @@ class VectorIndex(Table):
 
     def repair(self) -> None:
         """Drop wrong vectors, queue what has none, build the indexes. Must run in ``write()``."""
+        self._embeddings.drop_orphans()
         models = self._embeddings.models()
         for model in models:
             self.mend(model)

@@ -100,6 +100,22 @@ def test_what_is_stored_after_the_way_back_is_not_embedded(
     assert visitor(full.path, "SELECT count(*) FROM embeddings") == "0"
 
 
+def test_vectors_whose_model_another_program_deleted_are_named_and_stop_nothing(
+    full: AgentMemory, visitor: Visitor
+) -> None:
+    full.migrate(embedder="wordllama")
+    visitor(full.path, "PRAGMA foreign_keys = OFF;; DELETE FROM embedding_models")
+    full.migrate(embedder="wordllama")
+    full.update("mem-3", content="changed after that")  # drops a vector of no model
+    report = full.check(repair=True)
+    details = [problem.detail for problem in report.problems]
+    assert f"{COUNT} embeddings are of a model that is not in embedding_models" in details
+    assert all(problem.repaired for problem in report.problems)
+    assert full.check().problems == []
+    full.update("mem-4", content="changed once more")
+    assert visitor(full.path, "SELECT count(*) FROM embeddings") == str(COUNT + 1)
+
+
 def test_it_can_be_moved_again(full: AgentMemory, visitor: Visitor) -> None:
     full.migrate(embedder="wordllama")
     full.rollback()

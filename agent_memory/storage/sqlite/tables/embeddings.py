@@ -71,6 +71,7 @@ _COSINE: Final = "1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?))"
 _SELECT_LISTED: Final = """
 SELECT vector FROM embeddings
 WHERE seq IN (SELECT value FROM json_each(?)) AND model_id = ? AND length(vector) = ?"""
+_ORPHANS: Final = "FROM embeddings WHERE model_id NOT IN (SELECT model_id FROM embedding_models)"
 _SELECT_NEWEST: Final = """
 SELECT vector FROM embeddings WHERE model_id = ? AND length(vector) = ?
 ORDER BY embedding_id DESC LIMIT ?"""
@@ -130,6 +131,17 @@ class EmbeddingTable(Table):
         if of_models:
             self._db.run(f"DELETE {old}", values)
         return of_models
+
+    def count_orphans(self) -> int:
+        """Count the vectors whose model is gone.
+
+        Other programs leave such: SQLite's shell enforces no foreign keys unless it is told to.
+        """
+        return int(self._db.value(f"SELECT count(*) {_ORPHANS}"))
+
+    def drop_orphans(self) -> None:
+        """Delete the vectors whose model is gone."""
+        self._db.run(f"DELETE {_ORPHANS}")
 
     def get(self, model: EmbeddingModel, row_id: int) -> Quantized | None:
         """Return the vector of a memory; one of another length is none."""
