@@ -217,11 +217,16 @@ class StorageClosed(StorageError):
     """The store was used after ``close``."""
 
 
+_MOST_BITS: Final = 1024
+
+
 def described(value: object) -> object:
     """Return what may be said in an error of a value that nobody should see: its size.
 
-    A number, a truth and ``None`` are themselves.
+    A number, a truth and ``None`` are themselves; a number of thousands of digits cannot be shown.
     """
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"a number of {value.bit_length():,} bits"
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
@@ -253,4 +258,6 @@ def _shortened(value: object) -> str:
         text = repr(value)
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deep to be shown"
+    except ValueError:  # of a number of thousands of digits, itself or in it
+        return str(described(value))
     return text if len(text) <= 80 else text[:77] + "..."

@@ -71,7 +71,7 @@ def summaries() -> dict[str, str]:
 
 def codec(name: str) -> Codec:
     """Return the format of this name. Raises ``ValidationError`` that lists the names."""
-    place = CODECS.get(name)
+    place = CODECS.get(name) if isinstance(name, str) else None
     if place is None:
         message = f"{name!r:.80} is not a format: use one of {', '.join(CODECS)}"
         raise ValidationError.of("format", message, name)

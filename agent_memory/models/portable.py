@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, create_model, model_validator
 
 from agent_memory.models.agent import MigrationInfo
-from agent_memory.models.fields import Content, Label, MemoryId, Text, clean_text
+from agent_memory.models.fields import Content, Label, MemoryId, Text, clean_text, to_json
 from agent_memory.models.graph import Confidence, Name, Verb
 from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, USAGE
 from agent_memory.models.record import Record
@@ -177,6 +177,7 @@ def _json_text(kind: type) -> AfterValidator:
     def check(text: str) -> str:
         try:
             value = json.loads(text)
+            to_json(value)  # another program's 9e999 is read as infinite, and cannot be written
         except (ValueError, RecursionError) as error:
             raise ValueError("is not JSON") from error
         if not isinstance(value, kind):

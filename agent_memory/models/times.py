@@ -55,7 +55,7 @@ def parse_time(text: str) -> datetime:
         return to_utc(datetime.fromisoformat(text.strip()))
     except ValueError as error:
         raise ValueError(
-            f"{text!r} is not a time: write it like 2026-01-28 or 2026-01-28T12:00:00Z"
+            f"{text[:60]!r} is not a time: write it like 2026-01-28 or 2026-01-28T12:00:00Z"
         ) from error
 
 

@@ -12,6 +12,7 @@ import sys
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sources import ListSource
@@ -216,3 +217,9 @@ def test_a_letter_that_the_sample_cuts_is_no_fault(tmp_path: Path) -> None:
 def test_the_table_cannot_be_changed_by_accident() -> None:
     with pytest.raises(TypeError):
         codecs.CODECS["mine"] = "os:path"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", [[], {}, None, 5])
+def test_what_is_no_text_is_no_name_of_a_format(name: Any) -> None:
+    with pytest.raises(ValidationError, match="is not a format: use one of store, "):
+        codec(name)

@@ -246,3 +246,9 @@ def test_the_default_clock_is_aware_and_utc() -> None:
     memory = Memory(agent_id="bob", content="x", category="note", created_by_session="s")
     assert memory.timestamp.tzinfo is UTC
     assert abs(memory.timestamp - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_a_wrong_time_is_not_quoted_whole() -> None:
+    with pytest.raises(ValueError, match="is not a time") as error:
+        parse_time("9" * 1_000_000)
+    assert len(str(error.value)) < 200

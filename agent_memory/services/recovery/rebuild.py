@@ -43,7 +43,7 @@ def rebuild(
     from agent_memory.formats.scratchpad import read_scratchpad  # noqa: PLC0415 - 3 ms
 
     place = paths.resolve_file(path)
-    saved = read_scratchpad(Path(backup))
+    saved = read_scratchpad(paths.resolve_file(backup))
     if agent_id is not None and saved.agent_id not in (None, agent_id):
         message = f"is of agent {saved.agent_id!r}, not of {agent_id!r}"
         raise ValidationError.of("backup", message, str(backup))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory import AgentMemory, MigrationError, RebuildReport
+from agent_memory import AgentMemory, MigrationError, RebuildReport, ValidationError
 from agent_memory.errors import AgentMemoryError, StorageError
 
 COUNT, LATER = 400, 60
@@ -229,6 +229,12 @@ def test_every_field_comes_back_from_the_backup_alone(place: Path, kept: Kept) -
     assert archived is not None
     assert archived.archived is True
     assert found == {name: one for name, one in kept.items() if name.startswith("mem-")}
+
+
+@pytest.mark.parametrize("backup", ["a\0b", "\udfff", "", 5, None, b"x", []])
+def test_what_is_no_path_of_a_backup_is_an_error_of_ours(place: Path, backup: Any) -> None:
+    with pytest.raises(ValidationError, match="path"):
+        AgentMemory.rebuild(place, backup)
 
 
 @pytest.mark.parametrize("size", [10, 49, 100])

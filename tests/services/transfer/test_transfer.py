@@ -338,6 +338,24 @@ def test_a_whole_store_of_the_future_does_not_drive_out_what_is_stored_now(
         assert set(stored) <= {entry.id for entry in copy.scratchpad().memories}
 
 
+def test_a_number_that_json_cannot_write_is_refused_by_its_place(
+    memory: AgentMemory, other: Open
+) -> None:
+    memory.store("fine", id="fine")
+    memory.store("huge", id="huge", metadata={"n": 1})
+    code = (
+        "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\n"
+        "c.execute(\"UPDATE memories SET metadata = '{\\\"n\\\":9e999}' WHERE id = 'huge'\")\n"
+        "c.commit()\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(memory.path)], check=True, timeout=30)
+    with other() as copy:
+        with pytest.raises(ValidationError, match="metadata"):
+            copy.import_(memory.path)
+        report = copy.import_(memory.path, skip_bad=True)
+        assert (report.new, contents(copy)) == (1, {"fine": "fine"})
+
+
 def test_a_memory_without_an_id_that_is_refused_is_refused_once(
     memory: AgentMemory, tmp_path: Path
 ) -> None:
