@@ -67,8 +67,8 @@ _INSTEAD: Final = {
 def require(engine: Engine, capability: Capability) -> None:
     """Raise ``ConfigurationError``, which says what to do instead, for what an engine cannot do."""
     if capability not in engine.capabilities:
-        what = capability.value.replace("_", " ")
-        raise ConfigurationError(f"{engine.location} offers no {what}: {_INSTEAD[capability]}")
+        name = capability.value.replace("_", " ")
+        raise ConfigurationError(f"{engine.location} offers no {name}: {_INSTEAD[capability]}")
 
 
 class Engine(Protocol):

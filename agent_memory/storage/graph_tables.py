@@ -93,7 +93,7 @@ class GraphTable(Protocol):
     ) -> None:
         """Record that a relationship was said again: the higher confidence, the earlier start."""
 
-    def mark_by_hand(self, kind: str, of: str) -> None:
+    def mark_by_hand(self, kind: str, graph_id: str) -> None:
         """Mark an entity, or a relationship, as made by hand: seen without any memory."""
 
     def close_edge(
@@ -101,7 +101,7 @@ class GraphTable(Protocol):
     ) -> None:
         """Close a relationship at a moment, or where it began if that is later."""
 
-    def add_source(self, kind: str, of: str, memory_id: str, change_id: int | None) -> None:
+    def add_source(self, kind: str, graph_id: str, memory_id: str, change_id: int | None) -> None:
         """Record the memory that an entity, or a relationship, was read from."""
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:

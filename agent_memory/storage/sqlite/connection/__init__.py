@@ -13,12 +13,12 @@ the others wait. (A connection per thread would wait for the same lock inside SQ
 have to be closed by threads that are gone.)
 """
 
+from agent_memory.storage.records import Row
 from agent_memory.storage.sqlite.connection.code_vetting import SELECT_CODE, Verdict
 from agent_memory.storage.sqlite.connection.compaction import raw_of_file
 from agent_memory.storage.sqlite.connection.database import Database, is_open_here
 from agent_memory.storage.sqlite.connection.introspection import (
     SELECT_OBJECTS,
-    Row,
     library_version,
     objects_made_by,
     statement_is_complete,

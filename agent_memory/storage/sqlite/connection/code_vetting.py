@@ -15,7 +15,7 @@ from typing import Final
 import apsw
 
 from agent_memory.errors import StorageUntrusted
-from agent_memory.storage.sqlite.connection.introspection import Row
+from agent_memory.storage.records import Row
 
 # As bytes: damage in a comment, which is no UTF-8 then, keeps nobody from reading.
 SELECT_CODE: Final = """

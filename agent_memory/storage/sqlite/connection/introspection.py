@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
-Row = tuple[Any, ...]
+from agent_memory.storage.records import Row
 
 SELECT_OBJECTS: Final = """
 SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL

@@ -9,8 +9,9 @@ from typing import Any
 
 import apsw
 
+from agent_memory.storage.records import Row
 from agent_memory.storage.sqlite.connection import tokenizer
-from agent_memory.storage.sqlite.connection.introspection import Row, damage
+from agent_memory.storage.sqlite.connection.introspection import damage
 
 
 class Statements(ABC):

@@ -280,10 +280,10 @@ AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORD
 valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
         self._db.run(sql, (confidence, now, start, context, edge_id))
 
-    def mark_by_hand(self, kind: str, of: str) -> None:
+    def mark_by_hand(self, kind: str, graph_id: str) -> None:
         """Mark an entity, or a relationship, as made by hand: seen without any memory."""
         table = "entities" if kind == "entity" else "relationships"
-        self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (of,))
+        self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (graph_id,))
 
     def close_edge(
         self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
@@ -293,12 +293,12 @@ valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context
 closing_change_id = ?, closing_is_undone = 0, updated_at = ? WHERE id = ?"""
         self._db.run(sql, (at, by, change_id, now, edge_id))
 
-    def add_source(self, kind: str, of: str, memory_id: str, change_id: int | None) -> None:
+    def add_source(self, kind: str, graph_id: str, memory_id: str, change_id: int | None) -> None:
         """Record the memory that an entity, or a relationship, was read from."""
         sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, change_id) VALUES (?, ?, ?)
 ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET change_id = excluded.change_id, is_undone = 0
 WHERE is_undone = 1"""
-        self._db.run(sql, (of, memory_id, change_id))
+        self._db.run(sql, (graph_id, memory_id, change_id))
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
         """Return the user and the last change id of each memory, by memory id."""

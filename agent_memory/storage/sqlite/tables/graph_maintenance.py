@@ -255,9 +255,9 @@ AND id NOT IN (
                 }
             after = page_end(rows[-1][-1], after=after)
 
-    def _exported_sources(self, kind: str, of: str) -> dict[str, list[str]]:
+    def _exported_sources(self, kind: str, graph_id: str) -> dict[str, list[str]]:
         sql = f"SELECT memory_id, is_undone FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid"
-        rows = self._db.rows(sql, (of,))
+        rows = self._db.rows(sql, (graph_id,))
         ids_by_name = {
             "sources": [memory_id for memory_id, _ in rows],
             "undone": [memory_id for memory_id, is_undone in rows if is_undone],
@@ -351,12 +351,12 @@ AND id NOT IN (
         sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders}) RETURNING id"
         return str(self._db.rows(sql, tuple(values.values()))[0][0])
 
-    def _import_sources(self, kind: str, of: str, values: Mapping[str, Any]) -> None:
+    def _import_sources(self, kind: str, graph_id: str, values: Mapping[str, Any]) -> None:
         undone = set(values.get("undone", ()))
         for memory_id in values.get("sources", ()):
             sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, is_undone) VALUES (?, ?, ?)
 ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
-            self._db.run(sql, (of, memory_id, int(memory_id in undone)))
+            self._db.run(sql, (graph_id, memory_id, int(memory_id in undone)))
 
 
 def _times(moment: str) -> dict[str, str]:
