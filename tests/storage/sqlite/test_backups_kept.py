@@ -43,6 +43,16 @@ def contents(path: Path) -> list[str]:
 # Making and keeping -------------------------------------------------------------------------------
 
 
+def test_a_link_that_leads_to_nothing_is_not_followed(memory: AgentMemory, tmp_path: Path) -> None:
+    away = tmp_path / "elsewhere" / "backups"
+    folder_of(memory).symlink_to(away)
+    with pytest.raises(StorageUnavailable, match=r"is a link to .*elsewhere"):
+        made(memory)
+    assert not away.parent.exists()
+    away.mkdir(parents=True)
+    assert made(memory).resolve().parent == away.resolve()
+
+
 def test_a_backup_before_something_says_before_what(memory: AgentMemory) -> None:
     memory.store("a secret")
     path = made(memory, reason="import-yaml")
