@@ -278,9 +278,15 @@ class VectorService:
         return self._engine.agent.was_rolled_back()
 
     def roll_back(self) -> list[EmbeddingModel]:
-        """Go back to search by keyword: drop all vectors. Returns the models that there were."""
+        """Go back to search by keyword: drop all vectors. Returns the models that there were.
+
+        Where there are none nothing is changed: who never moved did not go back from anything, and
+        ``auto_migrate`` goes on.
+        """
         with self._engine.write():
             models = self._engine.embeddings.models()
+            if not models and self._engine.agent.metadata(memory_count=0).storage_backend == "file":
+                return []
             for model in models:
                 self._drop(model)
             self._engine.embeddings.clear_queue()

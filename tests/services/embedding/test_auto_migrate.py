@@ -198,6 +198,13 @@ def test_after_a_rollback_nothing_moves_back_at_once(root: Path) -> None:
         assert not is_moved(memory)
 
 
+def test_a_rollback_where_nothing_was_moved_leaves_the_setting_on(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder="wordllama", config=IMMEDIATE) as memory:
+        assert memory.rollback() is False
+        fill(memory, THRESHOLD)
+        assert is_moved(memory)
+
+
 # The suggestion -----------------------------------------------------------------------------------
 
 
