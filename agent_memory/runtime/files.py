@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterator
@@ -136,6 +137,18 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             unfinished.unlink()
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what ``written_atomically`` left beside ``path`` in processes that were killed.
+
+    For whoever holds the lock under which the file is written. What cannot be removed stays.
+    """
+    pattern = re.compile(rf"\.{re.escape(path.name[:100])}\.[0-9a-f]{{8}}")
+    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                os.unlink(entry)  # noqa: PTH108 - an entry of the listing
 
 
 @contextlib.contextmanager

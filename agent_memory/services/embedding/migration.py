@@ -26,7 +26,7 @@ from agent_memory.models.embedding_traits import MODEL_TRAITS
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.limits import BACKUP_SUFFIX, SCRATCHPAD_FILENAME, VECTOR_DB_FILENAME
 from agent_memory.models.times import now_utc
-from agent_memory.runtime.files import locked
+from agent_memory.runtime.files import locked, remove_unfinished
 from agent_memory.services.embedding.service import described, embed_texts
 from agent_memory.services.store import Store
 from agent_memory.services.vectors import VectorService
@@ -136,6 +136,7 @@ class VectorMigration:
             return
         is_begun = state.building is not None and state.building.is_same(target)
         backup = Path(self.plan.backup_path)
+        remove_unfinished(backup)  # all memories in plain text, of a move that was killed
         if not (is_begun and backup.exists()):
             self.store.life.back_up_before("migration")
             self.store.write_scratchpad(backup)

@@ -198,6 +198,16 @@ def test_running_it_again_sends_nothing(full: AgentMemory, service: EmbeddingSer
     assert sorted(sent) == sorted(item["content"] for item in numbered(45))
 
 
+def test_what_a_killed_move_left_of_its_backup_goes_with_the_next(full: AgentMemory) -> None:
+    left = full.path.with_name(".scratchpad.yaml.backup.0a1b2c3d")
+    other = full.path.with_name(".scratchpad.yaml.backup.mine")
+    for path in (left, other):
+        path.write_text("memories: [{content: in plain text}]")
+    full.migrate(embedder="wordllama")
+    assert not left.exists()
+    assert other.exists()  # nobody here names a file like that
+
+
 def test_the_backup_holds_every_memory_in_the_scratchpads_format(
     root: Path,
 ) -> None:
