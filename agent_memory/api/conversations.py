@@ -173,7 +173,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             # Filters such as {"AND": []} leave nothing out.
             message = "these filters are of every memory: `reset` deletes everything"
             raise ValidationError.of("filters", message, filters)
-        return self._store.life.delete(ids, session_id=self.session_id)
+        return self._store.lifecycle.delete(ids, session_id=self.session_id)
 
     def reset(self, *, confirm: str) -> int:
         """Delete every memory, and return how many there were; the file is backed up before.
@@ -186,8 +186,8 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             raise ValidationError.of("confirm", message, confirm)
         ids = self._store.ids(SearchFilters(archived=None))
         if ids:
-            self._store.life.back_up_before("reset")
-        return len(self._store.life.delete(ids, session_id=self.session_id))
+            self._store.lifecycle.back_up_before("reset")
+        return len(self._store.lifecycle.delete(ids, session_id=self.session_id))
 
     # Inside -----------------------------------------------------------------------------------
 
@@ -227,9 +227,9 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     ) -> tuple[list[DecisionOutcome], list[str]]:
         """Apply decisions in one transaction."""
         spent = self.embedding_usage.cost_usd
-        applied = self._store.decisions.carry_out(
+        applied = self._store.decisions.apply(
             decisions, session_id=self.session_id, keep_copies=keep_copies
         )
         self._auto_migration.follow(len(decisions))
         self._publish_stored(applied.memories, applied.added, spent)
-        return applied.done, applied.problems
+        return applied.outcomes, applied.problems

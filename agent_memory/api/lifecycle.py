@@ -34,7 +34,7 @@ class LifecycleVerbs(OpenMemory):
 
     def _archive(self, memory_ids: str | Iterable[str], *, archived: bool) -> list[Memory]:
         ids = check_ids(memory_ids)
-        changed = self._store.life.archive(ids, archived=archived, session_id=self.session_id)
+        changed = self._store.lifecycle.archive(ids, archived=archived, session_id=self.session_id)
         self._auto_migration.follow()
         return changed
 
@@ -44,11 +44,11 @@ class LifecycleVerbs(OpenMemory):
         They stay in the history, and one ``undo`` brings all of them back. Raises
         ``MemoryNotFound``.
         """
-        return self._store.life.delete(check_ids(memory_ids), session_id=self.session_id)
+        return self._store.lifecycle.delete(check_ids(memory_ids), session_id=self.session_id)
 
     def limits_passed(self) -> list[str]:
         """Return which soft limits of the retention policy are passed, and by how much."""
-        return self._store.life.limits_passed()
+        return self._store.lifecycle.limits_passed()
 
     def tidy(self, *, dry_run: bool = False) -> TidyReport:
         """Archive what the retention policy says (``configure(retention=…)``), and tell what.
@@ -56,7 +56,7 @@ class LifecycleVerbs(OpenMemory):
         What is of high importance, was promoted by hand or used of late is never touched. The file
         is backed up before. ``dry_run`` only tells. ``undo`` brings all of it back.
         """
-        return self._store.life.tidy(dry_run=dry_run, session_id=self.session_id)
+        return self._store.lifecycle.tidy(dry_run=dry_run, session_id=self.session_id)
 
     def undo(self, change_id: int | None = None) -> Undone:
         """Undo one change, whose number ``history`` tells, or all of what was done last.
@@ -70,7 +70,7 @@ class LifecycleVerbs(OpenMemory):
         """
         if change_id is not None:
             check_whole_number("change_id", change_id, lowest=1)
-        return self._store.life.undo(change_id, session_id=self.session_id)
+        return self._store.lifecycle.undo(change_id, session_id=self.session_id)
 
     def erase(
         self,
@@ -110,7 +110,7 @@ class LifecycleVerbs(OpenMemory):
             )
         if not backups:
             self._store.erasure.refuse(ids, backups=False)
-            self._store.life.back_up_before("erase")
+            self._store.lifecycle.back_up_before("erase")
         return self._store.erasure.erase(ids, backups=backups, session_id=self.session_id)
 
     def finish_erasing(self) -> None:
@@ -127,17 +127,17 @@ class LifecycleVerbs(OpenMemory):
         and with any signs between the words. What holds it already stays: ``holders`` finds it.
         Raises ``ValidationError`` for a text without words or of over 1,000.
         """
-        return self._store.life.reject(text, reason)
+        return self._store.lifecycle.reject(text, reason)
 
     def rejections(self) -> list[Rejection]:
         """Return what is rejected, oldest first."""
-        return self._store.life.rejections()
+        return self._store.lifecycle.rejections()
 
     def lift(self, rejection: str | int) -> bool:
         """Let a rejected text, or a rejection by number, be stored again; tell if it was one."""
         if isinstance(rejection, int):
             check_whole_number("rejection", rejection, lowest=1)
-        return self._store.life.lift(rejection)
+        return self._store.lifecycle.lift(rejection)
 
     def secrets(self) -> list[FoundSecrets]:
         """Return the memories that look like they hold keys, tokens or passwords, oldest first.
@@ -145,8 +145,8 @@ class LifecycleVerbs(OpenMemory):
         Archived ones too, and those whose history still has what was changed or deleted. None of
         the secrets is returned. ``erase`` removes such memories for good.
         """
-        return self._store.life.secrets(self._secret_scanner)
+        return self._store.lifecycle.secrets(self._secret_scanner)
 
     def holders(self, text: str) -> list[str]:
         """Return the ids of the memories that hold a text as ``reject`` means it."""
-        return self._store.life.holders(text)
+        return self._store.lifecycle.holders(text)

@@ -130,4 +130,4 @@ class MaintenanceVerbs(OpenMemory):
 
         Those made by hand have no ``reason``; of the others the newest ``backups_kept`` are kept.
         """
-        return self._store.life.backups()
+        return self._store.lifecycle.backups()

@@ -181,7 +181,7 @@ class OpenMemory:
             with_text=chosen["event_text"],
             writable=not chosen["read_only"],
         )
-        self._store.when_promoted(self._events.promoted)
+        self._store.on_promoted(self._events.promoted)
         self._auto_migration = AutoMigration(self._store, self._embedding, config, self._events)
 
     @cached_property

@@ -135,7 +135,7 @@ class RetrievalVerbs(OpenMemory):
         ``as_of`` returns it as it was at a time, ``None`` if it was not there then.
         """
         if as_of is not None:
-            return self._store.life.get_as_of(memory_id, parse_moment("as_of", as_of))
+            return self._store.lifecycle.get_as_of(memory_id, parse_moment("as_of", as_of))
         return self._store.get(memory_id)
 
     def list_recent(
@@ -187,7 +187,7 @@ class RetrievalVerbs(OpenMemory):
         results = self._search_own(request)
         if graph:
             results = self._with_graph(results, request)
-        self._store.searches.note_search(results, count_accesses=count_accesses)
+        self._store.searches.record_search(results, count_accesses=count_accesses)
         return results
 
     def _with_graph(self, results: SearchResults, request: SearchRequest) -> SearchResults:
@@ -239,7 +239,7 @@ class RetrievalVerbs(OpenMemory):
             limit=request.limit,
             explain=request.explain,
             ask=lambda memory: memory._search_own(explained),
-            note=lambda memory, results: memory._store.searches.note_search(
+            note=lambda memory, results: memory._store.searches.record_search(
                 results, count_accesses=count_accesses
             ),
         )

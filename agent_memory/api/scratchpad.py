@@ -72,5 +72,5 @@ class ScratchpadVerbs(OpenMemory):
         text, shown = render_context(
             memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
         )
-        self._store.searches.note_recalls([memory.id for memory in shown])
+        self._store.searches.record_recalls([memory.id for memory in shown])
         return text

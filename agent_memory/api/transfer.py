@@ -150,7 +150,7 @@ class TransferVerbs(OpenMemory):
                 intake.raise_refusal(place)
             backup = None
             if not dry_run and self._replaces(intake, on_conflict):
-                backup = self._store.life.back_up_before("import")
+                backup = self._store.lifecycle.back_up_before("import")
             try:
                 plan = self._take_in(
                     intake, on_conflict, dry_run=dry_run, lenient=lenient, tell=tell

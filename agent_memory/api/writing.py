@@ -105,7 +105,7 @@ class WritingVerbs(OpenMemory):
             [memory],
             settings=settings,
             generated_ids=frozenset({memory.id}) if id is None else frozenset(),
-            given=[frozenset(fields)],
+            fields_set=[frozenset(fields)],
             is_list=False,
             on_duplicate=check_duplicate_policy(on_duplicate),
         )
@@ -147,7 +147,7 @@ class WritingVerbs(OpenMemory):
             memories,
             settings=settings,
             generated_ids=generated_ids,
-            given=fields_set,
+            fields_set=fields_set,
             on_duplicate=check_duplicate_policy(on_duplicate),
             progress=progress,
         )
@@ -167,7 +167,7 @@ class WritingVerbs(OpenMemory):
         policy, settings = check_secret_policy(on_secret), self._store.config()
         memory, _ = self._apply_secret_policy(self._build_memory(item, settings), policy, settings)
         if "id" in item:
-            self._store.holds(memory)
+            self._store.raise_if_conflicting(memory)
 
     def duplicates(
         self, content: str, *, user_id: str | None = None, run_id: str | None = None

@@ -48,7 +48,7 @@ class ListRecent(Protocol):
 
 
 class ApplyDecisions(Protocol):
-    """Carries out decisions in one transaction; see ``DecisionService.carry_out``."""
+    """Carries out decisions in one transaction; see ``DecisionService.apply``."""
 
     def __call__(
         self, decisions: Sequence[Decision], *, keep_copies: bool

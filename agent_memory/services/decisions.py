@@ -1,4 +1,4 @@
-"""What is decided about the memories of one file: all of a conversation in one transaction."""
+"""Decisions about memories, carried out in one transaction: all those of a conversation."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from agent_memory.models.decision import Decision, DecisionOutcome, Event, Revie
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad
-from agent_memory.services.writing.changing import change
-from agent_memory.services.writing.insert import InsertResult, MemoryInsert
+from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
+from agent_memory.services.writing.update import update
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import fingerprint_of
 
-_GIVEN: Final = frozenset({"content"})
-"""What counts as given of a fact: one that is there already is the same, whatever its time."""
+_FIELDS_SET: Final = frozenset({"content"})
+"""Of a fact only the content counts: with the same content it is a duplicate at any time."""
 
 
 @dataclass(slots=True)
-class Carried:
-    """What became of all steps, in their order; ``added`` is what became of ``memories``.
+class AppliedDecisions:
+    """The outcome of each decision, in order; ``added`` is what became of ``memories``.
 
-    ``problems`` are what the graph could not follow.
+    ``problems`` says what the graph could not follow.
     """
 
-    done: list[DecisionOutcome] = field(default_factory=list)
+    outcomes: list[DecisionOutcome] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     added: InsertResult = field(default_factory=lambda: InsertResult([], []))
     problems: list[str] = field(default_factory=list)
@@ -53,27 +52,29 @@ class DecisionService:
         self._complete = complete
         self._agent_id = agent_id
 
-    def carry_out(
-        self, steps: Sequence[Decision], *, session_id: str, keep_copies: bool = False
-    ) -> Carried:
+    def apply(
+        self, decisions: Sequence[Decision], *, session_id: str, keep_copies: bool = False
+    ) -> AppliedDecisions:
         """Carry out all decisions in one transaction, which one ``undo`` takes back.
 
         A memory that was changed or deleted by others since it was looked at is left alone: what
-        was to be its new text is stored as a memory of its own. What is there already in the same
-        words is not stored again, unless ``keep_copies``.
+        was to be its new text is stored as a memory of its own. A duplicate is not stored again,
+        unless ``keep_copies``.
         """
         self._complete()
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             before = self._engine.operations.last_number()
-            run = _Run(self._engine, self._agent_id, steps, session_id=session_id, now=now)
-            carried = run.all(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
+            application = _Application(
+                self._engine, self._agent_id, decisions, session_id=session_id, now=now
+            )
+            applied = application.apply(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             self._engine.operations.record("add", since=before, session_id=session_id, now=now)
-            has_reviews = any(it.review_id is not None for it in carried.done)
+            has_reviews = any(outcome.review_id is not None for outcome in applied.outcomes)
             if has_reviews and self._engine.operations.last_number() == before:
-                # `undo` must not take for this what was done before it.
+                # Otherwise `undo` would undo the operation before this one.
                 self._engine.operations.record_irreversible("add", session_id=session_id, now=now)
-        return carried
+        return applied
 
     def reviews(self) -> list[Review]:
         """Return the memories in question, oldest first."""
@@ -81,22 +82,22 @@ class DecisionService:
 
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory in question, and return it as it was."""
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             review = self._review(review_id)
-            there = self._engine.memories.get(review.memory_id, agent_id=self._agent_id)
-            if there is None:
+            memory = self._engine.memories.get(review.memory_id, agent_id=self._agent_id)
+            if memory is None:
                 raise MemoryNotFound(review.memory_id)
             if self._engine.reviews.is_stale(review_id):
-                message = f"memory {there.id} was changed since: dismiss it, or delete the memory"
+                message = f"memory {memory.id} was changed since: dismiss it, or delete the memory"
                 raise ValidationError.of("review_id", message, review_id)
             before = self._engine.operations.last_number()
             self._engine.memory_rows.delete(review.memory_id)
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
-            return there
+            return memory
 
     def dismiss(self, review_id: int) -> Review:
         """Keep the memory in question, and return what the question was."""
-        with self._unit_of_work.writing():
+        with self._unit_of_work.write():
             review = self._review(review_id)
             self._engine.reviews.drop(review_id)
             return review
@@ -109,109 +110,113 @@ class DecisionService:
         return review
 
 
-class _Run:
-    """The carrying out of some steps, inside one transaction."""
+class _Application:
+    """Applies decisions, inside one transaction."""
 
     def __init__(
         self,
         engine: Engine,
         agent_id: str,
-        steps: Sequence[Decision],
+        decisions: Sequence[Decision],
         *,
         session_id: str,
         now: datetime,
     ) -> None:
         self._engine = engine
         self._agent_id = agent_id
-        self._steps = steps
+        self._decisions = decisions
         self._session_id = session_id
         self._now = now
-        self._carried = Carried()
+        self._applied = AppliedDecisions()
 
-    def all(self, on_duplicate: OnDuplicate) -> Carried:
-        """Carry out the steps: changes first, so that what is new is compared with the result."""
-        done: dict[int, DecisionOutcome] = {}
-        stored: list[int] = []
-        for place, step in enumerate(self._steps):
-            found = None if step.event == "ADD" else self._changed(step)
-            if found is not None:
-                done[place] = found
-            elif step.memory is not None:
-                stored.append(place)
+    def apply(self, on_duplicate: OnDuplicate) -> AppliedDecisions:
+        """Apply all: changes first, so that what is new is compared with the result."""
+        outcomes: dict[int, DecisionOutcome] = {}
+        to_add: list[int] = []
+        for place, decision in enumerate(self._decisions):
+            outcome = None if decision.event == "ADD" else self._change(decision)
+            if outcome is not None:
+                outcomes[place] = outcome
+            elif decision.memory is not None:
+                to_add.append(place)
             else:
-                done[place] = DecisionOutcome(
-                    "NONE", step.memory_id, step.seen, problem=_gone(step)
+                outcomes[place] = DecisionOutcome(
+                    "NONE", decision.memory_id, decision.seen, problem=_left_alone(decision)
                 )
-        for place, came in zip(stored, self._add(stored, on_duplicate), strict=True):
-            memory_id, is_new, refusal = came
-            step = self._steps[place]
-            done[place] = (
-                self._stored(step, memory_id, is_new=is_new)
+        for place, addition in zip(to_add, self._add(to_add, on_duplicate), strict=True):
+            memory_id, is_new, refusal = addition
+            outcomes[place] = (
+                self._added(self._decisions[place], memory_id, is_new=is_new)
                 if refusal is None
                 else DecisionOutcome(
                     "NONE", None, None, problem=f"a fact was not stored: {refusal}"
                 )
             )
-        for place, step in enumerate(self._steps):
-            if step.graph is not None:
-                self._carried.problems += self._followed(step, done[place])
-        self._carried.done = [done[place] for place in range(len(self._steps))]
-        return self._carried
+        for place, decision in enumerate(self._decisions):
+            if decision.graph is not None:
+                self._applied.problems += self._change_graph(decision, outcomes[place])
+        self._applied.outcomes = [outcomes[place] for place in range(len(self._decisions))]
+        return self._applied
 
-    def _followed(self, step: Decision, done: DecisionOutcome) -> list[str]:
-        """Let the graph follow a step; return what of it was refused."""
-        from agent_memory.services.graph.graph_following import follow  # noqa: PLC0415 - seldom asked for
+    def _change_graph(self, decision: Decision, outcome: DecisionOutcome) -> list[str]:
+        """Change the graph as a decision says; return what of that was refused."""
+        from agent_memory.services.graph.changes import follow  # noqa: PLC0415 - seldom asked for
 
-        return follow(self._engine, step, done, agent_id=self._agent_id, now=self._now)
+        return follow(self._engine, decision, outcome, agent_id=self._agent_id, now=self._now)
 
-    def _changed(self, step: Decision) -> DecisionOutcome | None:
-        """Change or delete a memory; ``None`` where it is not what was looked at, or in review."""
-        there = self._there(step)
-        if there is None or (step.in_review and step.event == "UPDATE"):
+    def _change(self, decision: Decision) -> DecisionOutcome | None:
+        """Update or delete a memory, or put it in question.
+
+        ``None`` where it changed since the decision, or where what is new is to be stored first.
+        """
+        existing = self._existing(decision)
+        if existing is None or (decision.in_review and decision.event == "UPDATE"):
             return None
-        row_id = self._engine.memories.row_id_of(there.id)
-        if step.in_review:
-            return self._questioned(step, there, replaced_by=None)
-        if step.event == "DELETE":
-            self._engine.memory_rows.delete(there.id)
-            return DecisionOutcome("DELETE", there.id, there.content, was=there.content)
-        new = step.memory
+        row_id = self._engine.memories.row_id_of(existing.id)
+        if decision.in_review:
+            return self._review(decision, existing, replaced_by=None)
+        if decision.event == "DELETE":
+            self._engine.memory_rows.delete(existing.id)
+            return DecisionOutcome("DELETE", existing.id, existing.content, was=existing.content)
+        new = decision.memory
         if new is None or row_id is None:
             return None
         changes: dict[str, Any] = {
             "content": new.content,
             "timestamp": new.timestamp,
-            "metadata": {**there.metadata, **new.metadata},
+            "metadata": {**existing.metadata, **new.metadata},
         }
         try:
-            change(self._engine, row_id, there, changes, now=self._now)
+            update(self._engine, row_id, existing, changes, now=self._now)
         except (RejectedContent, LimitReached) as error:
-            problem = f"memory {there.id} was not changed: {error}"
-            return DecisionOutcome("NONE", there.id, there.content, problem=problem)
-        return DecisionOutcome("UPDATE", there.id, new.content, was=there.content)
+            problem = f"memory {existing.id} was not changed: {error}"
+            return DecisionOutcome("NONE", existing.id, existing.content, problem=problem)
+        return DecisionOutcome("UPDATE", existing.id, new.content, was=existing.content)
 
-    def _there(self, step: Decision) -> Memory | None:
-        """Return the memory of a step, if it is still what was looked at."""
-        if step.memory_id is None:
+    def _existing(self, decision: Decision) -> Memory | None:
+        """Return the memory of a decision, if it did not change since."""
+        if decision.memory_id is None:
             return None
-        there = self._engine.memories.get(step.memory_id, agent_id=self._agent_id)
-        return there if there is not None and there.content == step.seen else None
+        memory = self._engine.memories.get(decision.memory_id, agent_id=self._agent_id)
+        return memory if memory is not None and memory.content == decision.seen else None
 
-    def _questioned(
-        self, step: Decision, there: Memory, *, replaced_by: str | None
+    def _review(
+        self, decision: Decision, existing: Memory, *, replaced_by: str | None
     ) -> DecisionOutcome:
-        row_id = self._engine.memories.row_id_of(there.id)
+        row_id = self._engine.memories.row_id_of(existing.id)
         if row_id is None:
-            return DecisionOutcome("NONE", there.id, there.content, problem=_gone(step))
+            return DecisionOutcome(
+                "NONE", existing.id, existing.content, problem=_left_alone(decision)
+            )
         review_id = self._engine.reviews.add(
             row_id,
             replaced_by=replaced_by,
-            confidence=step.confidence,
-            reasoning=step.reasoning,
+            confidence=decision.confidence,
+            reasoning=decision.reasoning,
             session_id=self._session_id,
             now=self._now,
         )
-        return DecisionOutcome("NONE", there.id, there.content, review_id=review_id)
+        return DecisionOutcome("NONE", existing.id, existing.content, review_id=review_id)
 
     def _add(
         self, places: Sequence[int], on_duplicate: OnDuplicate
@@ -220,15 +225,16 @@ class _Run:
 
         What is refused keeps no other out.
         """
-        memories = [memory for it in places if (memory := self._steps[it].memory) is not None]
+        decided = (self._decisions[place].memory for place in places)
+        memories = [memory for memory in decided if memory is not None]
         settings = self._engine.agent.config()
-        adding = MemoryInsert(
+        insert = MemoryInsert(
             self._engine,
             agent_id=self._agent_id,
             now=self._now,
-            marks=[fingerprint_of(it.content, it.user_id, it.run_id) for it in memories],
-            generated_ids=frozenset(it.id for it in memories),
-            given=[_GIVEN] * len(memories),
+            fingerprints=fingerprints_of(memories),
+            generated_ids=frozenset(memory.id for memory in memories),
+            fields_set=[_FIELDS_SET] * len(memories),
             is_list=True,
             on_duplicate=on_duplicate,
             settings=settings,
@@ -236,36 +242,38 @@ class _Run:
         refused: dict[int, str] = {}
         for place, memory in enumerate(memories):
             try:
-                adding.take(memory)
+                insert.take(memory)
             except (RejectedContent, LimitReached) as error:
                 if on_duplicate is OnDuplicate.KEEP:  # messages as they are: all, or none
                     raise
                 refused[place] = str(error)
-                adding.pass_over()
-        adding.finish()
-        entered = enter_scratchpad(
-            self._engine, adding.row_ids, "stored", self._now, settings=settings
+                insert.pass_over()
+        insert.finish()
+        entry = enter_scratchpad(
+            self._engine, insert.row_ids, "stored", self._now, settings=settings
         )
-        added = adding.added(in_scratchpad=len(entered.row_ids))
-        self._carried.memories, self._carried.added = memories, added
+        added = insert.result(in_scratchpad=len(entry.row_ids))
+        self._applied.memories, self._applied.added = memories, added
         new = {place for place, _ in added.new}
         return [
             (memory_id, place in new, refused.get(place))
             for place, memory_id in enumerate(added.ids)
         ]
 
-    def _stored(self, step: Decision, memory_id: str, *, is_new: bool) -> DecisionOutcome:
-        content = step.memory.content if step.memory is not None else None
-        if step.event == "ADD":
-            return DecisionOutcome("ADD" if is_new else "NONE", memory_id, content)
-        there = self._there(step)
-        if step.in_review and there is not None and there.id != memory_id:
-            asked = self._questioned(step, there, replaced_by=memory_id)
-            event: Event = "ADD" if is_new else "NONE"
-            return DecisionOutcome(event, memory_id, content, review_id=asked.review_id)
-        problem = None if step.in_review else f"{_gone(step)}: its new text is a memory of its own"
-        return DecisionOutcome("ADD" if is_new else "NONE", memory_id, content, problem=problem)
+    def _added(self, decision: Decision, memory_id: str, *, is_new: bool) -> DecisionOutcome:
+        event: Event = "ADD" if is_new else "NONE"
+        content = decision.memory.content if decision.memory is not None else None
+        if decision.event == "ADD":
+            return DecisionOutcome(event, memory_id, content)
+        existing = self._existing(decision)
+        if decision.in_review and existing is not None and existing.id != memory_id:
+            reviewed = self._review(decision, existing, replaced_by=memory_id)
+            return DecisionOutcome(event, memory_id, content, review_id=reviewed.review_id)
+        problem = f"{_left_alone(decision)}: its new text is a memory of its own"
+        return DecisionOutcome(
+            event, memory_id, content, problem=None if decision.in_review else problem
+        )
 
 
-def _gone(step: Decision) -> str:
-    return f"{step.event} of {step.memory_id} was left: it was changed or deleted meanwhile"
+def _left_alone(decision: Decision) -> str:
+    return f"{decision.event} of {decision.memory_id} was left: it was changed or deleted meanwhile"

@@ -1,7 +1,8 @@
-"""What searches count and give out, held in this process until it is written.
+"""Access counts of searches that wait to be written, held in this process.
 
-A search must not wait for a write, so its access counts are noted here and go into the file with
-the next write, half a second later by a thread of its own, or at closing, whichever comes first.
+A search must not wait for a write, so its counts wait here and go into the file with the next write
+transaction, half a second later by a thread of their own, or at closing, whichever comes first.
+``UnitOfWork`` writes them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,37 +20,37 @@ _FLUSH_AFTER_SECONDS: Final = 0.5
 
 
 @dataclass(slots=True)
-class SearchNotes:
-    """Counts: by row id how many accesses and the time of the last; searches; their time.
+class PendingCounts:
+    """Counts that wait: accesses by row id, with the time of the last; searches; their time.
 
-    ``recalls`` are the rows that were given to the agent, by a search or a context, and when.
-    ``tried`` are notes of which it is not known whether they were written, and ``queries_after``
-    how many searches the file counts if these were.
+    ``recalls`` has, by row id, when a search or a context last gave a memory to the agent.
+    ``unconfirmed`` are counts whose commit failed in the disk's sync, so that they may or may not
+    be in the file, and ``queries_after`` is the file's number of searches if they are.
     """
 
     accesses: dict[int, tuple[int, str]] = field(default_factory=dict)
     queries: int = 0
     milliseconds: float = 0.0
     recalls: dict[int, str] = field(default_factory=dict)
-    tried: SearchNotes | None = None
+    unconfirmed: PendingCounts | None = None
     queries_after: int = 0
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""
-        return self.queries == 0 and not self.recalls and self.tried is None
+        return self.queries == 0 and not self.recalls and self.unconfirmed is None
 
-    def settle(self, queries: int) -> None:
-        """Make out by the searches that the file counts whether those that were tried are in it.
+    def reconcile(self, queries: int) -> None:
+        """Take the unconfirmed counts back unless the file's number of searches has them already.
 
         When the sync of a commit fails, what it wrote can still be there when the file is opened
         anew; it was counted twice.
         """
-        tried, self.tried = self.tried, None
-        if tried is not None and queries < tried.queries_after:
-            self.merge(tried)
+        unconfirmed, self.unconfirmed = self.unconfirmed, None
+        if unconfirmed is not None and queries < unconfirmed.queries_after:
+            self.merge(unconfirmed)
         self.queries_after = queries + self.queries
 
-    def merge(self, other: SearchNotes) -> None:
+    def merge(self, other: PendingCounts) -> None:
         """Add the counts of another."""
         for row_id, (times, moment) in other.accesses.items():
             counted, latest = self.accesses.get(row_id, (0, ""))
@@ -61,7 +62,7 @@ class SearchNotes:
 
 
 class PendingAccesses:
-    """The notes of one store; threads may share it."""
+    """The counts of one store that wait to be written. Threads may share it."""
 
     def __init__(self) -> None:
         self._forget()
@@ -69,59 +70,59 @@ class PendingAccesses:
     def _forget(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._notes = SearchNotes()
+        self._counts = PendingCounts()
         self._timer: threading.Timer | None = None
         self._is_closed = False
 
     def _leave_parent(self) -> None:
-        """After ``fork`` the notes are the parent's to write, and its lock may be held forever."""
+        """After ``fork`` the counts are the parent's to write, and its lock may be held forever."""
         if os.getpid() != self._pid:
             self._forget()
 
-    def add(self, notes: SearchNotes) -> None:
-        """Note more counts."""
+    def add(self, counts: PendingCounts) -> None:
+        """Add counts to those that wait."""
         self._leave_parent()
         with self._lock:
-            self._notes.merge(notes)
+            self._counts.merge(counts)
 
     def accesses(self) -> dict[int, int]:
-        """Return how many accesses of each row are not written yet."""
+        """Return, by row id, how many accesses are not written yet."""
         self._leave_parent()
         with self._lock:
-            known = SearchNotes()
-            for notes in (self._notes, self._notes.tried):
-                known.merge(notes or SearchNotes())
-            return {row_id: times for row_id, (times, _) in known.accesses.items()}
+            unwritten = PendingCounts()
+            for counts in (self._counts, self._counts.unconfirmed):
+                unwritten.merge(counts or PendingCounts())
+            return {row_id: times for row_id, (times, _) in unwritten.accesses.items()}
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""
         self._leave_parent()
-        return self._notes.is_empty()
+        return self._counts.is_empty()
 
     @contextlib.contextmanager
-    def taken(self) -> Iterator[SearchNotes]:
-        """Take the notes away to write them in the body; they come back if it fails.
+    def take(self) -> Iterator[PendingCounts]:
+        """Take the counts away to write them in the body; they come back if it raises.
 
-        Where the disk failed they come back as ``tried``.
+        Where the disk failed they come back as ``unconfirmed``.
         """
         self._leave_parent()
         with self._lock:
-            notes, self._notes = self._notes, SearchNotes()
+            counts, self._counts = self._counts, PendingCounts()
         try:
-            yield notes
+            yield counts
         except BaseException as error:
             has_disk_failed = type(error) in (StorageError, StorageUnavailable)
             with self._lock:
-                fresh, self._notes = self._notes, notes
-                if has_disk_failed and notes.queries_after:
-                    self._notes = SearchNotes(tried=notes)
+                fresh, self._counts = self._counts, counts
+                if has_disk_failed and counts.queries_after:
+                    self._counts = PendingCounts(unconfirmed=counts)
                 else:
-                    notes.queries_after = 0
-                self._notes.merge(fresh)
+                    counts.queries_after = 0
+                self._counts.merge(fresh)
             raise
 
     def flush_soon(self, flush: Callable[[], None]) -> None:
-        """Call ``flush`` in a while, once for all the notes until then."""
+        """Call ``flush`` in a while, once for all the counts until then."""
         self._leave_parent()
         with self._lock:
             if self._timer is None and not self._is_closed:
@@ -133,7 +134,7 @@ class PendingAccesses:
         flush()
         with self._lock:
             self._timer = None  # only now: `cancel_flush` waits for it
-            is_empty = self._notes.is_empty()
+            is_empty = self._counts.is_empty()
         if not is_empty:
             self.flush_soon(flush)
 
@@ -147,16 +148,3 @@ class PendingAccesses:
             timer.cancel()
             if timer is not threading.current_thread():
                 timer.join()
-
-
-def notes_of(
-    accessed: Sequence[int],
-    *,
-    milliseconds: float,
-    moment: str,
-    recalled: Sequence[int] = (),
-    recalled_at: str = "",
-) -> SearchNotes:
-    """Return the notes of one search, which gave out the rows ``recalled``."""
-    accesses = dict.fromkeys(accessed, (1, moment))
-    return SearchNotes(accesses, 1, milliseconds, dict.fromkeys(recalled, recalled_at))

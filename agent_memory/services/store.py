@@ -1,4 +1,8 @@
-"""One agent's file: each verb one transaction. What stands beside it is one of its attributes."""
+"""The store of one agent: each method is one transaction on its file.
+
+Services of one feature each (search, transfer, lifecycle, decisions, graph, erasure, vectors) are
+attributes of it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from agent_memory.errors import (
     MemoryNotFound,
     StorageCorrupt,
     StorageReadOnly,
-    ValidationError,
 )
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
@@ -28,17 +31,17 @@ from agent_memory.services.search.service import SearchService
 from agent_memory.services.unit_of_work import Promoted, UnitOfWork, enter_scratchpad
 from agent_memory.services.vectors import VectorService
 from agent_memory.services.writing import duplicates
-from agent_memory.services.writing.changing import change
 from agent_memory.services.writing.insert import (
     InsertResult,
     MemoryInsert,
-    holds,
+    fingerprints_of,
+    is_stored,
     unwrapped_failure,
 )
+from agent_memory.services.writing.update import check_version, signed, update
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.filters import EVERYTHING, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
-from agent_memory.storage.records import fingerprint_of
 
 if TYPE_CHECKING:
     from agent_memory.services.decisions import DecisionService
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from agent_memory.services.transfer.service import TransferService
 
 _PAGE: Final = 1_000
-"""Memories that are read at a time when all are."""
+"""Memories that are read in one page when all are."""
 
 
 class Store:
@@ -91,7 +94,7 @@ class Store:
 
     @cached_property
     def transfer(self) -> TransferService:
-        """What goes into the file from elsewhere, and out of it."""
+        """Import and export."""
         from agent_memory.services.transfer.service import TransferService  # noqa: PLC0415
 
         return TransferService(
@@ -99,8 +102,8 @@ class Store:
         )
 
     @cached_property
-    def life(self) -> LifecycleService:
-        """What becomes of memories once they are stored."""
+    def lifecycle(self) -> LifecycleService:
+        """Archiving, retention, undo, rejected values and backups."""
         from agent_memory.services.lifecycle.service import LifecycleService  # noqa: PLC0415
 
         parts = (self._engine, self._unit_of_work, self._clock)
@@ -108,7 +111,7 @@ class Store:
 
     @cached_property
     def decisions(self) -> DecisionService:
-        """What is decided about memories, all of a conversation at once."""
+        """Decisions of a conversation, applied in one transaction."""
         from agent_memory.services.decisions import DecisionService  # noqa: PLC0415
 
         parts = (self._engine, self._unit_of_work, self._complete_fingerprints)
@@ -116,28 +119,28 @@ class Store:
 
     @cached_property
     def graph(self) -> GraphService:
-        """Whom and what the memories speak of, and what holds between them."""
+        """Entities and relationships."""
         from agent_memory.services.graph.service import GraphService  # noqa: PLC0415
 
         return GraphService(self._engine, self._unit_of_work, self._clock, agent_id=self.agent_id)
 
     @cached_property
     def erasure(self) -> ErasureService:
-        """What erases memories for good."""
+        """Erasure for good, with proof."""
         from agent_memory.services.erasure.service import ErasureService  # noqa: PLC0415
 
         return ErasureService(self._engine, self._clock, agent_id=self.agent_id)
 
     def _identified(self, expected: str | None) -> str:
-        found = self._engine.agent.identity()
-        if found is None:
+        agent_id = self._engine.agent.identity()
+        if agent_id is None:
             raise ConfigurationError(f"{self.path} does not say whose it is: open it for writing")
-        if expected is not None and found != expected:
+        if expected is not None and agent_id != expected:
             raise ConfigurationError(
-                f"{self.path} holds the memories of agent {found!r}, not of {expected!r}:"
-                f" use the agent id {found!r}, or AgentMemory.open(path)"
+                f"{self.path} holds the memories of agent {agent_id!r}, not of {expected!r}:"
+                f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
             )
-        return found
+        return agent_id
 
     # Writing ----------------------------------------------------------------------------------
 
@@ -147,60 +150,61 @@ class Store:
         *,
         settings: AgentConfig | None = None,
         generated_ids: AbstractSet[str],
-        given: Sequence[AbstractSet[str]] | None = None,
+        fields_set: Sequence[AbstractSet[str]] | None = None,
         is_list: bool = True,
         on_duplicate: DuplicatePolicy | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> InsertResult:
         """Store memories, all or none, and return the ids under which they can be found.
 
-        One that is there already with the same content is kept. An id that was ``made_up`` is
-        replaced should it be taken. ``given`` has the names of the fields that were given of each
-        (of each all, unless it is said): what has neither an id nor a time may be an echo. Raises
-        ``ValidationError`` when another id is there with another content, ``DuplicateMemory``; the
-        error has the memory's place, from 0, if ``is_list``. What an ``on_duplicate`` function
-        raises comes out as it is. ``settings`` are the agent's, where the verb has them already.
+        A memory that is stored already, with the same id and content, is kept. An id of
+        ``generated_ids`` is replaced should it be taken. ``fields_set`` has, for each memory, the
+        names of the fields that the caller gave (``None``: all): one without an id and a time of
+        its own may be an echo. Raises ``ValidationError`` when an id is taken by a memory with
+        another content, and ``DuplicateMemory``; the error has the memory's place, from 0, if
+        ``is_list``. What an ``on_duplicate`` function raises comes out as it is. ``settings`` are the
+        agent's, where the verb has read them already.
         """
-        marks = [fingerprint_of(it.content, it.user_id, it.run_id) for it in memories]
+        fingerprints = fingerprints_of(memories)  # before the transaction: others need not wait
         self._complete_fingerprints()
         with (
             unwrapped_failure(),
             contextlib.ExitStack() as afterwards,
-            self._unit_of_work.writing() as now,
+            self._unit_of_work.write() as now,
         ):
             settings = settings or self._engine.agent.config()
             before = self._engine.operations.last_number()
-            adding = MemoryInsert(
+            insert = MemoryInsert(
                 self._engine,
                 agent_id=self.agent_id,
                 now=now,
-                marks=marks,
+                fingerprints=fingerprints,
                 generated_ids=generated_ids,
-                given=given,
+                fields_set=fields_set,
                 is_list=is_list,
                 on_duplicate=on_duplicate,
                 settings=settings,
             )
-            afterwards.callback(adding.log)
+            afterwards.callback(insert.log)
             for done, memory in enumerate(memories, 1):
-                adding.take(memory)
+                insert.take(memory)
                 if progress is not None and (done % 1000 == 0 or done == len(memories)):
                     progress(done, len(memories))
-            adding.finish()
-            entered = enter_scratchpad(
-                self._engine, adding.row_ids, "stored", now, settings=settings
-            )
+            insert.finish()
+            entry = enter_scratchpad(self._engine, insert.row_ids, "stored", now, settings=settings)
             if self._engine.operations.last_number() > before + 1:
-                who = memories[0].created_by_session
-                self._engine.operations.record("store_many", since=before, session_id=who, now=now)
-        return adding.added(in_scratchpad=len(entered.row_ids))
+                session_id = memories[0].created_by_session
+                self._engine.operations.record(
+                    "store_many", since=before, session_id=session_id, now=now
+                )
+        return insert.result(in_scratchpad=len(entry.row_ids))
 
-    def holds(self, memory: Memory) -> bool:
-        """Return whether a memory is there already; with another content is ``ValidationError``."""
-        return holds(self._engine, memory, agent_id=self.agent_id)
+    def raise_if_conflicting(self, memory: Memory) -> None:
+        """Raise ``ValidationError`` where a memory of this id has another content."""
+        is_stored(self._engine, memory, agent_id=self.agent_id)
 
     def _complete_fingerprints(self) -> None:
-        """Make the fingerprints of what another program wrote, a page in each transaction."""
+        """Make the fingerprints of rows that another program wrote, a page a transaction."""
         while self._engine.can_write and not self._engine.fingerprints.is_complete():
             with self._engine.write(durable=False):
                 done = self._engine.fingerprints.complete_page()
@@ -222,30 +226,25 @@ class Store:
         settings: AgentConfig | None = None,
     ) -> Memory:
         """Change some fields of a memory and return it as it is now."""
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             row_id = self._row_id(memory_id)
-            there = self._get(memory_id)
-            if version is not None and there.version != version:
-                raise ValidationError.of(
-                    "if_version",
-                    f"the memory is at version {there.version}: read it again, then update",
-                    version,
-                )
-            with self._signed(memory_id, session_id, now):
-                change(self._engine, row_id, there, changes, now=now, settings=settings)
+            memory = self._get(memory_id)
+            check_version(memory, version)
+            with signed(self._engine, memory_id, session_id, now):
+                update(self._engine, row_id, memory, changes, now=now, settings=settings)
             return self._get(memory_id)
 
     def delete(self, memory_id: str, *, session_id: str) -> Memory:
         """Remove a memory and return it as it was. Its history stays."""
-        with self._unit_of_work.writing() as now:
-            there = self._get(memory_id)
-            with self._signed(memory_id, session_id, now):
+        with self._unit_of_work.write() as now:
+            memory = self._get(memory_id)
+            with signed(self._engine, memory_id, session_id, now):
                 self._engine.memories.delete(self._row_id(memory_id))
-            return there
+            return memory
 
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             row_id = self._row_id(memory_id)
             is_new = not self._engine.scratchpad.contains(row_id)
             evicted = enter_scratchpad(self._engine, [row_id], "promoted", now).evicted
@@ -259,7 +258,7 @@ class Store:
 
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and return whether it was in."""
-        with self._unit_of_work.writing():
+        with self._unit_of_work.write():
             return self._engine.scratchpad.leave(self._row_id(memory_id))
 
     def refuse_read_only(self) -> None:
@@ -271,24 +270,17 @@ class Store:
         """Return how memories are searched: by keyword, or by meaning too."""
         return StorageBackend.FILE if self.vectors.state().active is None else StorageBackend.VECTOR
 
-    def when_promoted(self, told: Callable[[Promoted], object]) -> None:
-        """Let a function be told, from any thread, what use brings into the scratchpad."""
-        self._unit_of_work.when_promoted = told
+    def on_promoted(self, callback: Callable[[Promoted], object]) -> None:
+        """Let a function be called, from any thread, with what use brings into the scratchpad."""
+        self._unit_of_work.on_promoted = callback
 
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
         """Write the agent's settings, changed, into the file and return them."""
-        with self._unit_of_work.writing():
+        with self._unit_of_work.write():
             config = change(self._engine.agent.config())
             self._engine.agent.set_config(config)
             self._engine.scratchpad.evict(max_size=config.scratchpad_max_size)
             return config
-
-    @contextlib.contextmanager
-    def _signed(self, memory_id: str, session_id: str, now: datetime) -> Iterator[None]:
-        """Say in the history that the change made in the body was this session's."""
-        before = self._engine.history.last_change()
-        yield
-        self._engine.history.sign(memory_id, since=before, session_id=session_id, now=now)
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -407,10 +399,10 @@ class Store:
             )
 
     def _get(self, memory_id: str) -> Memory:
-        found = self._engine.memories.get(memory_id, agent_id=self.agent_id)
-        if found is None:
+        memory = self._engine.memories.get(memory_id, agent_id=self.agent_id)
+        if memory is None:
             raise MemoryNotFound(memory_id)
-        return found
+        return memory
 
     def _row_id(self, memory_id: str) -> int:
         row_id = self._engine.memories.row_id_of(memory_id)
@@ -423,7 +415,9 @@ class Store:
     def check(self, *, mend: bool) -> CheckReport:
         """Look for damage and drift, and mend it if asked to."""
         require(self._engine, Capability.REPAIR)
-        return self._engine.check(mend=mend, back_up=lambda: self.life.back_up_before("repair"))
+        return self._engine.check(
+            mend=mend, back_up=lambda: self.lifecycle.back_up_before("repair")
+        )
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""

@@ -1,4 +1,8 @@
-"""What searches count and give out, on its way into the file: with the next write, or soon."""
+"""The unit of work of one store: every write transaction of a verb is opened here.
+
+A search does not write: its access counts wait in ``PendingAccesses``, and every transaction takes
+those that wait along. Where none is opened soon, ``flush`` opens one for them.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,20 @@ from typing import NamedTuple
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.times import format_time
-from agent_memory.services.pending_accesses import PendingAccesses, SearchNotes, notes_of
+from agent_memory.services.pending_accesses import PendingAccesses, PendingCounts
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Reason
 
 
-class Entered(NamedTuple):
-    """What came into the scratchpad: the rows that did, and the ids of those that made room."""
+class ScratchpadEntry(NamedTuple):
+    """The row ids that entered the scratchpad, and the ids of the memories that made room."""
 
     row_ids: Sequence[int]
     evicted: list[str]
 
 
 class Promoted(NamedTuple):
-    """What came into the scratchpad because it was used, and how many are in then."""
+    """The ids of memories that use brought into the scratchpad, and how many are in it then."""
 
     memory_ids: list[str]
     evicted: list[str]
@@ -31,9 +35,10 @@ class Promoted(NamedTuple):
 
 
 class UnitOfWork:
-    """The notes of one store's searches. Threads may share it.
+    """Opens every write transaction of the verbs, and lets pending access counts go with it.
 
-    Memories that were accessed ``promotion_threshold`` times enter the scratchpad.
+    Threads may share it. ``clock`` returns the time, aware, in UTC. Memories that were accessed
+    ``promotion_threshold`` times enter the scratchpad.
     """
 
     def __init__(
@@ -43,14 +48,14 @@ class UnitOfWork:
         self._clock = clock
         self._promotion_threshold = promotion_threshold
         self._pending = PendingAccesses()
-        self.when_promoted: Callable[[Promoted], object] = lambda _: None
-        """Is told what use brought into the scratchpad, once that is in the file."""
+        self.on_promoted: Callable[[Promoted], object] = lambda _: None
+        """Called with what use brought into the scratchpad, once that is committed."""
 
     def accesses(self) -> dict[int, int]:
         """Return how many accesses of each row are not in the file yet."""
         return self._pending.accesses()
 
-    def note_search(
+    def record_search(
         self,
         accessed: Sequence[str],
         recalled: Sequence[str],
@@ -58,58 +63,61 @@ class UnitOfWork:
         milliseconds: float,
         now: datetime,
     ) -> None:
-        """Remember a search and the ids that it gave; the file hears of it soon.
+        """Record a search, the accesses of ``accessed`` and the memories that it gave out.
 
-        A search neither waits for a write nor fails where it cannot write.
+        ``now`` is the time of the accesses. The counts are pending: a search neither waits for a
+        write nor fails where it cannot write.
         """
-        moment = format_time(now)
-        # When they were given out is not ``now``, which the caller of a search may set.
-        given_out = format_time(self._clock())
         if self._engine.read_only:
             return
+        # When they were given out is not ``now``, which the caller of a search may set.
+        recalled_at = format_time(self._clock())
         row_ids = self._engine.recalls.row_ids_of(recalled) if recalled else {}
-        self._note(
-            notes_of(
-                [row_ids[memory_id] for memory_id in accessed if memory_id in row_ids],
+        rows_accessed = [row_ids[memory_id] for memory_id in accessed if memory_id in row_ids]
+        self._add_pending(
+            PendingCounts(
+                accesses=dict.fromkeys(rows_accessed, (1, format_time(now))),
+                queries=1,
                 milliseconds=milliseconds,
-                moment=moment,
-                recalled=list(row_ids.values()),
-                recalled_at=given_out,
+                recalls=dict.fromkeys(row_ids.values(), recalled_at),
             )
         )
 
-    def note_recalls(self, memory_ids: Sequence[str]) -> None:
-        """Remember that memories were given to the agent; the file hears of it soon."""
+    def record_recalls(self, memory_ids: Sequence[str]) -> None:
+        """Record, with the next transaction, that memories were given to the agent now."""
         if memory_ids:
             row_ids = self._engine.recalls.row_ids_of(memory_ids)
-            moment = format_time(self._clock())
-            self._note(SearchNotes(recalls=dict.fromkeys(row_ids.values(), moment)))
+            recalled_at = format_time(self._clock())
+            self._add_pending(PendingCounts(recalls=dict.fromkeys(row_ids.values(), recalled_at)))
 
-    def _note(self, notes: SearchNotes) -> None:
+    def _add_pending(self, counts: PendingCounts) -> None:
         if not self._engine.read_only:
-            self._pending.add(notes)
+            self._pending.add(counts)
             self._pending.flush_soon(self.flush)
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[datetime]:
-        """Run a verb in a write transaction, into which the notes go too; give it the time."""
+    def write(self) -> Iterator[datetime]:
+        """Run the body in a write transaction, pending counts included; yield the time of it.
+
+        Where the body raises, nothing is written, and the counts are pending again.
+        """
         now = self._clock()
-        with self._pending.taken() as notes, self._engine.write():
-            promoted = self._write(notes, now)
+        with self._pending.take() as counts, self._engine.write():
+            promoted = self._write_counts(counts, now)
             yield now
         if promoted is not None:
-            self.when_promoted(promoted)
+            self.on_promoted(promoted)
 
     def flush(self, *, patiently: bool = False) -> None:
-        """Write the notes now.
+        """Write the pending counts now.
 
-        While another process is writing they are kept for later, unless ``patiently``.
+        While another process is writing they stay pending, unless ``patiently``.
         """
         if self._pending.is_empty():
             return
         patience = contextlib.nullcontext() if patiently else self._engine.nowait()
         try:
-            with patience, self.writing():
+            with patience, self.write():
                 pass
         except StorageError as error:
             import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
@@ -117,29 +125,29 @@ class UnitOfWork:
             logging.getLogger("agent_memory").info("access counts are kept for later: %s", error)
 
     def close(self) -> None:
-        """Write the notes, and take no more."""
+        """Write the pending counts, and take no more."""
         self._pending.cancel_flush()
         self.flush(patiently=True)
 
-    def _write(self, notes: SearchNotes, now: datetime) -> Promoted | None:
-        if not notes.is_empty():
-            notes.settle(self._engine.agent.queries())
+    def _write_counts(self, counts: PendingCounts, now: datetime) -> Promoted | None:
+        if not counts.is_empty():
+            counts.reconcile(self._engine.agent.queries())
         self._engine.agent.count_queries(
-            queries=notes.queries, total_ms=notes.milliseconds, now=now
+            queries=counts.queries, total_ms=counts.milliseconds, now=now
         )
-        self._engine.recalls.record(notes.recalls, now)
-        if not notes.accesses:
+        self._engine.recalls.record(counts.recalls, now)
+        if not counts.accesses:
             return None
-        self._engine.memories.count_accesses(notes.accesses)
-        worthy = self._engine.scratchpad.promotable(
-            list(notes.accesses), threshold=self._promotion_threshold
+        self._engine.memories.count_accesses(counts.accesses)
+        row_ids = self._engine.scratchpad.promotable(
+            list(counts.accesses), threshold=self._promotion_threshold
         )
-        if not worthy:
+        if not row_ids:
             return None
-        entered = enter_scratchpad(self._engine, worthy, "accessed", now)
-        self._engine.agent.count_promotions(len(worthy))
-        ids = self._engine.memories.ids_of(entered.row_ids)
-        return Promoted(ids, entered.evicted, self._engine.scratchpad.size())
+        entry = enter_scratchpad(self._engine, row_ids, "accessed", now)
+        self._engine.agent.count_promotions(len(row_ids))
+        ids = self._engine.memories.ids_of(entry.row_ids)
+        return Promoted(ids, entry.evicted, self._engine.scratchpad.size())
 
 
 def enter_scratchpad(
@@ -149,8 +157,8 @@ def enter_scratchpad(
     now: datetime,
     *,
     settings: AgentConfig | None = None,
-) -> Entered:
-    """Put memories into the scratchpad, the last ones if they are too many for it.
+) -> ScratchpadEntry:
+    """Put memories into the scratchpad, the last of them if there is no room for all.
 
     ``settings`` are the agent's, where the verb has read them already.
     """
@@ -159,4 +167,4 @@ def enter_scratchpad(
     room = max_size if reason == "promoted" else max_size - engine.scratchpad.count_promoted()
     entering = row_ids[-room:] if room > 0 else []
     engine.scratchpad.enter(entering, reason, now=now)
-    return Entered(entering, engine.scratchpad.evict(max_size=max_size, keep=entering))
+    return ScratchpadEntry(entering, engine.scratchpad.evict(max_size=max_size, keep=entering))

@@ -138,7 +138,7 @@ class VectorMigration:
         backup = Path(self.plan.backup_path)
         remove_unfinished(backup)  # all memories in plain text, of a move that was killed
         if not (is_begun and backup.exists()):
-            self.store.life.back_up_before("migration")
+            self.store.lifecycle.back_up_before("migration")
             self.store.write_scratchpad(backup)
         building = self.store.vectors.begin(target)
         until = self._embed_missing(building)

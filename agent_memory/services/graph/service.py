@@ -50,7 +50,7 @@ class GraphService:
     def _changing(
         self, user_id: str | None, run_id: str | None = None, memory_ids: Sequence[str] = ()
     ) -> Iterator[GraphChanges]:
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             yield GraphChanges(
                 self._engine, user_id=user_id, run_id=run_id, memory_ids=memory_ids, now=now
             )
@@ -280,7 +280,7 @@ class GraphService:
     def _reading(self) -> Iterator[None]:
         """Give the body one state of the file, in which every name can be found."""
         if self._engine.can_write and self._engine.graph.rows_without_key():
-            with self._unit_of_work.writing():
+            with self._unit_of_work.write():
                 complete(self._engine)
         with self._engine.read():
             yield

@@ -48,7 +48,7 @@ class LifecycleService:
     ) -> list[Memory]:
         """Archive memories, or bring them back, all or none, and return them as they are now."""
         ids = list(dict.fromkeys(memory_ids))
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             for memory_id in ids:
                 if not self._engine.memories.exists(memory_id):
                     raise MemoryNotFound(memory_id)
@@ -69,7 +69,7 @@ class LifecycleService:
 
     def delete(self, memory_ids: Sequence[str], *, session_id: str) -> list[Memory]:
         """Delete memories, all or none, and return them as they were. Their history stays."""
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             before = self._engine.operations.last_number()
             gone = []
             for memory_id in memory_ids:
@@ -98,7 +98,7 @@ class LifecycleService:
         if dry_run or not report.archived:
             return report
         backup = self.back_up_before("tidy")
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             report = self._planned(now, dry_run=False)
             ids = [item.memory_id for item in report.archived]
             self._archive(ids, archived=True, verb="tidy", session_id=session_id, now=now)
@@ -119,7 +119,7 @@ class LifecycleService:
 
     def undo(self, change_id: int | None, *, session_id: str) -> Undone:
         """Undo a change, or all of what was done last."""
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             undone = undoing.undo(self._engine, change_id, session_id=session_id, now=now)
             self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
             return undone
@@ -136,7 +136,7 @@ class LifecycleService:
 
     def reject(self, text: str, reason: str | None) -> Rejection:
         """Let no memory that holds a text be stored from now on."""
-        with self._unit_of_work.writing() as now:
+        with self._unit_of_work.write() as now:
             return gatekeeping.reject(self._engine, text, reason, now=now)
 
     def holders(self, text: str) -> list[str]:
@@ -169,7 +169,7 @@ class LifecycleService:
 
     def lift(self, rejection: int | str) -> bool:
         """Let a rejected value be stored again; return whether it was rejected."""
-        with self._unit_of_work.writing():
+        with self._unit_of_work.write():
             return gatekeeping.lift(self._engine, rejection)
 
     # Backups ----------------------------------------------------------------------------------

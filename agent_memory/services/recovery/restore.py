@@ -71,7 +71,7 @@ def _count_rejected(place: Path) -> int:
     with contextlib.suppress(StorageError):
         store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
         try:
-            return store.life.count_rejected()
+            return store.lifecycle.count_rejected()
         finally:
             store.close()
     return 0

@@ -1,4 +1,4 @@
-"""Searches of one agent's file, and the notes that are taken of them."""
+"""The searches of one agent's file, and the access counts that they leave."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ class SearchService:
             ]
         return [memory for memory in memories if memory is not None]
 
-    def note_search(self, results: SearchResults, *, count_accesses: bool) -> None:
-        """Remember that a search was made, and what it gave to the agent."""
-        self._unit_of_work.note_search(
+    def record_search(self, results: SearchResults, *, count_accesses: bool) -> None:
+        """Record a search, its accesses and what it gave to the agent; no write is waited for."""
+        self._unit_of_work.record_search(
             [hit.memory.id for hit in results if hit.passed_gate] if count_accesses else [],
             [hit.memory.id for hit in results],
             milliseconds=results.search_metadata.processing_time_ms,
             now=results.search_metadata.query_time,
         )
 
-    def note_recalls(self, memory_ids: Sequence[str]) -> None:
-        """Remember that memories were given to the agent."""
-        self._unit_of_work.note_recalls(memory_ids)
+    def record_recalls(self, memory_ids: Sequence[str]) -> None:
+        """Record that memories were given to the agent."""
+        self._unit_of_work.record_recalls(memory_ids)
 
 
 def _results(

@@ -65,7 +65,7 @@ class TransferService:
 
         Unless ``refuses``, a memory that may not come in is left out, and told in the plan.
         """
-        transaction = self._reading() if dry_run else self._unit_of_work.writing()
+        transaction = self._reading() if dry_run else self._unit_of_work.write()
         with transaction as now:
             importing = Importer(
                 self._engine,

@@ -1,28 +1,41 @@
-"""Finding the memories that say what a text says: the same, in the same words, or much of it."""
+"""Duplicates of a text: which memories say the same, what a merge takes over, and the refusal.
+
+A duplicate says the same (exact), the same in other case, marks or blanks (near), or much of it
+(similar). An echo repeats what a search or a context gave out a while ago.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
+from agent_memory.errors import DuplicateMemory, described
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup
+from agent_memory.models.enums import Importance
+from agent_memory.models.limits import MAX_TAGS_PER_MEMORY
 from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import read_stored_time
 from agent_memory.services.rendering import is_frame
+from agent_memory.services.writing.update import changed_values, signed
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import (
     DuplicateCandidate,
     DuplicateQuery,
     fingerprint_of,
+    is_same_value,
     recall_window,
 )
 from agent_memory.text.normalize import DuplicateGrade, grade_of, one_line
 from agent_memory.text.sanitize import as_data
 
+_WEIGHT: Final = {Importance.LOW: 0, Importance.MEDIUM: 1, Importance.HIGH: 2}
+_KEPT: Final = tuple(name for name, row in MEMORY_FIELDS.items() if row.column.merge == "kept")
 _COMPARED: Final = 100
 """Memories with the same fingerprint that are looked at, the oldest and those recalled."""
 # What `context` puts around a memory.
@@ -33,71 +46,157 @@ _ENTRY: Final = re.compile(
 _WORD_OR_DATE: Final = re.compile(r"[^\W\d_]{2}|\[\d{4}-\d\d-\d\d\]")
 
 
-def find(engine: Engine, question: DuplicateQuery, fingerprint: int) -> list[Duplicate]:
+def find(engine: Engine, query: DuplicateQuery, fingerprint: int) -> list[Duplicate]:
     """Return the exact and near duplicates of a text, exact ones first, then oldest first.
 
     ``fingerprint`` is that of the text. They are found among any number of memories, whatever
     their words; of over 100 that say the same, the oldest 100 are looked at.
     """
-    found = _graded(question, engine.fingerprints.same(fingerprint, limit=_COMPARED))
-    return sorted(found, key=lambda it: it.grade is not DuplicateGrade.EXACT)
+    matches = _graded(query, engine.fingerprints.same(fingerprint, limit=_COMPARED))
+    return sorted(matches, key=lambda duplicate: duplicate.grade is not DuplicateGrade.EXACT)
 
 
-def _graded(
-    question: DuplicateQuery, candidates: Iterable[DuplicateCandidate]
-) -> Iterator[Duplicate]:
+def _graded(query: DuplicateQuery, candidates: Iterable[DuplicateCandidate]) -> Iterator[Duplicate]:
     grades: dict[str, DuplicateGrade | None] = {}
-    for there in candidates:
-        if not _is_about(there, question):
+    for candidate in candidates:
+        if not _is_about(candidate, query):
             continue
-        if there.content not in grades:
-            grades[there.content] = grade_of(there.content, question.content)
-        grade = grades[there.content]
+        if candidate.content not in grades:
+            grades[candidate.content] = grade_of(candidate.content, query.content)
+        grade = grades[candidate.content]
         if grade is not None:
-            yield _duplicate(question, there, grade)
+            yield _duplicate(query, candidate, grade)
 
 
 def _duplicate(
-    question: DuplicateQuery, there: DuplicateCandidate, grade: DuplicateGrade
+    query: DuplicateQuery, candidate: DuplicateCandidate, grade: DuplicateGrade
 ) -> Duplicate:
     is_echo = False
-    if question.recalled is not None and there.recalled_at is not None:
-        first, last = question.recalled
-        is_echo = first <= there.recalled_at <= last
+    if query.recalled is not None and candidate.recalled_at is not None:
+        first, last = query.recalled
+        is_echo = first <= candidate.recalled_at <= last
     return Duplicate.model_construct(
         grade=grade,
-        memory_id=there.memory_id,
-        content=there.content,
-        new_content=question.content,
+        memory_id=candidate.memory_id,
+        content=candidate.content,
+        new_content=query.content,
         shared_words=1.0,
-        recalled_at=read_stored_time(there.recalled_at or "") if is_echo else None,
-        index=question.index,
+        recalled_at=read_stored_time(candidate.recalled_at or "") if is_echo else None,
+        index=query.index,
         left_out=[],  # given: its default_factory costs 0.2 ms
     )
 
 
-def find_unfingerprinted(engine: Engine, question: DuplicateQuery) -> list[Duplicate]:
+def find_unfingerprinted(engine: Engine, query: DuplicateQuery) -> list[Duplicate]:
     """Return duplicates among memories that have no fingerprint yet, in a file only to be read."""
-    fingerprint = fingerprint_of(question.content, question.user_id, question.run_id)
+    fingerprint = fingerprint_of(query.content, query.user_id, query.run_id)
     row_ids = list(engine.fingerprints.same_without(fingerprint))[:_COMPARED]
-    return list(_graded(question, engine.fingerprints.of_unarchived(row_ids)))
+    return list(_graded(query, engine.fingerprints.of_unarchived(row_ids)))
+
+
+# Merging a duplicate into the memory that exists ---------------------------------------------
+
+
+def merge(engine: Engine, existing: Memory, new: Memory, *, now: datetime) -> None:
+    """Add to the existing memory what the new one has beyond it, if anything."""
+    row_id = engine.memories.row_id_of(existing.id)
+    changes = changed_values(existing, _merged(existing, new))
+    if len(existing.tags) > MAX_TAGS_PER_MEMORY:  # another program wrote them
+        changes.pop("tags", None)
+    if changes and row_id is not None:
+        with signed(engine, existing.id, new.created_by_session, now):
+            engine.memories.update(row_id, changes, now=now)
+
+
+def left_out(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> list[str]:
+    """Return which fields of the new memory a merge would not take over, or not as they are.
+
+    ``fields_set`` are those that the caller gave: no other is lost.
+    """
+    merged = _merged(existing, new)
+    lost = {
+        "tags": not set(new.tags) <= set(merged["tags"]),
+        "metadata": any(
+            not is_same_value(merged["metadata"][key], value) for key, value in new.metadata.items()
+        ),
+        "importance": merged["importance"] != new.importance,
+    }
+    for name in _KEPT:
+        lost[name] = not is_same_value(getattr(existing, name), getattr(new, name))
+    return sorted(name for name, is_lost in lost.items() if is_lost and name in fields_set)
+
+
+def says_more(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> bool:
+    """Return whether the caller gave a value that the existing memory has not.
+
+    Tags and metadata that a merge adds do not count.
+    """
+    has_importance = "importance" in fields_set and existing.importance != new.importance
+    return has_importance or bool(left_out(existing, new, fields_set))
+
+
+def _merged(existing: Memory, new: Memory) -> dict[str, Any]:
+    return {
+        "tags": list(dict.fromkeys([*existing.tags, *new.tags]))[:MAX_TAGS_PER_MEMORY],
+        "metadata": {**new.metadata, **existing.metadata},
+        "importance": max(existing.importance, new.importance, key=_WEIGHT.__getitem__),
+    }
+
+
+# Refusing duplicates --------------------------------------------------------------------------
+
+
+def refusal(refused: Sequence[Duplicate], total: int, places: Mapping[str, int]) -> DuplicateMemory:
+    """Make the error for refused duplicates; ``places`` has the ids that this list stored."""
+    faults = [
+        {
+            "loc": ("content",) if duplicate.index is None else (duplicate.index, "content"),
+            "msg": _reason(duplicate, places),
+            "type": "duplicate",
+            "input": described(duplicate.new_content),
+            "ctx": {"memory_id": duplicate.memory_id, "item": places.get(duplicate.memory_id)},
+        }
+        for duplicate in refused
+    ]
+    first = refused[0]
+    message = f"content: {_reason(first, places)}"
+    if first.index is not None:
+        message = (
+            f"nothing was stored: {len(refused)} of {total} memories are duplicates;"
+            f" the first, item {first.index}: {message}"
+        )
+    return DuplicateMemory(message, faults, memory_id=first.memory_id)
+
+
+def _reason(duplicate: Duplicate, places: Mapping[str, int]) -> str:
+    advice = 'or store it with on_duplicate="keep"'
+    if duplicate.memory_id in places:
+        place = places[duplicate.memory_id]
+        return f"says the same as item {place}: leave one of them out, {advice}"
+    return (
+        f"is there already, as {duplicate.memory_id} ({duplicate.grade} duplicate):"
+        f" update that one, {advice}"
+    )
 
 
 # Echoes of what `context` rendered ------------------------------------------------------------
 
 
-def echoes_of_entries(engine: Engine, question: DuplicateQuery) -> list[Duplicate]:
+def echoes_of_entries(engine: Engine, query: DuplicateQuery) -> list[Duplicate]:
     """Return what a text repeats when every line of it is an entry that ``context`` gave out.
 
     Nothing, when any line says something else, or the text is not written like such entries. (A
     text of one line with nothing around it was looked for as it is.)
     """
-    lines = [one_line(line) for line in question.content.splitlines()]
+    lines = [one_line(line) for line in query.content.splitlines()]
     lines = [line for line in lines if line and not is_frame(line)]
     echoes: list[Duplicate] = []
     for line in lines:
-        readings = [it for it in _readings(line) if len(lines) > 1 or _is_entry(it, question)]
-        echo = next(filter(None, (_echo(engine, question, it) for it in readings)), None)
+        readings = [
+            reading for reading in _readings(line) if len(lines) > 1 or _is_entry(reading, query)
+        ]
+        echoed = (_echo(engine, query, reading) for reading in readings)
+        echo = next(filter(None, echoed), None)
         if echo is None:
             return []
         echoes.append(echo)
@@ -133,7 +232,7 @@ def _readings(line: str) -> Iterator[_Reading]:
         yield head if tags is None else replace(head, text=f"{head.text} ({tags})")
 
 
-def _is_entry(reading: _Reading, question: DuplicateQuery) -> bool:
+def _is_entry(reading: _Reading, query: DuplicateQuery) -> bool:
     """Return whether a single line, read so, is an entry, and not the text as it is.
 
     A dash with nothing else of an entry may be a minus sign: "- 5 degrees is the setpoint".
@@ -142,45 +241,45 @@ def _is_entry(reading: _Reading, question: DuplicateQuery) -> bool:
         return True
     if reading.bullet == "-" and _WORD_OR_DATE.match(reading.text) is None:
         return False
-    return reading.text != question.content
+    return reading.text != query.content
 
 
-def _echo(engine: Engine, question: DuplicateQuery, reading: _Reading) -> Duplicate | None:
+def _echo(engine: Engine, query: DuplicateQuery, reading: _Reading) -> Duplicate | None:
     """Return the memory that was given out and that a line shows, read so."""
-    fingerprint = fingerprint_of(reading.text, question.user_id, question.run_id)
-    for there in engine.fingerprints.same(fingerprint, limit=_COMPARED):
-        found = _duplicate(question, there, DuplicateGrade.NEAR)
-        if found.recalled_at is None or not _is_of(there, reading):
+    fingerprint = fingerprint_of(reading.text, query.user_id, query.run_id)
+    for candidate in engine.fingerprints.same(fingerprint, limit=_COMPARED):
+        echo = _duplicate(query, candidate, DuplicateGrade.NEAR)
+        if echo.recalled_at is None or not _is_shown_by(reading, candidate):
             continue
-        if not _is_about(there, question) or grade_of(there.content, reading.text) is None:
+        if not _is_about(candidate, query) or grade_of(candidate.content, reading.text) is None:
             continue
-        shown = replace(question, content=there.content)
-        return None if engine.similarity.is_corrected(shown, [found]) else found
+        shown = replace(query, content=candidate.content)
+        return None if engine.similarity.is_corrected(shown, [echo]) else echo
     return None
 
 
-def _is_about(there: DuplicateCandidate, question: DuplicateQuery) -> bool:
-    return (there.user_id, there.run_id) == (question.user_id, question.run_id)
+def _is_about(candidate: DuplicateCandidate, query: DuplicateQuery) -> bool:
+    return (candidate.user_id, candidate.run_id) == (query.user_id, query.run_id)
 
 
-def _is_of(there: DuplicateCandidate, reading: _Reading) -> bool:
-    """Return whether what was taken for a date, a label, tags and an id is the memory's own."""
-    if reading.memory_id not in (None, there.memory_id):
+def _is_shown_by(reading: _Reading, candidate: DuplicateCandidate) -> bool:
+    """Return whether the date, label, tags and id that a line shows are the memory's own."""
+    if reading.memory_id not in (None, candidate.memory_id):
         return False
-    if reading.date is not None and reading.date != there.timestamp[:10]:
+    if reading.date is not None and reading.date != candidate.timestamp[:10]:
         return False
-    if reading.label is not None and reading.label.lower() != as_data(there.category).lower():
+    if reading.label is not None and reading.label.lower() != as_data(candidate.category).lower():
         return False
-    return reading.tags is None or reading.tags == _listed(there.tags)
+    return reading.tags is None or reading.tags == _listed(candidate.tags)
 
 
 def _listed(tags: str) -> str | None:
     """Return tags as they are shown; ``None`` for what another program wrote and is no list."""
     try:
-        found = json.loads(tags)
+        names = json.loads(tags)
     except (ValueError, RecursionError):
         return None
-    return as_data(", ".join(map(str, found))) if isinstance(found, list) else None
+    return as_data(", ".join(map(str, names))) if isinstance(names, list) else None
 
 
 # Asked beforehand -----------------------------------------------------------------------------
@@ -190,14 +289,16 @@ def all_of(
     engine: Engine, content: str, *, user_id: str | None, run_id: str | None, now: datetime
 ) -> list[Duplicate]:
     """Return exact, near and similar duplicates of a text, best first."""
-    question = DuplicateQuery(content, user_id, run_id, recalled=recall_window(now))
-    found = find(engine, question, fingerprint_of(content, user_id, run_id))
-    found += find_unfingerprinted(engine, question)
-    if any(it.recalled_at for it in found) and engine.similarity.is_corrected(question, found):
-        found = [it.model_copy(update={"recalled_at": None}) for it in found]
-    if not found:
-        found = echoes_of_entries(engine, question)
-    return found + engine.similarity.similar(question, without=[it.memory_id for it in found])
+    query = DuplicateQuery(content, user_id, run_id, recalled=recall_window(now))
+    matches = find(engine, query, fingerprint_of(content, user_id, run_id))
+    matches += find_unfingerprinted(engine, query)
+    was_recalled = any(match.recalled_at for match in matches)
+    if was_recalled and engine.similarity.is_corrected(query, matches):
+        matches = [match.model_copy(update={"recalled_at": None}) for match in matches]
+    if not matches:
+        matches = echoes_of_entries(engine, query)
+    ids = [match.memory_id for match in matches]
+    return matches + engine.similarity.similar(query, without=ids)
 
 
 # All of them ----------------------------------------------------------------------------------
@@ -206,9 +307,10 @@ def all_of(
 def groups(engine: Engine, *, agent_id: str) -> Iterator[DuplicateGroup]:
     """Yield the groups of memories that say the same, by their oldest memory."""
     for fingerprint, count in engine.fingerprints.repeated():
-        row_ids = [there.row_id for there in engine.fingerprints.same(fingerprint, limit=_COMPARED)]
-        found = engine.memories.get_many(row_ids, agent_id=agent_id)
-        members = _alike([found[row_id] for row_id in row_ids if row_id in found])
+        same = engine.fingerprints.same(fingerprint, limit=_COMPARED)
+        row_ids = [candidate.row_id for candidate in same]
+        memories = engine.memories.get_many(row_ids, agent_id=agent_id)
+        members = _alike([memories[row_id] for row_id in row_ids if row_id in memories])
         if len(members) > 1:
             grades = {grade_of(members[0].content, other.content) for other in members[1:]}
             is_exact = grades == {DuplicateGrade.EXACT}

@@ -1,0 +1,63 @@
+"""Updating a memory, inside one transaction, with the session that did it in the history."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.agent import AgentConfig
+from agent_memory.models.memory import Memory
+from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import is_same_value
+
+
+def update(
+    engine: Engine,
+    row_id: int,
+    memory: Memory,
+    changes: Mapping[str, Any],
+    *,
+    now: datetime,
+    settings: AgentConfig | None = None,
+) -> None:
+    """Change fields of a memory; nothing is written where every field has that value already.
+
+    Must run inside ``write()``. Raises ``RejectedContent`` and ``LimitReached``, as storing does.
+    ``settings`` are the agent's, where the verb has read them already.
+    """
+    effective = changed_values(memory, changes)
+    if not effective:
+        return
+    updated = memory.model_copy(update=effective)
+    admission = Admission(engine, settings)
+    admission.refuse(updated, fields=effective.keys())
+    admission.refuse_move(memory, updated)
+    engine.memories.update(row_id, effective, now=now)
+
+
+def check_version(memory: Memory, expected: int | None) -> None:
+    """Raise ``ValidationError`` where a memory was changed since the caller read it."""
+    if expected is not None and memory.version != expected:
+        message = f"the memory is at version {memory.version}: read it again, then update"
+        raise ValidationError.of("if_version", message, expected)
+
+
+def changed_values(memory: Memory, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the values that differ from what the memory has, as the file holds them."""
+    return {
+        name: value
+        for name, value in values.items()
+        if not is_same_value(getattr(memory, name), value)
+    }
+
+
+@contextlib.contextmanager
+def signed(engine: Engine, memory_id: str, session_id: str, now: datetime) -> Iterator[None]:
+    """Write into the history that this session made the change of the body."""
+    before = engine.history.last_change()
+    yield
+    engine.history.sign(memory_id, since=before, session_id=session_id, now=now)
