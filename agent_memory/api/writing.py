@@ -265,13 +265,13 @@ class WritingVerbs(OpenMemory):
         index: int | None = None,
     ) -> tuple[dict[str, Any], FoundSecrets | None]:
         """Return the fields that the policy changes, and what looks like a secret in all."""
-        from agent_memory.services.policies.secrets import settled  # noqa: PLC0415 - a search needs none of it
+        from agent_memory.services.policies.secrets import apply_secret_policy  # noqa: PLC0415
 
-        return settled(
+        return apply_secret_policy(
             fields,
             memory_id=memory_id,
             setting=OnSecret(settings.on_secret),
-            said=policy,
+            policy=policy,
             scanner=self._secret_scanner,
             index=index,
         )

@@ -162,8 +162,8 @@ class Store:
         names of the fields that the caller gave (``None``: all): one without an id and a time of
         its own may be an echo. Raises ``ValidationError`` when an id is taken by a memory with
         another content, and ``DuplicateMemory``; the error has the memory's place, from 0, if
-        ``is_list``. What an ``on_duplicate`` function raises comes out as it is. ``settings`` are the
-        agent's, where the verb has read them already.
+        ``is_list``. What an ``on_duplicate`` function raises comes out as it is.
+        ``settings`` are the agent's, where the verb has read them already.
         """
         fingerprints = fingerprints_of(memories)  # before the transaction: others need not wait
         self._complete_fingerprints()

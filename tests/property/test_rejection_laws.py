@@ -15,9 +15,9 @@ from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.services.policies.rejected_values import holders, lift, refuse_rejected, reject
 from agent_memory.services.policies.rejection_match import (
     MAX_WORDS,
+    find_rejected,
     form_of,
     hash_of,
-    is_rejected,
     words_of,
     words_to_reject,
 )
@@ -60,7 +60,7 @@ def stands_in(words: Sequence[str], text: Sequence[str]) -> bool:
 
 
 def is_held(words: Sequence[str], text: str) -> bool:
-    return is_rejected([("content", text)], {len(words): {hash_of(words)}}) is not None
+    return find_rejected([("content", text)], {len(words): {hash_of(words)}}) is not None
 
 
 # Words --------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_of_many_values_one_that_is_held_is_told(pieces: Pieces, values: list[li
         known.setdefault(len(words), set()).add(hash_of(words))
     text = words_in([word for word, _ in pieces])
     held = {hash_of(words) for words in rejected if stands_in(words, text)}
-    found = is_rejected([("x", "?!"), ("content", say(pieces))], known)
+    found = find_rejected([("x", "?!"), ("content", say(pieces))], known)
     assert (found is None) is (not held)
     assert found is None or (found.field, found.words_hash in held) == ("content", True)
 

@@ -23,7 +23,7 @@ from agent_memory.extraction.rules.graph import graph_updates_by_rules
 from agent_memory.extraction.types import Fact
 from agent_memory.integrations.capture.observations import observe
 from agent_memory.models.conversation import Message
-from agent_memory.services.policies.rejection_match import is_rejected
+from agent_memory.services.policies.rejection_match import find_rejected
 from agent_memory.text.dates import date_spans
 from agent_memory.text.normalize import exact_form, near_form
 from agent_memory.text.sanitize import as_data
@@ -77,7 +77,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "messages": (("agent_memory.extraction.messages",), conversation),
     "rejected values": (
         ("agent_memory.services.policies.rejection_match",),
-        lambda text: is_rejected([("content", text)], {1: {b"one"}, 3: {b"three"}}),
+        lambda text: find_rejected([("content", text)], {1: {b"one"}, 3: {b"three"}}),
     ),
 }
 FOUND_BY_HAND = {

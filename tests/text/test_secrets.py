@@ -19,7 +19,7 @@ from agent_memory import AgentMemory, AgentMemoryError, Memory, SecretFound, Val
 from agent_memory.models.enums import OnSecret
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.safety import FoundSecrets
-from agent_memory.services.policies.secrets import screened, settled
+from agent_memory.services.policies.secrets import apply_secret_policy, screen_for_secrets
 from agent_memory.text.secrets import (
     SecretSpan,
     find_secrets,
@@ -115,7 +115,9 @@ def test_a_letter_that_grows_when_it_is_made_small_moves_nothing() -> None:
 
 
 def test_tags_lose_their_case_and_are_found_all_the_same() -> None:
-    seen = screened({"tags": ["db", TOKENS["aws id"].lower(), TOKENS["github classic"].lower()]})
+    seen = screen_for_secrets(
+        {"tags": ["db", TOKENS["aws id"].lower(), TOKENS["github classic"].lower()]}
+    )
     assert seen.masked["tags"] == ["db", "[masked: aws access key]", "[masked: github token]"]
     assert seen.kinds == ["AWS access key", "GitHub token"]
 
@@ -141,7 +143,7 @@ def test_a_key_of_metadata_names_its_value() -> None:
         "note": WORD,
         TOKENS["npm"]: [TOKENS["jwt"]],
     }
-    seen = screened({"metadata": metadata})
+    seen = screen_for_secrets({"metadata": metadata})
     assert seen.masked["metadata"] == {
         "db": {"password": "[masked: password]", "port": 5432},
         "note": WORD,
@@ -153,16 +155,16 @@ def test_a_key_of_metadata_names_its_value() -> None:
 
 def test_two_keys_that_are_masked_alike_stay_two() -> None:
     other = tokens("other")
-    seen = screened({"metadata": {TOKENS["npm"]: 1, other["npm"]: 2}})
+    seen = screen_for_secrets({"metadata": {TOKENS["npm"]: 1, other["npm"]: 2}})
     assert seen.masked["metadata"] == {"[masked: npm token]": 1, "[masked: npm token] 2": 2}
 
 
 def test_a_masked_text_is_never_longer_than_a_memory_may_be() -> None:
     content = f"password: {WORD[:7]}1!\n" * (MAX_MEMORY_CONTENT_LENGTH // 20)
-    seen = screened({"content": content[:MAX_MEMORY_CONTENT_LENGTH]})
+    seen = screen_for_secrets({"content": content[:MAX_MEMORY_CONTENT_LENGTH]})
     assert len(seen.masked["content"]) <= MAX_MEMORY_CONTENT_LENGTH
     tag = TOKENS["digitalocean"][:7] + "ab" * 21
-    (small,) = screened({"tags": [f"x {tag}"[:MAX_TAG_LENGTH]]}).masked["tags"]
+    (small,) = screen_for_secrets({"tags": [f"x {tag}"[:MAX_TAG_LENGTH]]}).masked["tags"]
     assert len(small) <= MAX_TAG_LENGTH
 
 
@@ -180,12 +182,12 @@ def test_whatever_stands_around_a_token_none_of_it_is_left(
     text = f"{before}{first}{TOKENS[name]}{last}{after}"
     assert TOKENS[name] not in mask_secrets(text)
     found = FoundSecrets(memory_id="m", kinds=["x"], fields=["content"])
-    changed, noticed = settled({"content": text}, memory_id="m", setting=OnSecret.MASK)
+    changed, noticed = apply_secret_policy({"content": text}, memory_id="m", setting=OnSecret.MASK)
     assert TOKENS[name] not in changed["content"]
     assert noticed is not None
     assert TOKENS[name] not in f"{noticed} {noticed!r}" + str(found)
     with pytest.raises(SecretFound) as caught:
-        settled({"content": text}, memory_id="m", setting=OnSecret.REFUSE)
+        apply_secret_policy({"content": text}, memory_id="m", setting=OnSecret.REFUSE)
     assert TOKENS[name] not in f"{caught.value} {caught.value.errors()}"
 
 
@@ -202,7 +204,9 @@ def test_nothing_is_looked_at_where_secrets_are_kept() -> None:
         def find(self, text: str) -> Iterator[tuple[int, int, str]]:
             raise AssertionError(text)
 
-    kept = settled({"content": "x"}, memory_id="m", setting=OnSecret.KEEP, scanner=Scanner())
+    kept = apply_secret_policy(
+        {"content": "x"}, memory_id="m", setting=OnSecret.KEEP, scanner=Scanner()
+    )
     assert kept == ({}, None)
 
 

@@ -1,1 +1,1 @@
-"""Erased for good, and proved."""
+"""Erasure for good, with proof."""

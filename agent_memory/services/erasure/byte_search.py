@@ -1,4 +1,4 @@
-"""Finding pieces of many texts in gigabytes of raw bytes.
+"""A search for pieces of many texts in gigabytes of raw bytes.
 
 A longer text is known by all its blocks of 24 bytes: the file is cut into blocks as well, and two
 sets are compared, so that a piece is found wherever the text was torn apart. Short texts are looked
@@ -34,7 +34,7 @@ class Pieces:
 
     def find(self, chunks: Chunks) -> dict[bytes, int]:
         """Return the pieces that the bytes hold, and at which byte each was first seen."""
-        found = _find_short(self._short, chunks()) if self._short else {}
+        offsets = _find_short(self._short, chunks()) if self._short else {}
         for blocks in self._blocks():
             for number, chunk in enumerate(chunks()):
                 folded = chunk.lower()
@@ -45,11 +45,11 @@ class Pieces:
                     # Once over the chunk, not once for each: thousands may be in it.
                     for place, block in enumerate(struct.iter_unpack(f"{_BLOCK}s", whole)):
                         if block in here:
-                            found.setdefault(block[0], start + place * _BLOCK)
+                            offsets.setdefault(block[0], start + place * _BLOCK)
                 last = folded[-_BLOCK:]  # where the file ends inside a block
                 if (last,) in blocks:
-                    found.setdefault(last, start + len(folded) - len(last))
-        return found
+                    offsets.setdefault(last, start + len(folded) - len(last))
+        return offsets
 
     def _blocks(self) -> Iterator[set[tuple[Any, ...]]]:
         """Yield the blocks of the longer texts, in sets of a size that memory has room for."""
@@ -64,39 +64,39 @@ class Pieces:
 
 
 def _find_short(pieces: frozenset[bytes], chunks: Iterable[bytes]) -> dict[bytes, int]:
-    found: dict[bytes, int] = {}
+    offsets: dict[bytes, int] = {}
     look = finder(pieces)
     longest = max(map(len, pieces))
     tail, start = b"", 0
     for chunk in chunks:
         here = tail + chunk.lower()
         for piece, at in look(here).items():
-            found.setdefault(piece, start - len(tail) + at)
+            offsets.setdefault(piece, start - len(tail) + at)
         start += len(chunk)
         tail = here[-longest:]
-    return found
+    return offsets
 
 
 def finder(pieces: Iterable[bytes]) -> Callable[[bytes], dict[bytes, int]]:
-    """Return a function that tells which of the pieces stand in a text, and where each does first.
+    """Return a function that finds which of the pieces stand in a text, and where each does first.
 
     Pieces and texts must be in lower case.
     """
-    known = frozenset(pieces)
-    pattern = re.compile(_pattern_of(known), re.DOTALL)
+    piece_set = frozenset(pieces)
+    pattern = re.compile(_pattern_of(piece_set), re.DOTALL)
 
     def find(text: bytes) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
+        offsets: dict[bytes, int] = {}
         match = pattern.search(text)
         while match is not None:
             longest, at = match[0], match.start()
-            if longest not in found:
+            if longest not in offsets:
                 # A shorter one may begin alike.
                 for length in range(1, len(longest) + 1):
-                    if longest[:length] in known:
-                        found.setdefault(longest[:length], at)
+                    if longest[:length] in piece_set:
+                        offsets.setdefault(longest[:length], at)
             match = pattern.search(text, at + 1)
-        return found
+        return offsets
 
     return find
 

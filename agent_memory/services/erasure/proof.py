@@ -37,8 +37,8 @@ class Verdict:
     places: list[str] = field(default_factory=list)
     also_in: Counter[str] = field(default_factory=Counter)
 
-    def found(self, *, besides: Collection[Path]) -> list[str]:
-        """Say in words what is left, in all files but those."""
+    def lines(self, *, besides: Collection[Path]) -> list[str]:
+        """Return a line for each piece that is left, in all files but those."""
         lines = [f"{place} has a piece of what was erased" for place in self.places]
         for path, offsets in self.left.items():
             if path not in besides:
@@ -57,16 +57,16 @@ class Proof:
     ``files`` and ``bytes`` count what was looked through.
     """
 
-    def __init__(self, said: ErasedText) -> None:
+    def __init__(self, erased: ErasedText) -> None:
         self.files = 0
         self.bytes = 0
-        self._said = said
+        self._erased = erased
         self._seen: dict[Path, dict[bytes, int]] = {}
         self._of_contents: set[bytes] = set()
 
     def look_through_store(self, engine: Engine) -> None:
         """Look through an open store and its log, from which the rows were removed."""
-        others = Pieces(_other_texts(engine, self._said))
+        others = Pieces(_other_texts(engine, self._erased))
         for part in engine.files.raw_parts():
             chunks = partial(engine.files.raw, part, READ_LENGTH)
             self._look_through(part, chunks)
@@ -77,21 +77,21 @@ class Proof:
         self._look_through(path, partial(file_storage().raw_of_file, path, READ_LENGTH))
 
     def _look_through(self, path: Path, chunks: Chunks) -> None:
-        found = self._contents.find(chunks)
-        self._of_contents.update(found)
-        self._seen[path] = found
+        offsets = self._contents.find(chunks)
+        self._of_contents.update(offsets)
+        self._seen[path] = offsets
         self.files += 1
         with system_told(path):
             self.bytes += path.stat().st_size
 
     @cached_property
     def _contents(self) -> Pieces:
-        texts = (form for text in self._said.contents for form in _forms(text))
+        texts = (form for text in self._erased.contents for form in _forms(text))
         return Pieces(text for text in texts if len(text) >= _SHORTEST)
 
     def judge(self, engine: Engine) -> Verdict:
-        """Tell which of the pieces that were found nothing in the tables accounts for."""
-        pieces = {piece for found in self._seen.values() for piece in found}
+        """Return which of the pieces no table accounts for."""
+        pieces = {piece for offsets in self._seen.values() for piece in offsets}
         places: list[str] = []
         also_in: Counter[str] = Counter()
         accounted: set[bytes] = set()
@@ -110,27 +110,27 @@ class Proof:
             for vector in engine.erasure.remaining_vectors():
                 accounted |= look(vector.lower()).keys()
         left = {
-            path: sorted(at for piece, at in found.items() if piece not in accounted)
-            for path, found in self._seen.items()
+            path: sorted(at for piece, at in offsets.items() if piece not in accounted)
+            for path, offsets in self._seen.items()
         }
         return Verdict({path: at for path, at in left.items() if at}, places, also_in)
 
 
-def _other_texts(engine: Engine, said: ErasedText) -> Iterator[bytes]:
+def _other_texts(engine: Engine, erased: ErasedText) -> Iterator[bytes]:
     """Yield what may tell of a memory but for its contents: tags, metadata, words, vectors."""
-    for text in said.strings:
+    for text in erased.strings:
         once = _escaped(text)
         # In the history, metadata are JSON inside JSON. Another program may write ASCII alone.
         forms = (text, once, _escaped(once), json.dumps(text)[1:-1])
         yield from (form for form in map(_bytes, forms) if len(form) >= _SHORTEST)
-    yield from said.vectors
-    yield from map(_bytes, _words(engine, said))
+    yield from erased.vectors
+    yield from map(_bytes, _words(engine, erased))
 
 
-def _words(engine: Engine, said: ErasedText) -> set[str]:
+def _words(engine: Engine, erased: ErasedText) -> set[str]:
     """Return the words that no memory has any more: as the index holds them, and as written."""
     written: dict[str, set[str]] = {}
-    for text in said.contents | said.strings:
+    for text in erased.contents | erased.strings:
         readable = text.encode(errors="replace").decode()
         for word, form in engine.words(readable):
             written.setdefault(word, set()).add(form)

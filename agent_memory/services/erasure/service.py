@@ -1,4 +1,4 @@
-"""Erasing memories for good: from the tables, the file and its log, and from its backups.
+"""The erasure of memories for good: from the tables, the file and its log, and its backups.
 
 Deleting keeps a memory's history; erasing does away with that too. What the library did not write
 itself, such as an export that somebody copied, it cannot reach, nor what a disk keeps of files that
@@ -18,7 +18,7 @@ from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, 
 from agent_memory.models.erasure import ErasedCopy, ErasureReceipt
 from agent_memory.runtime.event_log import EventLog
 from agent_memory.runtime.files import beside
-from agent_memory.services.erasure import side_files as leftovers
+from agent_memory.services.erasure import side_files
 from agent_memory.services.erasure.proof import Proof
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.opening import file_storage, open_engine
@@ -41,23 +41,23 @@ class _Copies:
 
     def holding(self) -> list[Path]:
         """Return those that know any of the ids."""
-        return [path for path, known in self.own.items() if known]
+        return [path for path, known_ids in self.own.items() if known_ids]
 
     def interrupted(self, left: Collection[Path]) -> list[Path]:
         """Return those that know none of the ids, of the files in which something is left."""
         return [
             path
-            for path, known in self.own.items()
-            if not known and (path in left or beside(path, "-wal") in left)
+            for path, known_ids in self.own.items()
+            if not known_ids and (path in left or beside(path, "-wal") in left)
         ]
 
-    def told(self, left: Collection[Path]) -> list[ErasedCopy]:
-        """Return what is to be told of each, given the files in which something is left."""
-        # Not the log of a closed file. What cannot be looked at must be told of.
-        there = [path for path in sorted(self.done) if not _is_gone(path)]
-        return [self._told(path, is_left=path in left) for path in there]
+    def reports(self, left: Collection[Path]) -> list[ErasedCopy]:
+        """Return the report on each, given the files in which something is left."""
+        # Not the log of a closed file. What cannot be looked at must be reported.
+        paths = [path for path in sorted(self.done) if not _is_gone(path)]
+        return [self._report_on(path, is_left=path in left) for path in paths]
 
-    def _told(self, path: Path, *, is_left: bool) -> ErasedCopy:
+    def _report_on(self, path: Path, *, is_left: bool) -> ErasedCopy:
         copy = self.done[path]
         if not is_left or (copy.erased and path not in self.holding()):
             return copy
@@ -98,29 +98,29 @@ class ErasureService:
         copies = self._refuse(ids, backups=backups)
         file_storage().sweep_copies()  # what a process left that was killed while it looked back
         now = self._clock()
-        said = ErasedText()
+        erased = ErasedText()
         # The backups first: until they are done, the file still knows the ids.
         for path in copies.holding():
-            copies.done[path] = self._erase_in_copy(path, ids, said, session_id, now)
-        removed = _remove(self._engine, ids, said, session_id, now)
+            copies.done[path] = self._erase_in_copy(path, ids, erased, session_id, now)
+        removed = _remove(self._engine, ids, erased, session_id, now)
         problems = self._problems_of_finishing(ids)
-        proof = Proof(said)
+        proof = Proof(erased)
         proof.look_through_store(self._engine)
         self._look_through_copies(proof, copies)
         verdict = proof.judge(self._engine)
         # An erasure that was interrupted left a backup without the rows, but not written anew.
         for path in copies.interrupted(verdict.left.keys()):
-            copies.done[path] = self._erase_in_copy(path, ids, said, session_id, now)
+            copies.done[path] = self._erase_in_copy(path, ids, erased, session_id, now)
         return ErasureReceipt(
             ids=ids,
             memories=removed.memories,
             changes=removed.changes,
             embeddings=removed.embeddings,
             with_backups=backups,
-            backups=copies.told(verdict.left.keys()),
+            backups=copies.reports(verdict.left.keys()),
             files_scanned=proof.files,
             bytes_scanned=proof.bytes,
-            found=problems + verdict.found(besides=copies.done),
+            found=problems + verdict.lines(besides=copies.done),
             also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
             erased_at=now,
         )
@@ -153,9 +153,9 @@ class ErasureService:
         return problems
 
     def _refuse_unknown(self, ids: Sequence[str], in_copies: Collection[Collection[str]]) -> None:
-        known = self._engine.erasure.known_ids(ids).union(*in_copies)
+        known_ids = self._engine.erasure.known_ids(ids).union(*in_copies)
         for memory_id in ids:
-            if memory_id not in known:
+            if memory_id not in known_ids:
                 raise MemoryNotFound(memory_id)
 
     # Copies -----------------------------------------------------------------------------------
@@ -163,47 +163,50 @@ class ErasureService:
     def _copies(self, ids: Sequence[str]) -> _Copies:
         """Look which copies can be opened and hold some of these ids. That changes nothing."""
         copies = _Copies()
-        for path in leftovers.copies_of(self._engine.files.path):
+        for path in side_files.copies_of(self._engine.files.path):
             try:
-                known = self._known_in(path, ids)
+                known_ids = self._known_in(path, ids)
             except (StorageError, ValidationError) as error:
                 copies.unreadable[path] = str(error)
                 continue
-            if known is not None:
-                copies.own[path] = known
+            if known_ids is not None:
+                copies.own[path] = known_ids
         return copies
 
     def _known_in(self, path: Path, ids: Sequence[str]) -> set[str] | None:
         """Return which of the ids a copy knows; ``None`` for one that cannot be erased in."""
-        if leftovers.is_yaml_backup(path):
-            entries = leftovers.entries_of(path)
-            return {str(leftovers.names_of(entry)[0]) for entry in entries}.intersection(ids)
-        if not leftovers.is_store(path, self._engine.files.path):
+        if side_files.is_yaml_backup(path):
+            entries = side_files.entries_of(path)
+            entry_ids = {str(side_files.id_and_content_of(entry)[0]) for entry in entries}
+            return entry_ids.intersection(ids)
+        if not side_files.is_store(path, self._engine.files.path):
             return None
         with closing(open_engine(path, create=False, read_only=True, vetted=False)) as copy:
             is_of_agent = copy.agent.identity() == self._agent_id
             return copy.erasure.known_ids(ids) if is_of_agent else None
 
     def _erase_in_copy(
-        self, path: Path, ids: Sequence[str], said: ErasedText, session_id: str, now: datetime
+        self, path: Path, ids: Sequence[str], erased: ErasedText, session_id: str, now: datetime
     ) -> ErasedCopy:
-        """Erase in a backup, and take over what it tells of the memories."""
+        """Erase in a backup, and add what it says of the memories to ``erased``."""
         wanted = frozenset(ids)
         try:
-            if leftovers.is_yaml_backup(path):
-                is_out = leftovers.take_out(path, lambda it: leftovers.names_of(it)[0] in wanted)
+            if side_files.is_yaml_backup(path):
+                is_out = side_files.take_out(
+                    path, lambda entry: side_files.id_and_content_of(entry)[0] in wanted
+                )
                 return ErasedCopy(path=str(path), erased=is_out)
-            found = _erase_in_store(path, ids, said, session_id, now)
+            is_left = _erase_in_store(path, ids, erased, session_id, now)
         except AgentMemoryError as error:
             return ErasedCopy(path=str(path), problem=str(error))
-        return ErasedCopy(path=str(path), erased=True, found=found)
+        return ErasedCopy(path=str(path), erased=True, found=is_left)
 
     def _look_through_copies(self, proof: Proof, copies: _Copies) -> None:
         """Look through the copies but for the stores that were looked through from within."""
         place = self._engine.files.path
-        for path in leftovers.copies_of(place):
+        for path in side_files.copies_of(place):
             done = copies.done.setdefault(path, ErasedCopy(path=str(path)))
-            if done.erased and leftovers.is_store(path, place):
+            if done.erased and side_files.is_store(path, place):
                 continue
             try:
                 proof.look_through_copy(path)
@@ -220,7 +223,7 @@ def _is_gone(path: Path) -> bool:
 
 
 def _erase_in_store(
-    path: Path, ids: Sequence[str], said: ErasedText, session_id: str, now: datetime
+    path: Path, ids: Sequence[str], erased: ErasedText, session_id: str, now: datetime
 ) -> bool:
     """Erase in a backup that is a whole store, and return whether something is left there.
 
@@ -228,25 +231,25 @@ def _erase_in_store(
     """
     with closing(open_engine(path, create=False)) as copy:
         copy.upgrade(now=now)
-        _remove(copy, ids, said, session_id, now)
+        _remove(copy, ids, erased, session_id, now)
         copy.files.compact()
-        proof = Proof(said)
+        proof = Proof(erased)
         proof.look_through_store(copy)
         return bool(proof.judge(copy).left)
 
 
 def _remove(
-    engine: Engine, ids: Sequence[str], said: ErasedText, session_id: str, now: datetime
+    engine: Engine, ids: Sequence[str], erased: ErasedText, session_id: str, now: datetime
 ) -> RemovedRows:
-    """Remove the rows in one transaction, and note in ``said`` what they said."""
+    """Remove the rows in one transaction, and add what they said to ``erased``."""
     with engine.write():
-        said.add(engine.erasure.texts_of(ids))
+        erased.add(engine.erasure.texts_of(ids))
         of_graph = engine.graph_maintenance.texts_of(ids)
         removed = engine.erasure.remove(ids)
         engine.graph_maintenance.erase(ids)
         engine.reviews.forget_reasoning()  # of other memories: it may quote what is erased
         if of_graph:
-            said.strings.update(of_graph - engine.graph_maintenance.texts())
+            erased.strings.update(of_graph - engine.graph_maintenance.texts())
         engine.vectors.forget_deleted()
         engine.operations.record_irreversible("erase", session_id=session_id, now=now)
     return removed

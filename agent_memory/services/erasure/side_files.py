@@ -19,8 +19,8 @@ _YAML: Final = "scratchpad.yaml"
 _YAML_BACKUP: Final = "scratchpad.yaml.backup"
 _LIST: Final = "memories"
 
-IsOfThem = Callable[[object], bool]
-"""Tells whether an entry of the YAML file is one of those that are to go."""
+IsErased = Callable[[object], bool]
+"""Returns whether an entry of the YAML file is to be erased."""
 
 
 def copies_of(place: Path) -> list[Path]:
@@ -29,16 +29,17 @@ def copies_of(place: Path) -> list[Path]:
     That is what is in ``backups/``, and beside the store what was set aside or left unfinished, and
     the YAML files of document A. A link is somebody else's.
     """
-    found = _plain_files(place.parent / _FOLDER)
+    paths = _plain_files(place.parent / _FOLDER)
     beginnings = (f"{place.name}.", f".{place.name}.", _YAML, f".{_YAML}")
-    found += [it for it in _plain_files(place.parent) if it.name.startswith(beginnings)]
-    return sorted(found)
+    paths += [path for path in _plain_files(place.parent) if path.name.startswith(beginnings)]
+    return sorted(paths)
 
 
 def _plain_files(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return [folder / it.name for it in entries if it.is_file(follow_symlinks=False)]
+            files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            return [folder / entry.name for entry in files]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -61,10 +62,10 @@ def is_yaml_backup(path: Path) -> bool:
 # The rollback file --------------------------------------------------------------------------------
 
 
-def names_of(entry: object) -> tuple[object, object]:
+def id_and_content_of(entry: object) -> tuple[object, object]:
     """Return the id and the content of an entry of a rollback file; ``None`` for what it lacks."""
-    told = entry if isinstance(entry, dict) else {}
-    return told.get("id"), told.get("content")
+    fields = entry if isinstance(entry, dict) else {}
+    return fields.get("id"), fields.get("content")
 
 
 def entries_of(path: Path) -> Iterator[object]:
@@ -72,16 +73,16 @@ def entries_of(path: Path) -> Iterator[object]:
     yield from (value for key, _, value in _items(path) if key == _LIST)
 
 
-def take_out(path: Path, is_of_them: IsOfThem) -> bool:
+def take_out(path: Path, is_erased: IsErased) -> bool:
     """Write a rollback file anew without some entries; return whether there were any.
 
     The rest stays as it is written, to the byte. Raises ``ValidationError``, with the file as it
     was, where the lines of an entry cannot be told from those of the others.
     """
-    lines = _lines_of(path, is_of_them)
+    lines = _lines_of(path, is_erased)
     if not lines:
         return False
-    before = _digest(path, is_of_them)
+    before = _digest(path, is_erased)
     kept = path.with_name(f".{path.name}.kept")
     try:
         _write_without(path, kept, lines)
@@ -109,9 +110,9 @@ def _items(path: Path) -> Iterator[tuple[str, int, Any]]:
         yield item.key, item.line, item.value
 
 
-def _lines_of(path: Path, is_of_them: IsOfThem) -> Collection[range]:
+def _lines_of(path: Path, is_erased: IsErased) -> Collection[range]:
     """Return the lines, from 1, on which the entries stand that are to go."""
-    begin = [(line, key == _LIST and is_of_them(value)) for key, line, value in _items(path)]
+    begin = [(line, key == _LIST and is_erased(value)) for key, line, value in _items(path)]
     begin.append((2**63, False))
     return [range(line, following) for (line, goes), (following, _) in pairwise(begin) if goes]
 
@@ -127,11 +128,11 @@ def _write_without(path: Path, kept: Path, lines: Collection[range]) -> None:
                 new.write(line)
 
 
-def _digest(path: Path, is_of_them: IsOfThem) -> bytes:
+def _digest(path: Path, is_erased: IsErased) -> bytes:
     """Return a hash of all that a YAML file tells but for some entries."""
     digest = hashlib.sha256()
     for key, _, value in _items(path):
-        if key == _LIST and (not value or is_of_them(value)):
+        if key == _LIST and (not value or is_erased(value)):
             continue
         digest.update(json.dumps([key, value], default=str).encode(errors="surrogatepass"))
     return digest.digest()

@@ -1,1 +1,1 @@
-"""Archived, tidied away, undone."""
+"""The lifecycle of stored memories: archive, tidy, undo, snapshots."""

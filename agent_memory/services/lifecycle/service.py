@@ -1,4 +1,4 @@
-"""A memory's life in one agent's file: each verb one transaction, as in ``store``."""
+"""The lifecycle of memories: archive, delete, tidy, undo, reject; each method a transaction."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.retention import RetentionPolicy, TidyReport, Undone
 from agent_memory.models.safety import FoundSecrets, Rejection
-from agent_memory.services.lifecycle import undo as undoing
-from agent_memory.services.policies import rejected_values as gatekeeping
-from agent_memory.services.policies import retention
+from agent_memory.services.lifecycle.undo import row_at, undo
+from agent_memory.services.policies import rejected_values, retention
 from agent_memory.services.policies.rejection_match import words_to_reject
-from agent_memory.services.policies.secrets import SecretScreening, screened
+from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.records import memory_of_row
 
 
 class LifecycleService:
-    """What becomes of the memories in a file once they are stored. Threads may share it."""
+    """Archives, deletes, tidies, undoes, rejects and backs up. Threads may share it."""
 
     def __init__(
         self,
@@ -56,8 +55,8 @@ class LifecycleService:
                 retention.refuse_return(self._engine, self._policy(), ids)
             verb = "archive" if archived else "unarchive"
             self._archive(ids, archived=archived, verb=verb, session_id=session_id, now=now)
-            found = [self._engine.memories.get(it, agent_id=self._agent_id) for it in ids]
-        return [memory for memory in found if memory is not None]
+            memories = [self._engine.memories.get(each, agent_id=self._agent_id) for each in ids]
+        return [memory for memory in memories if memory is not None]
 
     def _archive(
         self, ids: Sequence[str], *, archived: bool, verb: str, session_id: str, now: datetime
@@ -91,7 +90,7 @@ class LifecycleService:
             return retention.over_soft(self._engine, policy)
 
     def tidy(self, *, dry_run: bool, session_id: str) -> TidyReport:
-        """Archive what the agent's policy says, or only tell what that would be."""
+        """Archive what the agent's policy says, or only report what that would be."""
         self._unit_of_work.flush()  # what a search used a moment ago is used
         with self._engine.read():
             report = self._planned(self._clock(), dry_run=dry_run)
@@ -120,7 +119,7 @@ class LifecycleService:
     def undo(self, change_id: int | None, *, session_id: str) -> Undone:
         """Undo a change, or all of what was done last."""
         with self._unit_of_work.write() as now:
-            undone = undoing.undo(self._engine, change_id, session_id=session_id, now=now)
+            undone = undo(self._engine, change_id, session_id=session_id, now=now)
             self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
             return undone
 
@@ -129,7 +128,7 @@ class LifecycleService:
         if not is_memory_id(memory_id):
             return None
         with self._engine.read():
-            row = undoing.row_at(self._engine, memory_id, moment)
+            row = row_at(self._engine, memory_id, moment)
         return None if row is None else memory_of_row(row, agent_id=self._agent_id)
 
     # Rejecting --------------------------------------------------------------------------------
@@ -137,13 +136,13 @@ class LifecycleService:
     def reject(self, text: str, reason: str | None) -> Rejection:
         """Let no memory that holds a text be stored from now on."""
         with self._unit_of_work.write() as now:
-            return gatekeeping.reject(self._engine, text, reason, now=now)
+            return rejected_values.reject(self._engine, text, reason, now=now)
 
     def holders(self, text: str) -> list[str]:
         """Return the ids of the memories that hold a text."""
         words = words_to_reject(text)
         with self._engine.read():
-            return gatekeeping.holders(self._engine, words)
+            return rejected_values.holders(self._engine, words)
 
     def rejections(self) -> list[Rejection]:
         """Return what is rejected, oldest first."""
@@ -152,25 +151,25 @@ class LifecycleService:
     def count_rejected(self) -> int:
         """Count the memories that hold a rejected value."""
         with self._engine.read():
-            return gatekeeping.count_holders(self._engine)
+            return rejected_values.count_holders(self._engine)
 
     def secrets(self, scanner: SecretScanner | None) -> list[FoundSecrets]:
         """Return the memories that look like they hold secrets, now or in their history."""
-        held: dict[str, SecretScreening] = {}
+        by_memory: dict[str, SecretScreening] = {}
         with self._engine.read():
-            for texts in gatekeeping.every_text(self._engine):
-                _hold(held, texts["id"], screened(texts, scanner))
-            for memory_id, values in gatekeeping.every_old_text(self._engine):
-                if memory_id not in held:
-                    seen = screened(values, scanner)
-                    seen.places = ["history"]
-                    _hold(held, memory_id, seen)
-        return [seen.found(memory_id) for memory_id, seen in held.items()]
+            for texts in rejected_values.iterate_texts(self._engine):
+                _keep_if_secret(by_memory, texts["id"], screen_for_secrets(texts, scanner))
+            for memory_id, values in rejected_values.iterate_old_texts(self._engine):
+                if memory_id not in by_memory:
+                    screening = screen_for_secrets(values, scanner)
+                    screening.places = ["history"]
+                    _keep_if_secret(by_memory, memory_id, screening)
+        return [screening.report(memory_id) for memory_id, screening in by_memory.items()]
 
     def lift(self, rejection: int | str) -> bool:
         """Let a rejected value be stored again; return whether it was rejected."""
         with self._unit_of_work.write():
-            return gatekeeping.lift(self._engine, rejection)
+            return rejected_values.lift(self._engine, rejection)
 
     # Backups ----------------------------------------------------------------------------------
 
@@ -192,6 +191,8 @@ class LifecycleService:
         return self._engine.files.list_backups()
 
 
-def _hold(held: dict[str, SecretScreening], memory_id: str, seen: SecretScreening) -> None:
-    if seen.kinds:
-        held[memory_id] = seen
+def _keep_if_secret(
+    by_memory: dict[str, SecretScreening], memory_id: str, screening: SecretScreening
+) -> None:
+    if screening.kinds:
+        by_memory[memory_id] = screening

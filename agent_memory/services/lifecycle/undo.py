@@ -1,4 +1,4 @@
-"""Undoing what was done, and telling what a memory was: both go back along its history."""
+"""Undo, and a memory as it was at a moment: both go back along its history."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def undo(engine: Engine, change_id: int | None, *, session_id: str, now: datetim
     It makes changes of its own, which can be undone in turn. Raises ``ValidationError`` when there
     is nothing to undo, or a later change has to be undone first; then nothing is changed.
     """
-    verb, changes = _meant(engine, change_id)
+    verb, changes = _changes_to_undo(engine, change_id)
     by_memory: dict[str, list[Change]] = {}
     for change in changes:
         by_memory.setdefault(change.memory_id, []).append(change)
     before = engine.operations.last_number()
     changed = []
     admission = Admission(engine)
-    for memory_id, own in by_memory.items():
-        _refuse_if_changed_since(engine, memory_id, own)
-        target = _reverted(engine.memory_rows.get(memory_id), own)
-        if _become(engine, admission, memory_id, target, now=now):
+    for memory_id, memory_changes in by_memory.items():
+        _refuse_if_changed_since(engine, memory_id, memory_changes)
+        target = _reverted(engine.memory_rows.get(memory_id), memory_changes)
+        if _set_row(engine, admission, memory_id, target, now=now):
             changed.append(memory_id)
     engine.history.sign_all(since=before, session_id=session_id, now=now)
     engine.operations.record("undo", since=before, session_id=session_id, now=now)
@@ -50,15 +50,15 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
     Accesses are not in the history: they are those of now. Must run inside a transaction.
     """
     stamp = format_time(moment)
-    every = engine.history.of_memory(memory_id)
+    changes = engine.history.of_memory(memory_id)
     later = []
-    for change in reversed(every):
+    for change in reversed(changes):
         if change.changed_at <= stamp:
             break
         later.append(change)
     row = _reverted(engine.memory_rows.get(memory_id), list(reversed(later)))
     if row is not None and later:
-        last = every[-len(later) - 1] if len(every) > len(later) else None
+        last = changes[-len(later) - 1] if len(changes) > len(later) else None
         row["updated_at"] = last.changed_at if last is not None else row["timestamp"]
         updates = sum(change.event == "UPDATE" for change in later)
         version = row.get("version")
@@ -66,45 +66,47 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
     return row
 
 
-def _meant(engine: Engine, change_id: int | None) -> tuple[str, list[Change]]:
-    """Return what is to be undone: what it is called, and its changes, oldest first."""
+def _changes_to_undo(engine: Engine, change_id: int | None) -> tuple[str, list[Change]]:
+    """Return the verb to undo and its changes, oldest first."""
     if change_id is not None:
-        found = engine.history.between(change_id, change_id)
-        if not found:
+        changes = engine.history.between(change_id, change_id)
+        if not changes:
             message = "there is no such change: `history` lists them"
             raise ValidationError.of("change_id", message, change_id)
-        return found[0].event, found
+        return changes[0].event, changes
     operation = engine.operations.last()
     newest = engine.history.last_change()
     if operation is None or operation.last_change < newest:
         if not newest:
             raise ValidationError.of("undo", "nothing was changed yet", None)
-        found = engine.history.between(newest, newest)
-        return found[0].event, found
-    found = engine.history.between(operation.first_change, operation.last_change)
-    if not found:
+        changes = engine.history.between(newest, newest)
+        return changes[0].event, changes
+    changes = engine.history.between(operation.first_change, operation.last_change)
+    if not changes:
         raise ValidationError.of(
             "undo",
             f"the last that was done is `{operation.verb}`, of which nothing is left to undo: give"
             " the number of an older change, which `history` tells",
             None,
         )
-    return operation.verb, found
+    return operation.verb, changes
 
 
-def _refuse_if_changed_since(engine: Engine, memory_id: str, own: Sequence[Change]) -> None:
+def _refuse_if_changed_since(
+    engine: Engine, memory_id: str, undone_changes: Sequence[Change]
+) -> None:
     """Refuse to undo what a later change builds upon."""
-    undone = {change.change_id for change in own}
-    columns = frozenset().union(*(change.columns for change in own))
-    is_whole = any(change.event != "UPDATE" for change in own)
+    undone = {change.change_id for change in undone_changes}
+    columns = frozenset().union(*(change.columns for change in undone_changes))
+    is_whole = any(change.event != "UPDATE" for change in undone_changes)
     for change in engine.history.of_memory(memory_id):
-        is_later = change.change_id > own[0].change_id and change.change_id not in undone
+        is_later = change.change_id > undone_changes[0].change_id and change.change_id not in undone
         if is_later and (is_whole or change.event != "UPDATE" or change.columns & columns):
             raise ValidationError.of(
                 "change_id",
                 f"memory {memory_id} was changed again since, by change {change.change_id}"
                 f" ({change.event}): undo that one first",
-                own[0].change_id,
+                undone_changes[0].change_id,
             )
 
 
@@ -121,7 +123,7 @@ def _reverted(row: RowValues | None, changes: Iterable[Change]) -> RowValues | N
     return row
 
 
-def _become(
+def _set_row(
     engine: Engine,
     admission: Admission,
     memory_id: str,
@@ -129,22 +131,22 @@ def _become(
     *,
     now: datetime,
 ) -> bool:
-    """Make a memory what it is to be: gone, there again, or changed. Return whether it was not."""
-    there = engine.memory_rows.get(memory_id)
+    """Delete, restore or change a memory as ``target`` says; return whether that changed it."""
+    row = engine.memory_rows.get(memory_id)
     if target is None:
-        if there is not None:
+        if row is not None:
             engine.memory_rows.delete(memory_id)
-        return there is not None
-    if there is None:
+        return row is not None
+    if row is None:
         admission.refuse_row(target)
         admission.refuse_beyond(target)
         _bring_back(engine, target, now=now)
         return True
-    changes = {name: target[name] for name in HISTORIC if target[name] != there[name]}
+    changes = {name: target[name] for name in HISTORIC if target[name] != row[name]}
     if changes:
         # What it holds already it may keep: to archive it, or to bring it back, adds nothing.
         admission.refuse_row({"content": "", **changes})
-        admission.refuse_move(there, {**there, **changes})
+        admission.refuse_move(row, {**row, **changes})
         engine.memory_rows.update(memory_id, changes, updated_at=format_time(now))
     return bool(changes)
 

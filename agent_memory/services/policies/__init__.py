@@ -1,1 +1,1 @@
-"""What may come in, and what stays."""
+"""Policies: what is admitted, masked, rejected and archived."""

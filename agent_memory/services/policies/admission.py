@@ -1,4 +1,4 @@
-"""What may come into a store: nothing that was rejected, and no more than hard limits let in."""
+"""Admission of memories to a store: no rejected value, and no more than hard limits allow."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from agent_memory.models.memory import Memory
 from agent_memory.storage.engine import Engine
 
 Incoming = Memory | Mapping[str, Any]
-"""A memory that is to come in: a model, or what it tells by column."""
+"""A memory that is to be stored: a model, or its values by column."""
 
 
 class Admission:
-    """What is asked of memories before they are stored, in one transaction.
+    """Checks memories before they are stored, in one transaction.
 
     The rejections and the limits are read once: most agents have none of either, and then nothing
-    more is asked. ``settings`` are the agent's, where the verb has read them already; ``counts``
-    remembers what was let in, where it is not stored: in a dry run.
+    is checked. ``settings`` are the agent's, where the verb has read them already; ``counts``
+    remembers what was admitted where it is not stored: in a dry run.
     """
 
     def __init__(
         self, engine: Engine, settings: AgentConfig | None = None, *, counts: bool = False
     ) -> None:
         self._engine = engine
-        self._known = engine.rejections.hashes_by_length()
+        self._rejected_hashes = engine.rejections.hashes_by_length()
         self._policy = (settings or engine.agent.config()).retention
         self._room: dict[MemoryKind, tuple[float, float]] | None = None
         self._counts = counts
@@ -41,29 +41,29 @@ class Admission:
 
         ``at`` is its place in a list, ``fields`` what changes of it, if not all is new.
         """
-        if self._known:
+        if self._rejected_hashes:
             # Imported where it is needed: most agents reject nothing, and it takes 5 ms.
-            from agent_memory.services.policies import rejected_values as gatekeeping  # noqa: PLC0415
-            from agent_memory.services.policies import rejection_match as rejecting  # noqa: PLC0415
+            from agent_memory.services.policies import rejected_values  # noqa: PLC0415
 
-            looked_at = rejecting.TEXT_FIELDS if fields is None else fields
-            gatekeeping.refuse_rejected(self._engine, memory, self._known, at=at, fields=looked_at)
+            rejected_values.refuse_rejected(
+                self._engine, memory, self._rejected_hashes, at=at, fields=fields
+            )
 
-    def refuse_move(self, there: Incoming, wanted: Incoming) -> None:
-        """Raise ``LimitReached`` for a memory that comes under another limit than it was."""
+    def refuse_move(self, existing: Incoming, changed: Incoming) -> None:
+        """Raise ``LimitReached`` for a change that brings a memory under a limit with no room."""
         if self._policy is None:
             return
-        before, after = _amounts_of([there]), _amounts_of([wanted])
+        before, after = _amounts_of([existing]), _amounts_of([changed])
         for kind, (count, size) in after.items():
             had_count, had_size = before.get(kind, (0, 0))
             self._refuse(kind, count - had_count, size - had_size)
 
     def refuse_row(self, row: Mapping[str, Any]) -> None:
-        """Raise ``RejectedContent`` for one that is given by column and holds a rejected value."""
-        if self._known:
-            from agent_memory.services.policies import rejected_values as gatekeeping  # noqa: PLC0415 - as above
+        """Raise ``RejectedContent`` for a memory, given by column, that holds a rejected value."""
+        if self._rejected_hashes:
+            from agent_memory.services.policies import rejected_values  # noqa: PLC0415 - as above
 
-            gatekeeping.refuse_rejected_row(self._engine, row, self._known)
+            rejected_values.refuse_rejected_row(self._engine, row, self._rejected_hashes)
 
     def refuse_beyond(self, memory: Incoming) -> None:
         """Raise ``LimitReached`` for one memory more than there may be."""
@@ -74,7 +74,7 @@ class Admission:
     def _refuse(self, kind: MemoryKind, count: int, size: int) -> None:
         """Raise ``LimitReached`` where there is no room for some more of a kind.
 
-        What is let in is taken off the room, which is measured once.
+        What is admitted is taken off the room, which is measured once.
         """
         if self._policy is None:
             return
@@ -86,8 +86,8 @@ class Admission:
             return
         count_left, size_left = self._room[kind]
         if (count > 0 and count > count_left) or (size > 0 and size > size_left):
-            told = self._counted.get(kind, (0, 0)) if self._counts else (0, 0)
-            amount = (told[0] + count, told[1] + size)
+            dry_run_amount = self._counted.get(kind, (0, 0)) if self._counts else (0, 0)
+            amount = (dry_run_amount[0] + count, dry_run_amount[1] + size)
             retention.refuse_beyond(self._engine, self._policy, {kind: amount})
         self._room[kind] = (count_left - count, size_left - size)
         counted = self._counted.get(kind, (0, 0))
@@ -97,11 +97,11 @@ class Admission:
 def _amounts_of(incoming: Iterable[Incoming]) -> dict[MemoryKind, tuple[int, int]]:
     """Count memories and the bytes of their contents, by kind; archived ones are free."""
     amounts: dict[MemoryKind, tuple[int, int]] = {}
-    for one in incoming:
-        named = one.get if isinstance(one, Mapping) else partial(getattr, one)
-        if named("archived", False):
+    for memory in incoming:
+        value_of = memory.get if isinstance(memory, Mapping) else partial(getattr, memory)
+        if value_of("archived", False):
             continue
-        kind = MemoryKind(named("kind", None) or MemoryKind.LEARNING)
+        kind = MemoryKind(value_of("kind", None) or MemoryKind.LEARNING)
         count, size = amounts.get(kind, (0, 0))
-        amounts[kind] = (count + 1, size + len(str(named("content", "")).encode()))
+        amounts[kind] = (count + 1, size + len(str(value_of("content", "")).encode()))
     return amounts

@@ -1,4 +1,4 @@
-"""Keeping rejected values out of the memories, and finding the memories that hold one."""
+"""Rejected values: kept out of the memories, and found in those that hold one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejection_match import (
     TEXT_FIELDS,
-    Known,
     Rejected,
-    checked_reason,
+    RejectedHashes,
+    check_reason,
+    find_rejected,
     form_of,
     hash_of,
-    is_rejected,
     texts_in,
     texts_of,
     words_to_reject,
@@ -36,9 +36,9 @@ def reject(engine: Engine, text: str, reason: str | None = None, *, now: datetim
     """
     words = words_to_reject(text)
     words_hash = hash_of(words)
-    held = dict(engine.rejections.hashes_by_length())
-    held[len(words)] = held.get(len(words), frozenset()) | {words_hash}
-    reason = checked_reason(reason, held)
+    rejected_hashes = dict(engine.rejections.hashes_by_length())
+    rejected_hashes[len(words)] = rejected_hashes.get(len(words), frozenset()) | {words_hash}
+    reason = check_reason(reason, rejected_hashes)
     engine.rejections.add(words_hash, len(words), reason, now)
     rejection = engine.rejections.find(words_hash)
     assert rejection is not None  # noqa: S101 - it was added in this transaction
@@ -58,47 +58,52 @@ def lift(engine: Engine, text_or_id: str | int) -> bool:
 def refuse_rejected(
     engine: Engine,
     memory: Memory,
-    known: Known | None = None,
+    rejected_hashes: RejectedHashes | None = None,
     *,
     at: tuple[str | int, ...] = (),
-    fields: AbstractSet[str] = TEXT_FIELDS,
+    fields: AbstractSet[str] | None = None,
 ) -> None:
     """Raise ``RejectedContent`` when a memory holds a rejected value.
 
-    ``known`` are the rejections, read before for a list of memories; without it they are read.
-    ``at`` is the memory's place in a list and ``fields`` what is looked at: of an update, what
-    changes.
+    ``rejected_hashes`` are read before for a list of memories; without it they are read here.
+    ``at`` is the memory's place in a list. ``fields`` are those of an update; ``None`` means all.
     """
-    if known is None:
-        known = engine.rejections.hashes_by_length()
-    if not known:
+    if rejected_hashes is None:
+        rejected_hashes = engine.rejections.hashes_by_length()
+    if not rejected_hashes:
         return
-    found = is_rejected(texts_of(memory, fields), known)
-    if found is not None:
-        raise _refusal(engine, found, known, at)
+    match = find_rejected(
+        texts_of(memory, TEXT_FIELDS if fields is None else fields), rejected_hashes
+    )
+    if match is not None:
+        raise _refusal(engine, match, rejected_hashes, at)
 
 
-def refuse_rejected_row(engine: Engine, row: Mapping[str, Any], known: Known | None = None) -> None:
+def refuse_rejected_row(
+    engine: Engine, row: Mapping[str, Any], rejected_hashes: RejectedHashes | None = None
+) -> None:
     """Do the same for a memory that is given by column, JSON columns as their text."""
-    if known is None:
-        known = engine.rejections.hashes_by_length()
+    if rejected_hashes is None:
+        rejected_hashes = engine.rejections.hashes_by_length()
     columns = (row["content"], row.get("tags"), row.get("metadata"), row.get("task_metadata"))
-    found = is_rejected(_texts_of_row(*(str(it or "{}") for it in columns)), known)
-    if found is not None:
-        raise _refusal(engine, found, known, ())
+    match = find_rejected(
+        _texts_of_row(*(str(column or "{}") for column in columns)), rejected_hashes
+    )
+    if match is not None:
+        raise _refusal(engine, match, rejected_hashes, ())
 
 
 def _refusal(
-    engine: Engine, found: Rejected, known: Known, at: tuple[str | int, ...]
+    engine: Engine, match: Rejected, rejected_hashes: RejectedHashes, at: tuple[str | int, ...]
 ) -> RejectedContent:
-    """Make the error, of which no word comes from the value."""
-    place = found.field
-    if len(place) > _LONGEST_PLACE or is_rejected([("", place)], known) is not None:
+    """Make the error: no word of it comes from the value."""
+    place = match.field
+    if len(place) > _LONGEST_PLACE or find_rejected([("", place)], rejected_hashes) is not None:
         place = place.partition(".")[0].partition("[")[0]  # keys of metadata may be the value
-    rejection = engine.rejections.find(found.words_hash)
+    rejection = engine.rejections.find(match.words_hash)
     number = 0 if rejection is None else rejection.rejection_id
     reason = "" if rejection is None else rejection.reason or ""
-    if reason and is_rejected([("", reason)], known) is not None:
+    if reason and find_rejected([("", reason)], rejected_hashes) is not None:
         reason = ""
     message = (
         f"holds a value that must not come back (rejection {number}{reason and f': {reason}'}):"
@@ -125,33 +130,34 @@ def holders(engine: Engine, words: Sequence[str]) -> list[str]:
     """
     if not words:
         return []
-    known = {len(words): frozenset({hash_of(words)})}
+    rejected_hashes = {len(words): frozenset({hash_of(words)})}
     longest = max(words, key=len)
     return [
         memory_id
         for memory_id, *texts in engine.memory_rows.texts_with(longest)
-        if _may_hold(texts, longest) and is_rejected(_texts_of_row(*texts), known) is not None
+        if _may_hold(texts, longest)
+        and find_rejected(_texts_of_row(*texts), rejected_hashes) is not None
     ]
 
 
 def count_holders(engine: Engine) -> int:
     """Count the memories that hold any rejected value now, archived ones too."""
-    known = engine.rejections.hashes_by_length()
-    if not known:
+    rejected_hashes = engine.rejections.hashes_by_length()
+    if not rejected_hashes:
         return 0
     return sum(
-        is_rejected(_texts_of_row(*texts), known) is not None
+        find_rejected(_texts_of_row(*texts), rejected_hashes) is not None
         for _, *texts in engine.memory_rows.texts_with("")
     )
 
 
-def every_text(engine: Engine) -> Iterator[dict[str, str]]:
+def iterate_texts(engine: Engine) -> Iterator[dict[str, str]]:
     """Yield the id and texts of every memory, archived ones too; JSON columns are their text."""
     for row in engine.memory_rows.texts_with(""):
         yield dict(zip(("id", "content", "tags", "metadata", "task_metadata"), row, strict=True))
 
 
-def every_old_text(engine: Engine) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def iterate_old_texts(engine: Engine) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the id and the texts of every change of a memory, as the history has them."""
     for memory_id, *texts in engine.history.texts():
         for text in texts:
@@ -162,7 +168,7 @@ def every_old_text(engine: Engine) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _may_hold(texts: Sequence[str], word: str) -> bool:
     """Return whether a row may hold a word: in a tenth of the time that it takes to be sure."""
     content, *rest = texts
-    return word in form_of(content) or any("\\" in it or word in form_of(it) for it in rest)
+    return word in form_of(content) or any("\\" in text or word in form_of(text) for text in rest)
 
 
 def _texts_of_row(content: str, tags: str, metadata: str, task: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Whether a text holds a value that was rejected, of which nothing is known but its hash.
+"""Match texts against rejected values, of which only the hashes are stored.
 
 A value is a row of words, and a text holds it when the same words stand in it in the same order,
 next to each other: "555-1234" is in "call 555 1234 now", "hunter2" is not in "hunter22". So every
@@ -40,13 +40,13 @@ _DENSE: Final = "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-
 _MARKS_FROM: Final = 0x300
 _MARKS_UNTIL: Final = 0x1F000
 
-Known = Mapping[int, AbstractSet[bytes]]
-"""The hashes of the rejected values by how many words those have."""
+RejectedHashes = Mapping[int, AbstractSet[bytes]]
+"""The hashes of the rejected values, by their number of words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A rejected value that was found: ``field`` says where, as ``texts_of`` does."""
+    """A match of a rejected value; ``field`` is where it stands, as ``texts_of`` names it."""
 
     field: str
     words_hash: bytes
@@ -87,8 +87,8 @@ def words_to_reject(text: str) -> list[str]:
     return words
 
 
-def checked_reason(reason: str | None, known: Known) -> str | None:
-    """Return why a value is rejected, or raise ``ValidationError``.
+def check_reason(reason: str | None, rejected_hashes: RejectedHashes) -> str | None:
+    """Return the reason if it is valid, or raise ``ValidationError``.
 
     It has 1 to 500 characters, and no rejected value: only the hash of one may be kept.
     """
@@ -100,7 +100,7 @@ def checked_reason(reason: str | None, known: Known) -> str | None:
     if "\x00" in reason or any("\ud800" <= letter <= "\udfff" for letter in reason):
         message = "has a NUL character or half of a surrogate pair: remove it"
         raise ValidationError.of("reason", message, "reason")
-    if is_rejected([("reason", reason)], known) is not None:
+    if find_rejected([("reason", reason)], rejected_hashes) is not None:
         message = "holds a rejected value, which must not be kept: say it in other words"
         raise ValidationError.of("reason", message, "reason")
     return reason
@@ -135,10 +135,10 @@ def _word(form: str) -> re.Pattern[str]:
 def _any_word() -> re.Pattern[str]:
     r"""Compile the pattern of a word when it is needed: ``\w`` alone has no combining marks."""
     letters = map(chr, range(_MARKS_FROM, _MARKS_UNTIL))
-    marks = [letter for letter in letters if unicodedata.category(letter)[0] == "M"]
+    combining = [letter for letter in letters if unicodedata.category(letter)[0] == "M"]
     is_dense = re.compile(f"[{_DENSE}]").match
-    dense_marks = "".join(mark for mark in marks if is_dense(mark))
-    other_marks = "".join(mark for mark in marks if not is_dense(mark))
+    dense_marks = "".join(character for character in combining if is_dense(character))
+    other_marks = "".join(character for character in combining if not is_dense(character))
     letter = rf"[^\W{_DENSE}]"
     return re.compile(rf"(?=[\w{dense_marks}])[{_DENSE}]|{letter}(?:{letter}+|[{other_marks}]+)*")
 
@@ -150,12 +150,12 @@ def _rows(text: str) -> Iterator[Sequence[str]]:
     words = pattern.findall(form)
     if words:
         yield words
-    for is_wordless, pieces in groupby(form.split(), lambda it: pattern.search(it) is None):
+    for is_wordless, pieces in groupby(form.split(), lambda piece: pattern.search(piece) is None):
         if is_wordless:
             yield list(pieces)
 
 
-# Looking for what was rejected --------------------------------------------------------------
+# Matching ----------------------------------------------------------------------------------
 
 
 def texts_of(memory: Memory, fields: AbstractSet[str] = TEXT_FIELDS) -> Iterator[tuple[str, str]]:
@@ -195,23 +195,25 @@ def texts_in(place: str, value: object) -> Iterator[tuple[str, str]]:
             waiting += reversed(inner)
 
 
-def is_rejected(texts: Iterable[tuple[str, str]], known: Known) -> Rejected | None:
+def find_rejected(
+    texts: Iterable[tuple[str, str]], rejected_hashes: RejectedHashes
+) -> Rejected | None:
     """Return the first rejected value that texts hold, ``None`` if they hold none.
 
     ``texts`` have a name each, as those of ``texts_of`` do.
     """
-    if not known:
+    if not rejected_hashes:
         return None
     for field, text in texts:
         for words in _rows(text):
-            found = _first_known(words, known)
-            if found is not None:
-                return Rejected(field, found)
+            words_hash = _first_rejected(words, rejected_hashes)
+            if words_hash is not None:
+                return Rejected(field, words_hash)
     return None
 
 
-def _first_known(words: Sequence[str], known: Known) -> bytes | None:
-    """Return the hash of the first row of words whose hash is known."""
+def _first_rejected(words: Sequence[str], rejected_hashes: RejectedHashes) -> bytes | None:
+    """Return the hash of the first row of words that is rejected."""
     line = _encoded(" ".join(words))
     starts: list[int] = []
     end = 0
@@ -219,9 +221,9 @@ def _first_known(words: Sequence[str], known: Known) -> bytes | None:
         starts.append(end)
         end += 1 + (len(word) if word.isascii() else len(_encoded(word)))
     starts.append(end)  # where a further word would start
-    for count, hashes in known.items():
+    for count, hashes in rejected_hashes.items():
         for start, after in zip(starts, starts[count:], strict=False):
-            found = hashlib.sha256(line[start : after - 1]).digest()
-            if found in hashes:
-                return found
+            words_hash = hashlib.sha256(line[start : after - 1]).digest()
+            if words_hash in hashes:
+                return words_hash
     return None

@@ -1,4 +1,4 @@
-"""Keeping a store small: what a retention policy archives, and what it refuses to take in."""
+"""Retention: what a policy archives, and which hard limits refuse more."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from agent_memory.storage.records import Amount, Usage
 
 _SUGGESTED: Final = 3
 """Memories that are suggested for the archive when a hard limit is reached."""
-_ONE_AND_MANY: Final = {
+_NOUNS: Final = {
     MemoryKind.CORE: ("core memory", "core memories"),
     MemoryKind.LEARNING: ("learning", "learnings"),
     MemoryKind.TASK: ("task", "tasks"),
 }
 
 _Chosen = dict[int, tuple[Usage, str]]
-"""What is to be archived, by row id, and why; in the order in which it was chosen."""
+"""Use and reason of the memories to archive, by row id, in the order they were chosen."""
 
 
 # What is archived ---------------------------------------------------------------------------
@@ -50,11 +50,17 @@ def plan(
         chosen[use.row_id] = (use, reason)
     notes: list[str] = []
     for kind, limit in _limits(policy):
-        there = [use for use in uses if use.kind is kind and use.row_id not in chosen]
-        going = _surplus(there, completed, kind, limit) if limit.enforcement == "soft" else {}
-        chosen.update((use.row_id, going[use.row_id]) for use in there if use.row_id in going)
-        amount = _amount(use for use in there if use.row_id not in going)
-        notes += [f"{it}, {_why_kept(policy, limit)}" for it in _excesses(kind, limit, amount)]
+        candidates = [use for use in uses if use.kind is kind and use.row_id not in chosen]
+        surplus = (
+            _surplus(candidates, completed, kind, limit) if limit.enforcement == "soft" else {}
+        )
+        chosen.update(
+            (use.row_id, surplus[use.row_id]) for use in candidates if use.row_id in surplus
+        )
+        amount = _amount(use for use in candidates if use.row_id not in surplus)
+        notes += [
+            f"{excess}, {_why_kept(policy, limit)}" for excess in _excesses(kind, limit, amount)
+        ]
     return _items(engine, chosen), notes
 
 
@@ -113,12 +119,12 @@ def _outlived(
 
 
 def _surplus(
-    there: Sequence[Usage], completed: Mapping[int, datetime], kind: MemoryKind, limit: KindLimit
+    uses: Sequence[Usage], completed: Mapping[int, datetime], kind: MemoryKind, limit: KindLimit
 ) -> _Chosen:
     """Choose the least used beyond a limit, as far as they may go."""
-    left = _amount(there)
+    left = _amount(uses)
     going: _Chosen = {}
-    for use in sorted(there, key=lambda use: use.row_id not in completed):
+    for use in sorted(uses, key=lambda use: use.row_id not in completed):
         beyond = _passed(kind, limit, left)
         if beyond is None:
             break
@@ -177,16 +183,16 @@ def refuse_beyond(
         return
     amounts = engine.usage.amounts([kind for kind, _ in concerned])
     for kind, limit in concerned:
-        more, there = Amount(*adding[kind]), amounts[kind]
-        words = _ONE_AND_MANY[kind][1]
-        if more.count > 0 and _is_over(there.count + more.count, limit.max_memories):
+        more, stored = Amount(*adding[kind]), amounts[kind]
+        words = _NOUNS[kind][1]
+        if more.count > 0 and _is_over(stored.count + more.count, limit.max_memories):
             fault = (
-                f"{_counted(kind, there.count)} stored, and {more.count:,} more would pass the"
+                f"{_counted(kind, stored.count)} stored, and {more.count:,} more would pass the"
                 f" hard limit of {limit.max_memories:,}"
             )
-        elif more.size > 0 and _is_over(there.size + more.size, limit.max_bytes):
+        elif more.size > 0 and _is_over(stored.size + more.size, limit.max_bytes):
             fault = (
-                f"the {words} have {there.size:,} bytes, and {more.size:,} more would pass the"
+                f"the {words} have {stored.size:,} bytes, and {more.size:,} more would pass the"
                 f" hard limit of {limit.max_bytes:,}"
             )
         else:
@@ -215,11 +221,11 @@ def room(engine: Engine, policy: RetentionPolicy) -> dict[MemoryKind, tuple[floa
     hard = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "hard"]
     if not hard:
         return {}
-    there = engine.usage.amounts([kind for kind, _ in hard])
+    stored = engine.usage.amounts([kind for kind, _ in hard])
     return {
         kind: (
-            math.inf if limit.max_memories is None else limit.max_memories - there[kind].count,
-            math.inf if limit.max_bytes is None else limit.max_bytes - there[kind].size,
+            math.inf if limit.max_memories is None else limit.max_memories - stored[kind].count,
+            math.inf if limit.max_bytes is None else limit.max_bytes - stored[kind].size,
         )
         for kind, limit in hard
     }
@@ -244,7 +250,7 @@ def _is_over(number: int, limit: int | None) -> bool:
 
 def _passed(kind: MemoryKind, limit: KindLimit, amount: Amount) -> str | None:
     """Name the limit that is passed, if one is."""
-    words = _ONE_AND_MANY[kind][1]
+    words = _NOUNS[kind][1]
     if _is_over(amount.count, limit.max_memories):
         return f"{limit.max_memories:,} {words}"
     if _is_over(amount.size, limit.max_bytes):
@@ -260,7 +266,7 @@ def _excesses(kind: MemoryKind, limit: KindLimit, amount: Amount) -> Iterator[st
     if limit.max_bytes is not None and amount.size > limit.max_bytes:
         excess = amount.size - limit.max_bytes
         size = f"{excess:,} byte{'' if excess == 1 else 's'}"
-        yield f"the {_ONE_AND_MANY[kind][1]} are {size} over the limit of {limit.max_bytes:,}"
+        yield f"the {_NOUNS[kind][1]} are {size} over the limit of {limit.max_bytes:,}"
 
 
 def _advice(engine: Engine, kind: MemoryKind) -> str:
@@ -273,8 +279,8 @@ def _advice(engine: Engine, kind: MemoryKind) -> str:
 
 
 def _counted(kind: MemoryKind, count: int) -> str:
-    one, many = _ONE_AND_MANY[kind]
-    return f"{count:,} {one} is" if count == 1 else f"{count:,} {many} are"
+    singular, plural = _NOUNS[kind]
+    return f"{count:,} {singular} is" if count == 1 else f"{count:,} {plural} are"
 
 
 def _in_days(days: int) -> str:

@@ -1,4 +1,4 @@
-"""What becomes of secrets in what is to be stored, before any of it is written.
+"""The policy on secrets: warn, mask, refuse or keep, applied before anything is written.
 
 All ways into a store end here once, with values that are valid: a memory, changes of one, or an
 entry of a file by column. What comes out is what may be stored.
@@ -33,76 +33,78 @@ _SHORT_MASK: Final = "***"
 
 
 class SecretScreening:
-    """Values as they may be stored if secrets are masked, and what was found in them."""
+    """The result of a screening: the fields with secrets masked, and the kinds and places."""
 
     def __init__(self) -> None:
         self.masked: dict[str, Any] = {}
         self.kinds: list[str] = []
         self.places: list[str] = []
 
-    def found(self, memory_id: str, **more: Any) -> FoundSecrets:  # noqa: ANN401 - its fields
-        """Return what may be told of it."""
-        kinds, places = (list(dict.fromkeys(it)) for it in (self.kinds, self.places))
+    def report(self, memory_id: str, **more: Any) -> FoundSecrets:  # noqa: ANN401 - its fields
+        """Return what may be said of the secrets: no word of it comes from them."""
+        kinds, places = (list(dict.fromkeys(names)) for names in (self.kinds, self.places))
         return FoundSecrets.model_construct(memory_id=memory_id, kinds=kinds, fields=places, **more)
 
 
-def screened(values: Mapping[str, Any], scanner: SecretScanner | None = None) -> SecretScreening:
-    """Look for secrets in what is said of a memory, by field; JSON may be data or its text.
+def screen_for_secrets(
+    values: Mapping[str, Any], scanner: SecretScanner | None = None
+) -> SecretScreening:
+    """Look for secrets in the fields of a memory; JSON may be data or its text.
 
     Only fields that hold one are in ``masked``. ``scanner`` is used instead of the library's own.
     """
-    looking = _Looking(scanner)
+    screener = _Screener(scanner)
     for name in _LOOKED_AT:
         value = values.get(name)
         if value:
-            looking.look(name, value)
-    return looking.seen
+            screener.screen(name, value)
+    return screener.screening
 
 
-def settled(
+def apply_secret_policy(
     values: Mapping[str, Any],
     *,
     memory_id: str,
     setting: OnSecret,
-    said: SecretPolicy | None = None,
+    policy: SecretPolicy | None = None,
     scanner: SecretScanner | None = None,
     index: int | None = None,
 ) -> tuple[dict[str, Any], FoundSecrets | None]:
-    """Return which values are to be stored otherwise than they were given, and what was found.
+    """Return the values that a mask changes, and the report of the secrets, if there are any.
 
-    ``setting`` is the file's, ``said`` the caller's; ``index`` is the place in a list. Raises
-    ``SecretFound`` where secrets are refused. Nothing is found where they are to be kept.
+    ``setting`` is the file's, ``policy`` the caller's; ``index`` is the place in a list. Raises
+    ``SecretFound`` where secrets are refused. Where they are to be kept nothing is looked for.
     """
-    if (said or setting) == OnSecret.KEEP:
+    if (policy or setting) == OnSecret.KEEP:
         return {}, None
-    seen = screened(values, scanner)
-    if not seen.kinds:
+    screening = screen_for_secrets(values, scanner)
+    if not screening.kinds:
         return {}, None
-    found = seen.found(memory_id, index=index, decision=setting)
-    decision = decided(found, said)
-    found = found.model_copy(update={"decision": decision})
+    secrets = screening.report(memory_id, index=index, decision=setting)
+    decision = decide(secrets, policy)
+    secrets = secrets.model_copy(update={"decision": decision})
     if decision is OnSecret.REFUSE:
-        raise refusal(found, at=() if index is None else (index,))
+        raise refusal(secrets, at=() if index is None else (index,))
     if decision is OnSecret.KEEP:
         return {}, None
-    return (seen.masked if decision is OnSecret.MASK else {}), found
+    return (screening.masked if decision is OnSecret.MASK else {}), secrets
 
 
-def decided(found: FoundSecrets, said: SecretPolicy | None) -> OnSecret:
-    """Return what is to be done with secrets: what the caller says, else what the setting says."""
-    answer = said(found) if callable(said) else said
+def decide(secrets: FoundSecrets, policy: SecretPolicy | None) -> OnSecret:
+    """Return what is to be done with secrets: the caller's policy goes before the setting."""
+    answer = policy(secrets) if callable(policy) else policy
     if answer is None:
-        return found.decision or OnSecret.WARN
+        return secrets.decision or OnSecret.WARN
     if not is_secret_decision(answer):
         message = "must be warn, mask, refuse, keep or a function that says one of them"
         raise ValidationError.of("on_secret", message, answer)
     return OnSecret(answer)
 
 
-def refusal(found: FoundSecrets, *, at: Sequence[int] = ()) -> SecretFound:
+def refusal(secrets: FoundSecrets, *, at: Sequence[int] = ()) -> SecretFound:
     """Make the error for secrets that are refused: no word of it comes from them."""
     message = (
-        f"looks like it holds a secret ({', '.join(found.kinds)}): leave it out, or store it with"
+        f"looks like it holds a secret ({', '.join(secrets.kinds)}): leave it out, or store it with"
         " on_secret mask or warn"
     )
     faults = [
@@ -111,27 +113,27 @@ def refusal(found: FoundSecrets, *, at: Sequence[int] = ()) -> SecretFound:
             "msg": message,
             "type": "secret",
             "input": place,
-            "ctx": {"kinds": found.kinds},
+            "ctx": {"kinds": secrets.kinds},
         }
-        for place in found.fields
+        for place in secrets.fields
     ]
-    where = ".".join(map(str, (*at, found.fields[0])))
+    where = ".".join(map(str, (*at, secrets.fields[0])))
     return SecretFound(f"{where}: {message}", faults)
 
 
-class _Looking:
-    """One look at the values of a memory."""
+class _Screener:
+    """Screens the values of one memory."""
 
     def __init__(self, scanner: SecretScanner | None) -> None:
-        self.seen = SecretScreening()
+        self.screening = SecretScreening()
         self._scanner = scanner
 
-    def look(self, name: str, value: object) -> None:
-        """Look at one field, and keep what it is with the secrets masked, if it holds any."""
-        before = len(self.seen.kinds)
+    def screen(self, name: str, value: object) -> None:
+        """Screen one field, and keep its masked form if it holds a secret."""
+        before = len(self.screening.kinds)
         masked = self._masked(name, value)
-        if len(self.seen.kinds) > before:
-            self.seen.masked[name] = masked
+        if len(self.screening.kinds) > before:
+            self.screening.masked[name] = masked
 
     def _masked(self, name: str, value: object) -> object:
         if name == "content":
@@ -140,8 +142,8 @@ class _Looking:
             data = _read(value)
             return self._text(name, value) if data is None else to_json(self._masked(name, data))
         if isinstance(value, TaskMetadata):
-            told = {one: getattr(value, one) for one in _OF_TASKS}
-            return value.model_copy(update=self._data(name, told))
+            fields = {field: getattr(value, field) for field in _OF_TASKS}
+            return value.model_copy(update=self._data(name, fields))
         if name == "tags" and isinstance(value, list):
             return self._tags(value)
         return self._data(name, value)
@@ -154,7 +156,7 @@ class _Looking:
             else tag
             for tag in tags
         ]
-        return list(dict.fromkeys(texts)) if all(isinstance(it, str) for it in texts) else texts
+        return list(dict.fromkeys(texts)) if all(isinstance(text, str) for text in texts) else texts
 
     def _data(self, place: str, value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON data
         """Mask JSON data; ``name`` is the key that a value stands under."""
@@ -194,11 +196,13 @@ class _Looking:
     def _spans(self, text: str, *, any_case: bool) -> list[SecretSpan]:
         if self._scanner is None:
             return find_secrets(text, any_case=any_case)
-        return merge_spans(SecretSpan(*found) for found in self._scanner.find(text))
+        return merge_spans(SecretSpan(*span) for span in self._scanner.find(text))
 
     def _note(self, place: str, kind: str) -> None:
-        self.seen.kinds.append(kind)
-        self.seen.places.append(place if len(place) <= _LONGEST_PLACE else place.partition(".")[0])
+        self.screening.kinds.append(kind)
+        self.screening.places.append(
+            place if len(place) <= _LONGEST_PLACE else place.partition(".")[0]
+        )
 
 
 def _read(text: str) -> Any:  # noqa: ANN401 - JSON data
@@ -217,7 +221,7 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
     return free
 
 
-# Telling ------------------------------------------------------------------------------------
+# Reporting ----------------------------------------------------------------------------------
 
 _LOGGER: Final = "agent_memory"
 _MOST_LOGGED: Final = 20
@@ -228,14 +232,14 @@ def log(noticed: Sequence[FoundSecrets]) -> None:
     import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
 
     logger = logging.getLogger(_LOGGER)
-    for found in noticed[:_MOST_LOGGED]:
-        logger.warning("%s", told(found))
+    for secrets in noticed[:_MOST_LOGGED]:
+        logger.warning("%s", describe(secrets))
     if (more := len(noticed) - _MOST_LOGGED) > 0:
         logger.warning("%d more memories look like they hold secrets: see `secrets`", more)
 
 
-def told(found: FoundSecrets) -> str:
-    """Say what was found in a memory, and what was done with it."""
-    if found.decision is OnSecret.MASK:
-        return f"memory {found.memory_id}: masked {found}"
-    return f"memory {found.memory_id} looks like it holds a secret ({found}): stored as it is"
+def describe(secrets: FoundSecrets) -> str:
+    """Describe the secrets of a memory, and what was done with them."""
+    if secrets.decision is OnSecret.MASK:
+        return f"memory {secrets.memory_id}: masked {secrets}"
+    return f"memory {secrets.memory_id} looks like it holds a secret ({secrets}): stored as it is"

@@ -1,1 +1,1 @@
-"""From a backup."""
+"""Recovery of a file from a backup: restore and rebuild."""

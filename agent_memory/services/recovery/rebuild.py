@@ -1,4 +1,4 @@
-"""Making a memory anew from its backup, when its file is damaged: whatever can be read is kept."""
+"""Rebuild of a damaged file from its YAML backup: whatever can be read is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going back to a backup: the whole state of an agent's file, with what must not come back."""
+"""Restore from a backup: the whole state of a file, but for rejected values that must stay out."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def restore(
     place = paths.resolve_file(path)
     chosen = _chosen(place, backup)
     files = file_storage()
-    said, current = files.summarize_backup(chosen), files.summarize(place)
-    _refuse_other_agent(place, chosen, said, current, agent_id)
+    summary, current = files.summarize_backup(chosen), files.summarize(place)
+    _refuse_other_agent(place, chosen, summary, current, agent_id)
     with system_told(place, "restored"):
         report, replaced = _restored(place, chosen, current, keep=keep_replaced)
     return RestoreReport(
@@ -61,13 +61,13 @@ def restore(
         backup=str(chosen),
         memory_count=report.memory_count or 0,
         replaced=None if replaced.aside is None else str(replaced.aside),
-        upgraded_from=said.version if said.version < files.latest_version() else None,
+        upgraded_from=summary.version if summary.version < files.latest_version() else None,
         rejections_kept=replaced.rejections_kept,
     )
 
 
 def _count_rejected(place: Path) -> int:
-    """Count what is rejected and there again; 0 where that cannot be told any more."""
+    """Count the rejected values that are back; 0 where the file cannot be read any more."""
     with contextlib.suppress(StorageError):
         store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
         try:
@@ -111,16 +111,20 @@ def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
 
 
 def _refuse_other_agent(
-    place: Path, chosen: Path, said: FileSummary, current: FileSummary | None, agent_id: str | None
+    place: Path,
+    chosen: Path,
+    summary: FileSummary,
+    current: FileSummary | None,
+    agent_id: str | None,
 ) -> None:
     owner = agent_id if current is None or current.agent_id is None else current.agent_id
     if agent_id not in (None, owner):
         message = f"{place} holds the memories of agent {owner!r}, not of {agent_id!r}"
         raise ValidationError.of("agent_id", message, agent_id)
-    if said.agent_id is None:
+    if summary.agent_id is None:
         raise ValidationError.of("backup", "does not say whose it is", str(chosen))
-    if owner not in (None, said.agent_id):
-        message = f"is of agent {said.agent_id!r}, not of {owner!r}"
+    if owner not in (None, summary.agent_id):
+        message = f"is of agent {summary.agent_id!r}, not of {owner!r}"
         raise ValidationError.of("backup", message, str(chosen))
 
 

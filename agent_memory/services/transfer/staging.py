@@ -52,7 +52,7 @@ from agent_memory.models.record import Record
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.times import format_time
 from agent_memory.models.transfer import ImportNote
-from agent_memory.services.policies.secrets import settled
+from agent_memory.services.policies.secrets import apply_secret_policy
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
@@ -249,7 +249,7 @@ class Staging:
 
     def _screen(self, values: dict[str, Any]) -> FoundSecrets | None:
         """Return what looks like secrets in an entry, which are masked if they are to be."""
-        masked, found = settled(
+        masked, found = apply_secret_policy(
             values, memory_id="", setting=self._on_secret, scanner=self._scanner
         )
         values.update(masked)

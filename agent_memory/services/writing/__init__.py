@@ -1,1 +1,1 @@
-"""Storing: what is new, what repeats."""
+"""Inserting and updating memories, and duplicates."""

@@ -26,8 +26,8 @@ from agent_memory.services.policies.rejected_values import (
 )
 from agent_memory.services.policies.rejection_match import (
     MAX_WORDS,
+    find_rejected,
     hash_of,
-    is_rejected,
     texts_of,
     words_of,
 )
@@ -62,7 +62,7 @@ def plain(value: Any) -> Any:
 
 def held_in(text: str, value: str) -> bool:
     words = words_of(value)
-    return is_rejected([("content", text)], {len(words): {hash_of(words)}}) is not None
+    return find_rejected([("content", text)], {len(words): {hash_of(words)}}) is not None
 
 
 def found(engine: SQLiteEngine, value: str) -> list[str]:
