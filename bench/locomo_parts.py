@@ -26,15 +26,15 @@ from typing import Final
 from agent_memory.api.memory import AgentMemory
 from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.candidates import Candidates, gather
-from agent_memory.services.search.ranking import Rates, rank
+from agent_memory.services.search.ranking import RankingRates, rank
 from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.scoring import WEIGHTS, Query, Weights
+from agent_memory.services.search.scoring import WEIGHTS, QueryProfile, Weights
 from agent_memory.storage.filters import NOT_ARCHIVED
 from bench.engine import engine_of
 from bench.locomo import CUTOFFS, Conversation, Document, Question, Recall, read, stored
 from bench.machine import describe_machine
 
-STILL: Final = Rates(decay=0.0, boost=0.0)
+STILL: Final = RankingRates(decay=0.0, boost=0.0)
 PARTS: Final = tuple(part.name for part in fields(Weights))
 NOTHING: Final = Weights(**dict.fromkeys(PARTS, 0.0))
 MULTIPLES: Final = (0.0, 0.5, 2.0)
@@ -58,10 +58,10 @@ class Variant:
     weights: Weights
     by_meaning: bool = True
 
-    def query(self, asked: Asked) -> Query:
+    def query(self, asked: Asked) -> QueryProfile:
         """Return what is known of a question to this way of ranking."""
         query = asked.gathered.query
-        return query if self.by_meaning else replace(query, space=None)
+        return query if self.by_meaning else replace(query, cosine_scale=None)
 
 
 def ask(conversations: Sequence[Conversation], corpus: str, embedder: str) -> Iterator[Asked]:

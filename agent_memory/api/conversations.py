@@ -13,7 +13,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import SearchFilters
-from agent_memory.services.search.ranking import Rates
+from agent_memory.services.search.ranking import RankingRates
 from agent_memory.services.search.request import SearchRequest
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             filters=filters,
             limit=limit,
             threshold=None,
-            rates=Rates(0.0, 0.0),  # what is old is known as well
+            rates=RankingRates(0.0, 0.0),  # what is old is known as well
             now=None,
             explain=False,
         )

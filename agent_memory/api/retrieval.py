@@ -23,7 +23,7 @@ from agent_memory.models.enums import MatchType
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.search import MemorySearchResult, SearchFilters, SearchResults
-from agent_memory.services.search.ranking import Rates
+from agent_memory.services.search.ranking import RankingRates
 from agent_memory.services.search.request import SearchRequest
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RetrievalVerbs(OpenMemory):
             if limit is None
             else check_whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
             threshold=self._similarity_threshold(similarity_threshold, settings),
-            rates=Rates(self._config.freshness_decay_rate, self._config.access_boost_rate),
+            rates=RankingRates(self._config.freshness_decay_rate, self._config.access_boost_rate),
             now=None if now is None else parse_moment("now", now),
             explain=explain,
         )
@@ -108,7 +108,7 @@ class RetrievalVerbs(OpenMemory):
             )
             raise ValidationError.of("graph", message, graph)
         results = self._search(request, as_of, shared, graph=graph, count_accesses=count_accesses)
-        if self._events.are_heard(None if settings is None else settings.event_log):
+        if self._events.has_listeners(None if settings is None else settings.event_log):
             self._events.searched(query, results, backend=self._store.backend())
         return results
 

@@ -34,7 +34,7 @@ from agent_memory.models.search import (
 from agent_memory.runtime import fork_safety, paths
 from agent_memory.runtime.files import refuse_unfit_file
 from agent_memory.services.search.pipeline import NEAR_MISSES
-from agent_memory.services.search.ranking import EVERY
+from agent_memory.services.search.ranking import MEANING_PLACE_STEP
 from agent_memory.text.normalize import exact_form, near_form
 
 SHARED_AGENT: Final = "shared"
@@ -317,7 +317,7 @@ def _order(hits_by_memory: Sequence[Sequence[_Hit]]) -> list[_Hit]:
     rest = deque(sorted(others, key=_order_key))
     order: list[_Hit] = []
     while near or rest:
-        is_kept_place = len(order) % EVERY == EVERY - 1
+        is_kept_place = len(order) % MEANING_PLACE_STEP == MEANING_PLACE_STEP - 1
         order.append((near if near and (is_kept_place or not rest) else rest).popleft())
     return order
 

@@ -237,7 +237,7 @@ class WritingVerbs(OpenMemory):
         """Publish which memories are new, and what their vectors cost, if anybody listens."""
         if not added.new:
             return
-        if self._events.are_heard(None if settings is None else settings.event_log):
+        if self._events.has_listeners(None if settings is None else settings.event_log):
             cost = self.embedding_usage.cost_usd - spent
             self._events.stored(memories, added, backend=self._store.backend(), cost_usd=cost)
 

@@ -1,1 +1,1 @@
-"""What is done with memories: one transaction a verb, whatever the engine."""
+"""The use cases: one transaction a verb, on the tables of an engine, whichever that is."""

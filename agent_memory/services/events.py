@@ -1,4 +1,4 @@
-"""Telling what happens in a memory: to a function, to ``logging``, and to ``events.jsonl``.
+"""Events of a memory, published to a function, to ``logging``, and to ``events.jsonl``.
 
 Nobody who listens can make a verb fail or wait for more than their own work: what a listener raises
 is logged, what the file does not take is counted. Where nobody listens an event is not even made.
@@ -36,7 +36,7 @@ _LOGGER: Final = "agent_memory.events"
 class Events:
     """The events of one open memory. Threads may share it.
 
-    ``listener`` is told of each, with the text of queries and memories if ``with_text``.
+    ``listener`` is called with each, with the text of queries and memories if ``with_text``.
     ``setting`` returns what the agent's file says of ``events.jsonl``: ``off``, ``brief`` or
     ``full``, which has the text too.
     """
@@ -57,7 +57,7 @@ class Events:
         self._agent_id = agent_id
         self._session_id = session_id
         self._clock = clock
-        self._asked = setting
+        self._read_setting = setting
         self._writable = writable
         self._listener = listener
         self._with_text = with_text
@@ -65,12 +65,12 @@ class Events:
     def _setting(self) -> LogSetting:
         """Return what the file says. Where it cannot be read, no verb fails for that."""
         try:
-            return self._asked() if self._writable else "off"
+            return self._read_setting() if self._writable else "off"
         except AgentMemoryError:
             return "off"
 
-    def are_heard(self, setting: LogSetting | None = None) -> bool:
-        """Return whether anybody listens: what is told takes work only then.
+    def has_listeners(self, setting: LogSetting | None = None) -> bool:
+        """Return whether anybody listens: an event is made only then.
 
         ``setting`` is what the agent's settings say, where the verb has read them already.
         """
@@ -80,7 +80,7 @@ class Events:
             setting = self._setting()
         return setting != "off"
 
-    def tell(
+    def publish(
         self,
         name: EventName,
         data: Mapping[str, Any],
@@ -88,17 +88,18 @@ class Events:
         text: Mapping[str, str] | None = None,
         session_id: str | None = None,
     ) -> None:
-        """Tell of one event. ``text`` is what only those hear who asked for it."""
-        self.tell_all([(name, data, text or {}, session_id)])
+        """Publish one event. ``text`` goes only to those who asked for texts."""
+        self.publish_all([(name, data, text or {}, session_id)])
 
-    def tell_all(
-        self, told: Sequence[tuple[EventName, Mapping[str, Any], Mapping[str, str], str | None]]
+    def publish_all(
+        self, events: Sequence[tuple[EventName, Mapping[str, Any], Mapping[str, str], str | None]]
     ) -> None:
-        """Tell of several events at once, each with its data, its text and its session."""
+        """Publish several events at once, each with its data, its text and its session."""
         now = self._clock()
-        brief = [self._made(name, data, session, now) for name, data, _, session in told]
+        brief = [self._event(name, data, session, now) for name, data, _, session in events]
         full = [
-            self._made(name, {**data, **text}, session, now) for name, data, text, session in told
+            self._event(name, {**data, **text}, session, now)
+            for name, data, text, session in events
         ]
         if _is_logged():
             _log(brief)
@@ -109,7 +110,7 @@ class Events:
             for event in full if self._with_text else brief:
                 self._call(self._listener, event)
 
-    # What is told of each event ---------------------------------------------------------------
+    # The data of each event -------------------------------------------------------------------
 
     def stored(
         self,
@@ -119,9 +120,9 @@ class Events:
         backend: StorageBackend,
         cost_usd: float,
     ) -> None:
-        """Tell of memories that are new; those that were there already are none."""
+        """Publish memories that are new; of those stored before there is no event."""
         price = cost_usd / len(added.new) if added.new else 0.0
-        told = []
+        events = []
         for place, in_scratchpad in added.new:
             memory = memories[place]
             data = {
@@ -133,43 +134,43 @@ class Events:
                 "embedding_cost": price,
             }
             text = {"content": memory.content}
-            told.append((EventName.STORED, data, text, memory.created_by_session))
-        self.tell_all(told)
+            events.append((EventName.STORED, data, text, memory.created_by_session))
+        self.publish_all(events)
 
     def searched(self, query: str, results: SearchResults, *, backend: StorageBackend) -> None:
-        """Tell of a search: how many were found, and how long it took."""
+        """Publish a search: how many were found, and how long it took."""
         data = {
             "results_count": len(results),
             "total_found": results.total_count,
             "latency_ms": round(results.search_metadata.processing_time_ms, 3),
             "backend": backend.value,
         }
-        self.tell(EventName.SEARCHED, data, text={"query": query})
+        self.publish(EventName.SEARCHED, data, text={"query": query})
 
     def promoted(self, promoted: Promoted) -> None:
-        """Tell what use brought into the scratchpad, and which memories made room, if any."""
+        """Publish what use brought into the scratchpad, and which memories made room, if any."""
         for memory_id, evicted in zip_longest(promoted.memory_ids, promoted.evicted):
-            self._tell_promoted(memory_id, "access_threshold", promoted.scratchpad_size, evicted)
+            self._publish_promoted(memory_id, "access_threshold", promoted.scratchpad_size, evicted)
 
     def promoted_by_hand(self, promotion: Promotion) -> None:
-        """Tell what was put into the scratchpad, and which memory made room, if any."""
+        """Publish what was put into the scratchpad, and which memory made room, if any."""
         size, evicted = promotion.scratchpad_size, promotion.evicted
-        self._tell_promoted(promotion.memory_id, "manual", size, evicted)
+        self._publish_promoted(promotion.memory_id, "manual", size, evicted)
 
-    def _tell_promoted(
+    def _publish_promoted(
         self, memory_id: str, reason: str, scratchpad_size: int, evicted: str | None
     ) -> None:
-        if self.are_heard():
+        if self.has_listeners():
             data = {
                 "memory_id": memory_id,
                 "reason": reason,
                 "scratchpad_size": scratchpad_size,
                 "evicted": evicted,
             }
-            self.tell(EventName.PROMOTED, data)
+            self.publish(EventName.PROMOTED, data)
 
-    def move_suggested(self, info: AgentInfo, plan: MigrationPlan, *, threshold: int) -> None:
-        """Tell that there are enough memories to be searched by meaning."""
+    def migration_suggested(self, info: AgentInfo, plan: MigrationPlan, *, threshold: int) -> None:
+        """Publish that there are enough memories to be searched by meaning."""
         data = {
             "memory_count": info.memory_count,
             "threshold": threshold,
@@ -177,16 +178,16 @@ class Events:
             "estimated_duration_seconds": plan.estimated_duration_seconds,
             "estimated_cost_usd": plan.estimated_cost_usd,
         }
-        self.tell(EventName.MIGRATION_SUGGESTED, data)
+        self.publish(EventName.MIGRATION_SUGGESTED, data)
 
-    def move_started(self, plan: MigrationPlan) -> None:
-        """Tell that a move begins."""
-        told = plan.model_dump(include={"batch_size", "estimated_duration_seconds"})
-        data = {"memory_count": plan.memory_count, "plan": told}
-        self.tell(EventName.MIGRATION_STARTED, data)
+    def migration_started(self, plan: MigrationPlan) -> None:
+        """Publish that a migration begins."""
+        plan_data = plan.model_dump(include={"batch_size", "estimated_duration_seconds"})
+        data = {"memory_count": plan.memory_count, "plan": plan_data}
+        self.publish(EventName.MIGRATION_STARTED, data)
 
-    def moving(self, progress: MigrationProgress) -> None:
-        """Tell how far a move is; what it ended with is told by the others."""
+    def migration_progressed(self, progress: MigrationProgress) -> None:
+        """Publish how far a running migration is; its end is an event of its own."""
         if progress.status != "running":
             return
         data = {
@@ -195,29 +196,31 @@ class Events:
             "percent_complete": progress.percent_complete(),
             "elapsed_seconds": progress.elapsed_seconds(self._clock()),
         }
-        self.tell(EventName.MIGRATION_PROGRESS, data)
+        self.publish(EventName.MIGRATION_PROGRESS, data)
 
-    def move_completed(self, progress: MigrationProgress, *, seconds: float, usd: float) -> None:
-        """Tell that searches are by meaning now."""
+    def migration_completed(
+        self, progress: MigrationProgress, *, seconds: float, usd: float
+    ) -> None:
+        """Publish that searches are by meaning now."""
         data = {
             "memory_count": progress.memories_processed,
             "duration_seconds": round(seconds, 3),
             "cost_usd": usd,
             "backend": StorageBackend.VECTOR.value,
         }
-        self.tell(EventName.MIGRATION_COMPLETED, data)
+        self.publish(EventName.MIGRATION_COMPLETED, data)
 
-    def move_failed(self, error: Exception, progress: MigrationProgress) -> None:
-        """Tell that a move stopped. Searches go on as before: nothing has to be rolled back."""
+    def migration_failed(self, error: Exception, progress: MigrationProgress) -> None:
+        """Publish that a migration stopped. Searches go on as before: nothing is rolled back."""
         data = {
             "error": str(error),
             "memories_processed": progress.memories_processed,
             "total": progress.plan.memory_count,
             "rolled_back": False,
         }
-        self.tell(EventName.MIGRATION_FAILED, data)
+        self.publish(EventName.MIGRATION_FAILED, data)
 
-    def _made(
+    def _event(
         self, name: EventName, data: Mapping[str, Any], session_id: str | None, now: datetime
     ) -> MemoryEvent:
         return MemoryEvent.model_construct(

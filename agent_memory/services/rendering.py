@@ -69,11 +69,11 @@ def render_memories(
     >>> render_memories([memory], agent_id="bob").splitlines()[6]
     '- [2026-01-28] Note: Prefer tea {mem-1 by s-1}'
     """
-    found = (it.memory if isinstance(it, MemorySearchResult) else it for it in memories)
+    shown = (item.memory if isinstance(item, MemorySearchResult) else item for item in memories)
     chosen = config or MemoryContextConfig.defaults()
     budget = chosen.token_budget if token_budget is None else token_budget
     count = count_tokens or estimate_tokens
-    return _rendered(found, chosen, budget, title=_RECALLED, agent_id=agent_id, count=count)[0]
+    return _rendered(shown, chosen, budget, title=_RECALLED, agent_id=agent_id, count=count)[0]
 
 
 def render_context(
@@ -140,22 +140,22 @@ def _counted(lines: list[str], title: str, count: CountTokens) -> str:
 def _framed(lines: list[str], title: str, *, entries: int, tokens: int) -> str:
     noun = "entry" if entries == 1 else "entries"
     heading = f"## {title} ({entries} {noun}, ~{tokens} tokens)"
-    mark = _mark_of("\n".join(lines))
-    begin, end = f"<memories-{mark}>", f"</memories-{mark}>"
+    delimiter = _delimiter_of("\n".join(lines))
+    begin, end = f"<memories-{delimiter}>", f"</memories-{delimiter}>"
     # A blank line after the tag: Markdown would take what follows it for HTML.
-    parts = [heading, "", _NOTICE.format(mark=mark), "", begin, "", *lines, "", end]
+    parts = [heading, "", _NOTICE.format(mark=delimiter), "", begin, "", *lines, "", end]
     return "\n".join(parts) + "\n"
 
 
-def _mark_of(entries: str) -> str:
+def _delimiter_of(entries: str) -> str:
     """Return a word that stands nowhere in the entries: always the same one for the same entries.
 
     It comes of all of them together, so that no memory can foretell it either.
     """
-    mark = ""
-    while not mark or mark in entries:
-        mark = hashlib.sha256(f"{mark}{entries}".encode(errors="replace")).hexdigest()[:8]
-    return mark
+    delimiter = ""
+    while not delimiter or delimiter in entries:
+        delimiter = hashlib.sha256(f"{delimiter}{entries}".encode(errors="replace")).hexdigest()[:8]
+    return delimiter
 
 
 def _line(memory: Memory, config: MemoryContextConfig, agent_id: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The embeddings of one agent's file: each verb one transaction, as in ``store``.
+"""The vectors of one agent's file: each method is one transaction, as in ``Store``.
 
 It knows vectors and texts, and no embedder: nothing here waits for a service while the file is
 held. What a verb needs embedded it gives back, and is handed the vectors later.
@@ -56,7 +56,7 @@ class VectorService:
         """Return whether nothing can be written."""
         return self._engine.read_only
 
-    # Looking ----------------------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------------
 
     def state(self) -> VectorState:
         """Return the models, and whether anything is behind."""
@@ -64,10 +64,10 @@ class VectorService:
             return self._state()
 
     def _state(self) -> VectorState:
-        found = {model.state: model for model in self._engine.embeddings.models()}
-        active, building = found.get("active"), found.get("building")
-        lacks_index = any(self._engine.vectors.is_missing(model) for model in found.values())
-        is_behind = lacks_index or (bool(found) and not self._engine.embeddings.is_queue_empty())
+        by_state = {model.state: model for model in self._engine.embeddings.models()}
+        active, building = by_state.get("active"), by_state.get("building")
+        lacks_index = any(self._engine.vectors.is_missing(model) for model in by_state.values())
+        is_behind = lacks_index or (bool(by_state) and not self._engine.embeddings.is_queue_empty())
         return VectorState(active, building, is_behind, lacks_index)
 
     def missing(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
@@ -92,8 +92,8 @@ class VectorService:
 
     # Keeping up -------------------------------------------------------------------------------
 
-    def settle(self, limit: int | None, *, patient: bool = True) -> list[PendingText]:
-        """Bring the embeddings up to date as far as no text must be embedded for it.
+    def drain_queue(self, limit: int | None, *, patient: bool = True) -> list[PendingText]:
+        """Work off the queue of changed memories, as far as no text must be embedded for it.
 
         Vectors of deleted memories and of old texts go, archived memories leave the index, a text
         that another memory has too takes its vector. Returns ``limit`` at most (``None``: all) of
@@ -107,13 +107,13 @@ class VectorService:
                 state = self._state()
                 self._restore_indexes(state)
                 rows = self._engine.embeddings.queued_memories(after=after, limit=_CHUNK)
-                pending += self._settle(rows, state)
+                pending += self._drain(rows, state)
             if len(rows) < _CHUNK:
                 break
             after = page_end(rows[-1].row_id, after=after)
         return pending[:limit]
 
-    def _settle(self, rows: Sequence[QueuedMemory], state: VectorState) -> list[PendingText]:
+    def _drain(self, rows: Sequence[QueuedMemory], state: VectorState) -> list[PendingText]:
         models = [model for model in (state.active, state.building) if model]
         done: list[int] = []
         pending: list[PendingText] = []
@@ -128,8 +128,8 @@ class VectorService:
                 if model.model_id in dropped:
                     self._engine.vectors.leave(model, [row.row_id])
             text = PendingText(row.row_id, row.text)
-            found = [self._follow(model, text, archived=row.is_archived) for model in models]
-            if not found or found[0]:
+            has_vector = [self._follow(model, text, archived=row.is_archived) for model in models]
+            if not has_vector or has_vector[0]:
                 done.append(row.row_id)
             elif not row.is_refused:
                 pending.append(text)
@@ -196,8 +196,8 @@ class VectorService:
     def of_same_text(self, model_id: int, texts: Collection[str]) -> dict[str, Quantized]:
         """Return the vectors of a model that there are of these texts."""
         with self._engine.read():
-            found = {text: self._engine.embeddings.of_same_text(model_id, text) for text in texts}
-        return {text: vector for text, vector in found.items() if vector is not None}
+            vectors = {text: self._engine.embeddings.of_same_text(model_id, text) for text in texts}
+        return {text: vector for text, vector in vectors.items() if vector is not None}
 
     @contextlib.contextmanager
     def _writing(self, *, durable: bool = True, patient: bool = True) -> Iterator[None]:
@@ -221,7 +221,7 @@ class VectorService:
             serving = self._state().serving
             return 0 if serving is None else self._engine.embeddings.queue_missing(serving.model_id)
 
-    # Moving -----------------------------------------------------------------------------------
+    # Migrating --------------------------------------------------------------------------------
 
     def begin(self, model: EmbeddingModel) -> EmbeddingModel:
         """Start to build vectors of a model beside those that serve, or go on with it.
@@ -237,9 +237,9 @@ class VectorService:
             self._engine.embeddings.add_model(model, now=self._clock())
             state = self._state()
             self._restore_indexes(state)
-            found = self._state().building
-        assert found is not None  # noqa: S101 - added above
-        return found
+            begun = self._state().building
+        assert begun is not None  # noqa: S101 - added above
+        return begun
 
     def abandon(self) -> None:
         """Drop a half-built model."""
@@ -258,7 +258,7 @@ class VectorService:
         """
         with self._engine.write():
             state = self._state()
-            self._settle(self._engine.embeddings.queued_memories(after=0, limit=-1), state)
+            self._drain(self._engine.embeddings.queued_memories(after=0, limit=-1), state)
             left = self._engine.embeddings.texts_without_vector(
                 model_id, after=0, limit=len(skipped) + 1
             )
@@ -310,7 +310,7 @@ class VectorService:
             problems = [problem.detail for problem in self._engine.vectors.problems_of(model)]
             for row_id, memory_id in self._engine.embeddings.sample(model_id, _SPOT_CHECKS):
                 vector = self._engine.embeddings.get(model, row_id)
-                if vector is not None and not self._finds(model, row_id, vector):
+                if vector is not None and not self._is_found_by(model, row_id, vector):
                     problems.append(f"a search with the vector of {memory_id} does not find it")
             return problems
 
@@ -326,8 +326,8 @@ class VectorService:
         with self._engine.read():
             return self._engine.embeddings.sample_with_texts(model_id, size)
 
-    def _finds(self, model: EmbeddingModel, row_id: int, vector: Quantized) -> bool:
+    def _is_found_by(self, model: EmbeddingModel, row_id: int, vector: Quantized) -> bool:
         query = QueryVector(model, vector.data)
-        found = self._engine.vectors.nearest(query, NOT_ARCHIVED).cosines
+        cosines = self._engine.vectors.nearest(query, NOT_ARCHIVED).cosines
         # Many memories may say the same.
-        return row_id in found or max(found.values(), default=0.0) > _SAME_MEANING
+        return row_id in cosines or max(cosines.values(), default=0.0) > _SAME_MEANING

@@ -1,1 +1,1 @@
-"""A memory file and its embedder."""
+"""Embedders of a store, and migrations to other vectors. Only this folder uses ``embeddings``."""

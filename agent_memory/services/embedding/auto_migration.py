@@ -1,4 +1,4 @@
-"""When a memory moves to search by meaning and back: asked to, or by itself past the threshold."""
+"""Migrations to search by meaning and back: on request, or automatic past the threshold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.search import SearchFilters
-from agent_memory.runtime import fork_safety as forking
+from agent_memory.runtime import fork_safety
 from agent_memory.runtime.files import locked
 from agent_memory.services.embedding.migration import Progress, VectorMigration, lock_path, plan_of
 from agent_memory.services.embedding.service import EmbeddingService
@@ -25,57 +25,61 @@ _STOPPING_SECONDS: Final = 30.0
 
 
 class AutoMigration:
-    """Moves one open memory. ``config`` says whether it may do so by itself."""
+    """Migrates one open memory. ``config`` says whether that may be automatic."""
 
     def __init__(
-        self, store: Store, meaning: EmbeddingService, config: MemoryToolConfig, events: Events
+        self, store: Store, embedding: EmbeddingService, config: MemoryToolConfig, events: Events
     ) -> None:
         self._store = store
         self._events = events
         self._has_suggested = False
-        self._embedding = meaning
+        self._embedding = embedding
         self._config = config
         self._thread: threading.Thread | None = None
         self._is_stopping = threading.Event()
         self._next_try = 0.0
-        self._starting = forking.Lock()
+        self._starting = fork_safety.Lock()
 
     def plan(self, spec: EmbedderSpec) -> MigrationPlan:
-        """Say what a move would take."""
-        embedder = self._embedding.embedder_for_move(spec)
+        """Estimate what a migration would take."""
+        embedder = self._embedding.embedder_for_migration(spec)
         return plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
 
     def migrate(self, spec: EmbedderSpec, *, report: Progress | None = None) -> MigrationProgress:
-        """Move now, and return how it went."""
+        """Migrate now, and return how it went."""
         self._refuse_read_only()
-        embedder = self._embedding.embedder_for_move(spec)
+        embedder = self._embedding.embedder_for_migration(spec)
         plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
-        move = VectorMigration(self._store, embedder, plan, should_stop=self._is_stopping.is_set)
+        migration = VectorMigration(
+            self._store, embedder, plan, should_stop=self._is_stopping.is_set
+        )
         if report is not None:
-            move.report = report
-        progress = self._told(move) if self._events.are_heard() else move.run()
+            migration.report = report
+        progress = (
+            self._run_with_events(migration) if self._events.has_listeners() else migration.run()
+        )
         if progress.status == "completed":
             self._embedding.use(embedder)
         return progress
 
-    def _told(self, move: VectorMigration) -> MigrationProgress:
-        """Run a move, and tell how it goes."""
-        report, started = move.report, time.monotonic()
+    def _run_with_events(self, migration: VectorMigration) -> MigrationProgress:
+        """Run a migration, and publish its events."""
+        report, started = migration.report, time.monotonic()
 
-        def tell(progress: MigrationProgress) -> None:
-            self._events.moving(progress)
+        def publish(progress: MigrationProgress) -> None:
+            self._events.migration_progressed(progress)
             report(progress)
 
-        move.report = tell
-        self._events.move_started(move.plan)
+        migration.report = publish
+        self._events.migration_started(migration.plan)
         try:
-            progress = move.run()
+            progress = migration.run()
         except AgentMemoryError as error:
-            self._events.move_failed(error, move.progress)
+            self._events.migration_failed(error, migration.progress)
             raise
         if progress.status == "completed":
-            usd = move.embedder.usage.cost_usd
-            self._events.move_completed(progress, seconds=time.monotonic() - started, usd=usd)
+            usd = migration.embedder.usage.cost_usd
+            self._events.migration_completed(progress, seconds=time.monotonic() - started, usd=usd)
         return progress
 
     def roll_back(self) -> bool:
@@ -87,9 +91,9 @@ class AutoMigration:
         return bool(dropped)
 
     def suggestion(self) -> str | None:
-        """Say that there are enough memories to move, or that another model is set, if it is so."""
-        if told := self._embedding.difference():
-            return told
+        """Suggest a migration where there are enough memories, or another model is set."""
+        if message := self._embedding.difference():
+            return message
         if not self._store.should_migrate(self._threshold()):
             return None
         count = self._store.count(SearchFilters.defaults())
@@ -99,32 +103,32 @@ class AutoMigration:
         if self._store.vectors.read_only:
             raise StorageReadOnly(f"{self._store.path} was opened read-only: open it for writing")
 
-    # By itself --------------------------------------------------------------------------------
+    # Automatic --------------------------------------------------------------------------------
 
     def follow(self, stored: int = 1, settings: AgentConfig | None = None) -> None:
-        """After a store or a change: embed it, or move, if that is wanted and time. Never fails.
+        """After a store or a change: embed it, or migrate, if that is set and due. Never fails.
 
         ``settings`` are the agent's, where the verb has read them already.
         """
         self._embedding.follow(stored)
         self._suggest(settings)
         with self._starting:
-            if not self._is_time(settings):
+            if not self._is_due(settings):
                 return
             self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS
             if self._strategy() == "background":
                 self._thread = threading.Thread(
-                    target=self._move_quietly, name="agent-memory-migration", daemon=True
+                    target=self._migrate_quietly, name="agent-memory-migration", daemon=True
                 )
                 self._thread.start()
                 return
-        self._move_quietly()
+        self._migrate_quietly()
 
     def _suggest(self, settings: AgentConfig | None) -> None:
-        """Tell once, of an open memory, that there are enough memories to move."""
+        """Publish once, of an open memory, that there are enough memories to migrate."""
         if self._has_suggested:
             return
-        if not self._events.are_heard(None if settings is None else settings.event_log):
+        if not self._events.has_listeners(None if settings is None else settings.event_log):
             return
         with contextlib.suppress(AgentMemoryError):
             threshold = self._threshold()
@@ -133,9 +137,9 @@ class AutoMigration:
             self._has_suggested = True
             info = self._store.info()
             plan = MigrationPlan.create(self._store.agent_id, info)
-            self._events.move_suggested(info, plan, threshold=threshold)
+            self._events.migration_suggested(info, plan, threshold=threshold)
 
-    def _is_time(self, settings: AgentConfig | None) -> bool:
+    def _is_due(self, settings: AgentConfig | None) -> bool:
         if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):
             return False
         return (
@@ -159,7 +163,7 @@ class AutoMigration:
             return self._config
         return settings or self._store.config()
 
-    def _move_quietly(self) -> None:
+    def _migrate_quietly(self) -> None:
         import logging  # noqa: PLC0415 - 3 ms of a start of 180
 
         logger = logging.getLogger("agent_memory")
@@ -172,7 +176,7 @@ class AutoMigration:
             logger.warning("%s", error)
 
     def stop(self) -> None:
-        """Let a move in the background end with its batch: it goes on with a later store."""
+        """Let a migration in the background end with its batch: it goes on with a later store."""
         self._is_stopping.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOPPING_SECONDS)

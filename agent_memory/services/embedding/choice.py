@@ -1,4 +1,4 @@
-"""Which embedder a memory uses: what was asked for, what is set, and what its file holds.
+"""The choice of the embedder: from what was asked for, what is set, and what the file holds.
 
 What a file says is data, and may come from anywhere. It names the model that a service is asked
 for, never the service; and no model that would be loaded.
@@ -46,7 +46,7 @@ def is_auto(spec: EmbedderSpec) -> bool:
     return isinstance(spec, str) and spec.strip() == "auto"
 
 
-def to_serve(
+def embedder_to_serve(
     spec: EmbedderSpec, model: EmbeddingModel, settings: EmbedderSettings
 ) -> tuple[EmbedderSpec, EmbedderSettings]:
     """Return the embedder that is wanted, as it makes vectors like those in the file.
@@ -55,14 +55,14 @@ def to_serve(
     search goes on with them until `migrate` has changed them.
     """
     if is_auto(spec):
-        # The file names an embedder with its model; one that is set is for a move.
+        # The file names an embedder with its model; one that is set is for a migration.
         spec, settings = _named_in_file(model), replace(settings, model=None)
-    is_one = isinstance(spec, str) and "," not in spec
-    if not _is_of_openai(model) or (is_one and not _is_openai(spec)):
+    is_single = isinstance(spec, str) and "," not in spec
+    if not _is_of_openai(model) or (is_single and not _is_openai(spec)):
         return spec, settings  # with the file's model another embedder would load that
     # Not as openai:MODEL, for a name is taken apart at its commas.
     settings = replace(settings, model=model.model, dimensions=_dimensions_to_ask(model, settings))
-    if is_one:
+    if is_single:
         return "openai", settings
     if isinstance(spec, str | list | tuple):
         members = spec.split(",") if isinstance(spec, str) else spec
@@ -70,39 +70,39 @@ def to_serve(
     return spec, settings
 
 
-def to_move_to(
+def embedder_to_migrate_to(
     state: VectorState, settings: EmbedderSettings
 ) -> tuple[EmbedderSpec, EmbedderSettings]:
-    """Return what a move goes to where no embedder is named.
+    """Return the embedder to migrate to where none is named.
 
-    That is OpenAI's where its model is set; else the embedder that a move was begun with, or was
+    That is OpenAI's where its model is set; else the embedder that a migration began with, or was
     made with, for OpenAI's client with the model and dimensions of the settings; else ``"auto"``.
     """
     if settings.model:
         return "openai", settings
-    begun, there = state.building, state.active
-    if begun is not None and settings.dimensions is None:
-        return to_serve("auto", begun, settings)  # what was paid for is not thrown away
-    there = begun or there
-    if there is None:
+    building, current = state.building, state.active
+    if building is not None and settings.dimensions is None:
+        return embedder_to_serve("auto", building, settings)  # what was paid for is not thrown away
+    current = building or current
+    if current is None:
         return "auto", settings
-    if not _is_openai(there.embedder):
-        return _named_in_file(there), settings
-    model = settings.openai_model() or there.model
-    is_same = model == there.model and settings.openai_dimensions() is None
-    dimensions = _dimensions_to_ask(there, settings) if is_same else settings.dimensions
+    if not _is_openai(current.embedder):
+        return _named_in_file(current), settings
+    model = settings.openai_model() or current.model
+    is_same = model == current.model and settings.openai_dimensions() is None
+    dimensions = _dimensions_to_ask(current, settings) if is_same else settings.dimensions
     return "openai", replace(settings, model=model, dimensions=dimensions)
 
 
 def difference(
     spec: EmbedderSpec, active: EmbeddingModel, settings: EmbedderSettings
 ) -> str | None:
-    """Say that a move would go to another of OpenAI's models than the one in use, if it would."""
+    """Say that a migration would go to another of OpenAI's models than that in use, if it would."""
     if is_auto(spec):
         if not (settings.model or _is_openai(active.embedder)):
             return None
         state = VectorState(active, None, is_behind=False, lacks_index=False)
-        spec, settings = to_move_to(state, settings)
+        spec, settings = embedder_to_migrate_to(state, settings)
     if not (isinstance(spec, str) and _is_openai(spec)):
         return None
     model = settings.openai_model(spec.partition(":")[2].strip()) or DEFAULT_MODEL

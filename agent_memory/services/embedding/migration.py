@@ -1,4 +1,4 @@
-"""The move to semantic search, from one model to another, and the locks and files that it needs.
+"""The migration to semantic search, or from one model to another, with its lock and its files.
 
 Its steps are B's: a backup of all memories, vectors in batches, the index, checks, the switch. Each
 batch is committed with its vectors and index entries, so that a move that was stopped goes on where
@@ -27,7 +27,7 @@ from agent_memory.models.enums import StorageBackend
 from agent_memory.models.limits import BACKUP_SUFFIX, SCRATCHPAD_FILENAME, VECTOR_DB_FILENAME
 from agent_memory.models.times import now_utc
 from agent_memory.runtime.files import locked, remove_unfinished
-from agent_memory.services.embedding.service import described, embed_texts
+from agent_memory.services.embedding.service import embed_texts, model_of
 from agent_memory.services.store import Store
 from agent_memory.services.vectors import VectorService
 from agent_memory.storage.quantization import cosine, quantize
@@ -46,7 +46,7 @@ TEXTS_PER_SECOND: Final = 20
 
 
 def backup_path(store: Store) -> Path:
-    """Return where the memories are written before a move: beside their file."""
+    """Return where the memories are written before a migration: beside their file."""
     name = SCRATCHPAD_FILENAME + BACKUP_SUFFIX
     if store.path.name == VECTOR_DB_FILENAME:
         return store.path.with_name(name)
@@ -54,19 +54,19 @@ def backup_path(store: Store) -> Path:
 
 
 def lock_path(store: Store) -> Path:
-    """Return the file that is locked, and there, while a memory is moved."""
+    """Return the file that exists, and is locked, while a memory is migrated."""
     return store.path.with_name(store.path.name + "-migration")
 
 
 def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> MigrationPlan:
-    """Say what a move would take: how many memories and tokens, seconds, dollars."""
+    """Estimate a migration: how many memories and tokens, seconds, dollars."""
     state = store.vectors.state()
-    target = described(embedder)
-    there = next(
+    target = model_of(embedder)
+    existing = next(
         (model for model in (state.active, state.building) if model and model.is_same(target)),
         None,
     )
-    texts, size = store.vectors.count_missing(there.model_id if there else 0)
+    texts, size = store.vectors.count_missing(existing.model_id if existing else 0)
     tokens = -(-size // BYTES_PER_TOKEN)
     traits = MODEL_TRAITS.get(target.model)
     pace = traits["texts_per_second"] if traits else TEXTS_PER_SECOND
@@ -89,9 +89,9 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
 
 @dataclass
 class VectorMigration:
-    """One move of one memory to an embedder's model. ``run`` it once.
+    """One migration of one memory to an embedder's model. ``run`` it once.
 
-    ``should_stop`` is asked between batches; a move that stops there goes on when another is run.
+    ``should_stop`` is asked between batches; a stopped migration goes on when another is run.
     """
 
     store: Store
@@ -103,7 +103,7 @@ class VectorMigration:
     _refused: set[int] = field(default_factory=set)
 
     def run(self) -> MigrationProgress:
-        """Move, and return how it went.
+        """Migrate, and return how it went.
 
         Raises ``MigrationError`` when the embedder fails or the checks do, and when another
         process moves this memory already; ``ConfigurationError`` when the embedder turns out to be
@@ -115,10 +115,10 @@ class VectorMigration:
             with locked(lock_path(self.store), busy="another process moves this memory already"):
                 self._run(started)
         except ConfigurationError as error:
-            self._tell(status="failed", errors=[*self.progress.errors, str(error)])
+            self._report(status="failed", errors=[*self.progress.errors, str(error)])
             raise
         except (EmbeddingError, MigrationError) as error:
-            self._tell(status="failed", errors=[*self.progress.errors, str(error)])
+            self._report(status="failed", errors=[*self.progress.errors, str(error)])
             raise MigrationError(
                 f"the move stopped after {self.progress.memories_processed:,} of"
                 f" {self.plan.memory_count:,} memories: {error}. Nothing was lost, and searches"
@@ -127,12 +127,12 @@ class VectorMigration:
         return self.progress
 
     def _run(self, started: float) -> None:
-        target = described(self.embedder)
+        target = model_of(self.embedder)
         state = self.store.vectors.state()
         if state.active is not None and state.active.is_same(target):
             self.store.vectors.abandon()
             self._embed_missing(state.active)
-            self._tell(status="completed", completed_at=now_utc())
+            self._report(status="completed", completed_at=now_utc())
             return
         is_begun = state.building is not None and state.building.is_same(target)
         backup = Path(self.plan.backup_path)
@@ -143,11 +143,11 @@ class VectorMigration:
         building = self.store.vectors.begin(target)
         until = self._embed_missing(building)
         if until is None:
-            self._tell(status="pending")
+            self._report(status="pending")
             return
         self._validate(building)
         self._switch(building, backup, started, until)
-        self._tell(status="completed", completed_at=now_utc())
+        self._report(status="completed", completed_at=now_utc())
 
     def _switch(
         self, building: EmbeddingModel, backup: Path, started: float, until: int | None
@@ -179,7 +179,7 @@ class VectorMigration:
         # One request a step: what was answered must not be lost to the failure of another.
         step = min(self.plan.batch_size, self.embedder.batch_size)
         stored = vectors.count(building.model_id)
-        vectors.settle(None)  # vectors of old texts go
+        vectors.drain_queue(None)  # vectors of old texts go
         self._count(stored=stored, embedded=0)
         while batch := vectors.missing(building.model_id, after=after, limit=step):
             if after >= until:
@@ -210,18 +210,20 @@ class VectorMigration:
         stored: int,
     ) -> int:
         """Embed texts that no memory has a vector of yet, keep all vectors, tell how many."""
-        known = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
-        new = [pending for pending in batch if pending.text not in known]
+        same_texts = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
+        new = [pending for pending in batch if pending.text not in same_texts]
         pairs, refused = embed_texts(self.embedder, new) if new else ([], [])
         embedded = len({pending.text for pending, _ in pairs})
-        pairs += [(pending, known[pending.text]) for pending in batch if pending.text in known]
+        pairs += [
+            (pending, same_texts[pending.text]) for pending in batch if pending.text in same_texts
+        ]
         kept = vectors.put(building.model_id, pairs)
         self._refused.update(pending.row_id for pending in refused)
         self._count(stored=stored + kept, embedded=embedded)
         return kept
 
     def _count(self, *, stored: int, embedded: int) -> None:
-        self._tell(
+        self._report(
             memories_processed=min(stored + len(self._refused), self.plan.memory_count),
             vectors_stored=stored,
             embeddings_generated=self.progress.embeddings_generated + embedded,
@@ -254,7 +256,7 @@ class VectorMigration:
             if cosine(vector.data, quantize(new).data) < _SAME
         ]
 
-    def _tell(self, **changes: object) -> None:
+    def _report(self, **changes: object) -> None:
         self.progress = self.progress.model_copy(update=changes)
         if self._refused:
             refused = f"the embedder refused {len(self._refused)} texts: found by keyword only"

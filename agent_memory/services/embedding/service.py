@@ -1,4 +1,4 @@
-"""What a memory knows of meaning: its embedder beside the vectors in its file.
+"""The embedder of one open memory: vectors of queries, and of memories that wait for theirs.
 
 Nothing here lets a search or a store fail or hang. A provider is waited for so long and no longer;
 one that failed is left alone for a while; meanwhile memories are found by keyword, and wait.
@@ -27,8 +27,13 @@ from agent_memory.errors import (
     StorageError,
 )
 from agent_memory.models.embedding import EmbeddingModel, PendingText
-from agent_memory.runtime import fork_safety as forking
-from agent_memory.services.embedding.choice import difference, is_auto, to_move_to, to_serve
+from agent_memory.runtime import fork_safety
+from agent_memory.services.embedding.choice import (
+    difference,
+    embedder_to_migrate_to,
+    embedder_to_serve,
+    is_auto,
+)
 from agent_memory.services.search.request import QueryMeaning
 from agent_memory.services.vectors import VectorService, VectorState
 from agent_memory.storage.quantization import quantize
@@ -66,12 +71,12 @@ class EmbeddingService:
         self._timeout = timeout_seconds
         self._cache_ttl = cache_ttl_seconds
         self._spent = EmbeddingUsage()
-        self._start_anew()
+        self._reset()
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         self._pid = os.getpid()
-        self._making = forking.Lock()
-        self._catching_up = forking.Lock()
+        self._making = fork_safety.Lock()
+        self._catching_up = fork_safety.Lock()
         self._embedder: CheckedEmbedder | None = None
         self._stuck: threading.Thread | None = None
         self._resting_until = 0.0
@@ -80,7 +85,7 @@ class EmbeddingService:
     def _leave_parent(self) -> None:
         """After ``fork``: a connection to a service cannot be shared with the parent."""
         if os.getpid() != self._pid:
-            self._start_anew()
+            self._reset()
 
     @property
     def usage(self) -> EmbeddingUsage:
@@ -99,8 +104,8 @@ class EmbeddingService:
         vector, degraded = None, []
         try:
             vector = self._query_vector(state.active, query)
-            if vector is not None and (told := self._difference(state.active)):
-                degraded.append(told)
+            if vector is not None and (warning := self._difference(state.active)):
+                degraded.append(warning)
         except (EmbeddingError, ConfigurationError) as error:
             degraded.append(f"searched by keyword only: {error}")
         if state.is_behind:
@@ -129,7 +134,7 @@ class EmbeddingService:
         return QueryVector(model, quantize(vector).data)
 
     def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> list[str]:
-        """Embed one batch of what waits; return what is to be said of the rest."""
+        """Embed one batch of what waits; return a warning about the rest, if any."""
         try:
             if state.lacks_index:
                 self._vectors.restore_indexes(patient=False)
@@ -214,7 +219,7 @@ class EmbeddingService:
 
         Returns how many were embedded, and how many the embedder refused.
         """
-        pending = self._vectors.settle(self._batch_size(), patient=patient)
+        pending = self._vectors.drain_queue(self._batch_size(), patient=patient)
         if not pending:
             return 0, 0
         embedder = self._embedder_of(model, seconds=seconds)
@@ -227,8 +232,8 @@ class EmbeddingService:
         self._vectors.put(model.model_id, pairs, durable=len(pairs) > _FEW, patient=patient)
         return len(pairs), len(refused)
 
-    def embedder_for_move(self, spec: EmbedderSpec) -> CheckedEmbedder:
-        """Return the embedder that a move goes to. Raises ``ConfigurationError`` without one.
+    def embedder_for_migration(self, spec: EmbedderSpec) -> CheckedEmbedder:
+        """Return the embedder to migrate to. Raises ``ConfigurationError`` without one.
 
         ``"auto"`` is the memory's own; where that is ``"auto"`` too, the settings and the file say
         which, else it is what is at hand.
@@ -237,7 +242,7 @@ class EmbeddingService:
         if is_auto(spec):
             spec = self._spec
         if is_auto(spec):
-            spec, settings = to_move_to(self._vectors.state(), settings)
+            spec, settings = embedder_to_migrate_to(self._vectors.state(), settings)
         made = create_embedder(spec, settings)
         if made is None:
             raise ConfigurationError(
@@ -247,7 +252,7 @@ class EmbeddingService:
         return CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
 
     def use(self, embedder: CheckedEmbedder | None) -> None:
-        """Use an embedder from now on: a move went to it; or none: the vectors are gone."""
+        """Use an embedder from now on, after a migration; or none: the vectors are gone."""
         if embedder is not self._embedder:
             self._spent = self.usage
         self._embedder = embedder
@@ -256,17 +261,17 @@ class EmbeddingService:
     def _embedder_of(self, model: EmbeddingModel, *, seconds: float | None) -> CheckedEmbedder:
         """Return the embedder that makes vectors of a model, loaded and known to fit."""
         self._leave_parent()
-        found = self._embedder
-        if found is not None and _makes(found, model):
-            return found
+        embedder = self._embedder
+        if embedder is not None and _makes(embedder, model):
+            return embedder
 
         settings = self._settings()  # here, for the other thread has no connection to the file
 
         def make() -> CheckedEmbedder:
             with self._making:
-                there = self._embedder
-                if there is not None and _makes(there, model):
-                    return there  # another thread was faster
+                loaded = self._embedder
+                if loaded is not None and _makes(loaded, model):
+                    return loaded  # another thread was faster
                 made = self._make(model, settings)
                 made.load()
                 self._embedder = made  # also when nobody waits for it any more
@@ -275,7 +280,7 @@ class EmbeddingService:
         return self._within(seconds, make, rests_if_slow=False)
 
     def _make(self, model: EmbeddingModel, settings: EmbedderSettings) -> CheckedEmbedder:
-        made = create_embedder(*to_serve(self._spec, model, settings))
+        made = create_embedder(*embedder_to_serve(self._spec, model, settings))
         if made is None:
             raise ConfigurationError("this memory was opened without an embedder")
         if isinstance(made, EmbedderChain):
@@ -347,7 +352,7 @@ def embed_texts(
     embedded: the batch is halved until that text is alone.
     """
     try:
-        found = embedder.embed([text.text for text in pending])
+        vectors = embedder.embed([text.text for text in pending])
     except EmbeddingRefused:
         if len(pending) == 1:
             return [], list(pending)
@@ -355,11 +360,11 @@ def embed_texts(
         pairs, refused = embed_texts(embedder, pending[:middle])
         more_pairs, more_refused = embed_texts(embedder, pending[middle:])
         return pairs + more_pairs, refused + more_refused
-    return [(text, quantize(vector)) for text, vector in zip(pending, found, strict=True)], []
+    return [(text, quantize(vector)) for text, vector in zip(pending, vectors, strict=True)], []
 
 
-def described(embedder: CheckedEmbedder) -> EmbeddingModel:
-    """Return what the file is to hold of an embedder; it has no number yet."""
+def model_of(embedder: CheckedEmbedder) -> EmbeddingModel:
+    """Return the model of an embedder, as the file is to hold it; it has no id yet."""
     return EmbeddingModel(
         model_id=0,
         model=embedder.model,
@@ -374,7 +379,7 @@ def described(embedder: CheckedEmbedder) -> EmbeddingModel:
 
 
 def _makes(embedder: CheckedEmbedder, model: EmbeddingModel) -> bool:
-    """Return whether an embedder in use makes vectors of a model: a move may have changed it."""
+    """Return whether an embedder makes vectors of a model: a migration may have changed it."""
     return embedder.model == model.model and embedder.dimensions == model.dimensions
 
 

@@ -1,1 +1,1 @@
-"""Whom and what memories speak of."""
+"""The graph: entities that memories name, and their relationships."""

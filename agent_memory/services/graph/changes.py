@@ -1,4 +1,4 @@
-"""Changing the graph, inside one transaction: what is opened, what is closed, what is refused."""
+"""Changes of the graph, inside one transaction: what is opened, closed or refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agent_memory.storage.records import GraphMoment
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is said of two entities. ``exclusive``: of no other target at the same time.
+    """A relationship to be added. ``exclusive``: with no other target at the same time.
 
     While that is ``None``, ``EXCLUSIVE`` says. ``valid_from`` is when it began, else now.
     """
@@ -76,12 +76,14 @@ class GraphChanges:
         complete(engine)
 
     def _owner(self, user_id: str | None, memory_ids: Sequence[str]) -> str | None:
-        there = self._engine.graph.memories(memory_ids)
+        memories = self._engine.graph.memories(memory_ids)
         for memory_id in memory_ids:
-            if memory_id not in there or (user_id is not None and there[memory_id][0] != user_id):
+            if memory_id not in memories or (
+                user_id is not None and memories[memory_id][0] != user_id
+            ):
                 raise MemoryNotFound(memory_id)
-            self._sources[memory_id] = there[memory_id][1]
-        users = {there[memory_id][0] for memory_id in self._sources}
+            self._sources[memory_id] = memories[memory_id][1]
+        users = {memories[memory_id][0] for memory_id in self._sources}
         if user_id is None and len(users) > 1:
             message = "are of several users: give those of one"
             raise ValidationError.of("source_memory_ids", message, list(memory_ids))
@@ -97,28 +99,28 @@ class GraphChanges:
         confidence: float | None = None,
         aliases: Sequence[str] = (),
     ) -> str:
-        """Return the entity of this name, which is made if there is none.
+        """Return the id of the entity of this name, which is made if there is none.
 
         ``kind`` is its type. Raises ``ValidationError`` for an alias that another one has.
         """
         line = clean_name(name)
         key = self._key(line)
-        found = self._found(line)
-        given = {"type": kind, "confidence": confidence}
-        values = {name: value for name, value in given.items() if value is not None}
+        entity_id = self._find(line)
+        given_values = {"type": kind, "confidence": confidence}
+        values = {name: value for name, value in given_values.items() if value is not None}
         self._refuse_rejected(line, kind, *aliases)
-        if found is None:
-            found = self._new_entity(line, key, values)
+        if entity_id is None:
+            entity_id = self._new_entity(line, key, values)
         elif values:
-            self._engine.graph.update_entity(found, values, self._now)
-        self._link("entity", found)
+            self._engine.graph.update_entity(entity_id, values, self._now)
+        self._link("entity", entity_id)
         for alias in aliases:
-            self._add_alias(found, clean_name(alias))
-        return found
+            self._add_alias(entity_id, clean_name(alias))
+        return entity_id
 
     def _new_entity(self, name: str, key: str, values: Mapping[str, object]) -> str:
         is_user = key == USER_NAME.lower()
-        told = {
+        columns = {
             "name": USER_NAME if is_user else name,
             "name_key": key,
             "type": "person" if is_user else None,
@@ -129,25 +131,25 @@ class GraphChanges:
             "updated_at": self._now,
             **values,
         }
-        entity_id = self._engine.graph.insert_entity(told)
+        entity_id = self._engine.graph.insert_entity(columns)
         for alias in USER_ALIASES if is_user else ():
             self._engine.graph.add_alias(entity_id, alias, key, None)
         return entity_id
 
     def _add_alias(self, entity_id: str, alias: str) -> None:
-        there = self._found(alias)
-        if there is not None and there != entity_id:
-            taken = self._engine.graph.entity_row(there)["name"]
+        taken_by = self._find(alias)
+        if taken_by is not None and taken_by != entity_id:
+            taken = self._engine.graph.entity_row(taken_by)["name"]
             message = f"is a name of {taken!r}: merge the two if they mean the same"
             raise ValidationError.of("aliases", message, alias)
-        if there is None:
+        if taken_by is None:
             memory_id = next(iter(self._sources), None)
             self._engine.graph.add_alias(entity_id, alias, self._key(alias), memory_id)
 
     def _key(self, name: str) -> str:
         return name_key(name, self.user_id)
 
-    def _found(self, name: str) -> str | None:
+    def _find(self, name: str) -> str | None:
         return self._engine.graph.find(self._key(clean_name(name)), self.user_id)
 
     def _link(self, kind: str, of: str) -> None:
@@ -165,7 +167,7 @@ class GraphChanges:
     # Relationships ----------------------------------------------------------------------------
 
     def add(self, fact: Fact) -> Outcome:
-        """Let something hold from now on, or note that it was said again."""
+        """Open a relationship, or record that it was stated again."""
         relationship = clean_relationship(fact.relationship)
         self._refuse_rejected(fact.source, fact.target, fact.relationship, fact.temporal_context)
         source, target = self.entity(fact.source), self.entity(fact.target)
@@ -189,7 +191,7 @@ class GraphChanges:
     def _make_room(
         self, fact: Fact, source: str, relationship: str, target: str, start: str
     ) -> tuple[str | None, list[str]]:
-        """Close what cannot hold beside a fact; return when that ends, if it has, and what it was.
+        """Close what cannot hold beside a fact; return when the fact ends, and what closed.
 
         What began later than the fact stays: then the fact ends there.
         """
@@ -233,7 +235,7 @@ class GraphChanges:
     # C's instructions -------------------------------------------------------------------------
 
     def apply(self, update: GraphUpdate, *, at: datetime | None = None) -> GraphChange:
-        """Carry out one instruction; tell if it had to be refused, or was done otherwise."""
+        """Apply one instruction; the result says whether it was refused, or done otherwise."""
         change = GraphChange(
             action=update.action,
             source=update.source,
@@ -268,7 +270,7 @@ class GraphChanges:
         """Return what an UPDATE closes, and a note where that is nothing."""
         relationship = clean_relationship(update.relationship)
         old = clean_relationship(update.old_relationship or relationship)
-        source, target = self._found(update.source), self._found(update.target)
+        source, target = self._find(update.source), self._find(update.target)
         if old != relationship:
             held = self._held(source, old, target)
             note = f"there was no {old} of these two to replace: it was added"
@@ -286,7 +288,7 @@ class GraphChanges:
         return [], note
 
     def _apply_delete(self, update: GraphUpdate, at: datetime | None) -> dict[str, object]:
-        source, target = self._found(update.source), self._found(update.target)
+        source, target = self._find(update.source), self._find(update.target)
         held = self._held(source, clean_relationship(update.relationship), target)
         if not held:
             return {"note": "there is no such relationship that holds now", "refused": True}
@@ -308,10 +310,10 @@ class GraphChanges:
         """Make one of two entities, and return its id; the other's name becomes an alias."""
         ids = []
         for field_name, name in (("keep", keep), ("other", other)):
-            found = self._found(name)
-            if found is None:
+            entity_id = self._find(name)
+            if entity_id is None:
                 raise no_entity(field_name, name)
-            ids.append(found)
+            ids.append(entity_id)
         kept, gone = ids
         if kept == gone:
             return kept
@@ -340,47 +342,47 @@ def complete(engine: Engine) -> None:
     """
     for kind, row, name, user_id in engine.graph.rows_without_key():
         key = name_key(name, user_id)
-        there = engine.graph.find(key, user_id) if kind == "entity" else None
-        if there is None:
+        existing = engine.graph.find(key, user_id) if kind == "entity" else None
+        if existing is None:
             engine.graph.set_key(kind, row, key)
         else:
-            engine.graph_maintenance.merge(there, engine.graph.id_of_row(row))
+            engine.graph_maintenance.merge(existing, engine.graph.id_of_row(row))
 
 
 # Following decisions ------------------------------------------------------------------------
 
 
 def follow(
-    engine: Engine, step: Decision, done: DecisionOutcome, *, agent_id: str, now: datetime
+    engine: Engine, decision: Decision, outcome: DecisionOutcome, *, agent_id: str, now: datetime
 ) -> list[str]:
-    """Let the graph say what a memory says now; return what could not be done, in words.
+    """Apply the graph updates of a decision; return what was refused, in words.
 
-    What the memory alone said before it was changed, and says no more, is closed.
+    A relationship that only this memory stated, and no longer does, is closed.
     """
-    if step.graph is None or step.memory is None or done.memory_id is None:
+    if decision.graph is None or decision.memory is None or outcome.memory_id is None:
         return []
-    memory = step.memory
+    memory = decision.memory
     graph = GraphChanges(
         engine,
         user_id=memory.user_id,
         run_id=memory.run_id,
-        memory_ids=[done.memory_id],
+        memory_ids=[outcome.memory_id],
         now=now,
     )
-    changes = [graph.apply(update, at=memory.timestamp) for update in step.graph]
-    if done.event == "UPDATE":
-        when = GraphMoment(format_time(now), memory.user_id, is_past=False)
-        edges = engine.graph.edges(when, agent_id=agent_id)
-        said = {change.opened for change in changes}
-        unsaid = _unsaid(edges, said, done.memory_id)
+    changes = [graph.apply(update, at=memory.timestamp) for update in decision.graph]
+    if outcome.event == "UPDATE":
+        moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
+        edges = engine.graph.edges(moment, agent_id=agent_id)
+        stated = {change.opened for change in changes}
+        unsaid = _unsaid(edges, stated, outcome.memory_id)
         changes += [graph.apply(update, at=memory.timestamp) for update in unsaid]
-    return [f"graph: {it.note}" for it in changes if it.refused and it.note]
+    return [f"graph: {change.note}" for change in changes if change.refused and change.note]
 
 
-def _unsaid(edges: list[EdgeView], said: set[str | None], memory_id: str) -> list[GraphUpdate]:
-    """Return the closing of what only this memory said, and does not say now.
+def _unsaid(edges: list[EdgeView], stated: set[str | None], memory_id: str) -> list[GraphUpdate]:
+    """Return updates that close what only this memory stated, and does not state now.
 
-    ``said`` has the ids of what it says: names may differ, "Alice" be an alias of the user.
+    ``stated`` has the ids of what it states: names may differ, "Alice" be an alias of the user.
     """
     return [
         GraphUpdate(
@@ -390,5 +392,5 @@ def _unsaid(edges: list[EdgeView], said: set[str | None], memory_id: str) -> lis
             target=edge.target,
         )
         for edge in edges
-        if edge.source_memory_ids == [memory_id] and edge.id not in said
+        if edge.source_memory_ids == [memory_id] and edge.id not in stated
     ]

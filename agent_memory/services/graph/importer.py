@@ -1,4 +1,4 @@
-"""Taking in what a file tells of the graph, within an import."""
+"""Import of a file's graph, within an import of the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_memory.storage.engine import Engine
 
 
 class GraphImporter:
-    """The entities and relationships of one file, on their way into one store.
+    """Imports the entities and relationships of one file into one store.
 
     Must run inside a transaction; ``dry_run`` needs only ``read()``, and counts.
     """
@@ -30,9 +30,9 @@ class GraphImporter:
         self._notes: list[str] = []
 
     def take(self, parcel: Parcel, memory_ids: Mapping[str, str]) -> None:
-        """Take in an entity or a relationship.
+        """Import an entity or a relationship.
 
-        ``memory_ids`` has those of the memories that got another id here. Raises
+        ``memory_ids`` has the new ids of memories that got another one here. Raises
         ``RejectedContent``.
         """
         values = _with_ids(parcel.values, memory_ids)
@@ -55,24 +55,26 @@ class GraphImporter:
             self._notes.append(note)
 
     def finish(self) -> list[str]:
-        """Drop what is of memories that were not taken in, and return what is to be told."""
+        """Drop what is of memories that were not imported, and return notes for the report."""
         if not self._count:
             return []
         if not self._dry_run:
             self._engine.graph_maintenance.sweep()
-        told = f"of {self._count:,} entities and relationships, the new ones are taken over"
-        return [told, *self._notes]
+        summary = f"of {self._count:,} entities and relationships, the new ones are taken over"
+        return [summary, *self._notes]
 
 
 def _with_ids(values: Mapping[str, Any], memory_ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a file tells, with the ids of memories as they are here."""
-    told = dict(values)
+    """Return the fields of a parcel, with the ids of memories as they are here."""
+    fields = dict(values)
     for name in ("sources", "undone"):
-        if name in told:
-            told[name] = [memory_ids.get(it, it) for it in told[name]]
-    if "closed_by" in told:
-        told["closed_by"] = memory_ids.get(told["closed_by"], told["closed_by"])
-    if "alias_sources" in told:
-        learned = told["alias_sources"].items()
-        told["alias_sources"] = {alias: memory_ids.get(it, it) for alias, it in learned}
-    return told
+        if name in fields:
+            fields[name] = [memory_ids.get(memory_id, memory_id) for memory_id in fields[name]]
+    if "closed_by" in fields:
+        fields["closed_by"] = memory_ids.get(fields["closed_by"], fields["closed_by"])
+    if "alias_sources" in fields:
+        learned = fields["alias_sources"].items()
+        fields["alias_sources"] = {
+            alias: memory_ids.get(memory_id, memory_id) for alias, memory_id in learned
+        }
+    return fields

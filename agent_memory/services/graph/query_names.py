@@ -1,4 +1,4 @@
-"""What a query names in the graph, and how much a relationship has to do with it. Pure."""
+"""The names in a query, and how relevant a relationship is to it. Pure."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def keys_of(words: Sequence[str]) -> list[str]:
     return sorted(runs | ({USER_NAME.lower()} if _OWN.intersection(words) else set()))
 
 
-def worth_of(edge: EdgeView, named: Mapping[str, str], said: set[str]) -> float:
-    """Tell how much a relationship has to do with a query."""
+def worth_of(edge: EdgeView, named: Mapping[str, str], query_terms: set[str]) -> float:
+    """Return how relevant a relationship is to a query."""
     user = USER_NAME.lower()
     ends = [named.get(end) for end in (edge.source_id, edge.target_id)]
     worth = sum(0.0 if key is None else 0.5 if key == user else 1.0 for key in ends)
     words = {*edge.relationship.lower().split("_"), *edge.target.lower().split(),
              *edge.source.lower().split()}  # fmt: skip
     stems = {word.rstrip("s") for word in words}
-    shared = sum(word.rstrip("s") in stems for word in said)
+    shared = sum(word.rstrip("s") in stems for word in query_terms)
     return max(worth, 0.5) + 0.5 * shared

@@ -1,4 +1,4 @@
-"""The graph in one agent's file: each verb one transaction, as in ``store``."""
+"""The graph in one agent's file: each method is one transaction, as in ``Store``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
-"""Entities, and relationships, that a neighbourhood tells: the nearest."""
+"""Entities, and relationships, that a neighbourhood lists: the nearest."""
 
 
 class GraphService:
@@ -47,7 +47,7 @@ class GraphService:
     # Changing ---------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _changing(
+    def _graph_changes(
         self, user_id: str | None, run_id: str | None = None, memory_ids: Sequence[str] = ()
     ) -> Iterator[GraphChanges]:
         with self._unit_of_work.write() as now:
@@ -67,7 +67,7 @@ class GraphService:
         run_id: str | None,
     ) -> EntityView:
         """Add an entity, or add to one that is there, and return it."""
-        with self._changing(user_id, run_id, memory_ids) as graph:
+        with self._graph_changes(user_id, run_id, memory_ids) as graph:
             entity_id = graph.entity(name, kind=kind, confidence=confidence, aliases=aliases)
             return self._entities(None, [entity_id])[0]
 
@@ -80,7 +80,7 @@ class GraphService:
         run_id: str | None,
     ) -> EdgeView:
         """Add a relationship and return it."""
-        with self._changing(user_id, run_id, memory_ids) as graph:
+        with self._graph_changes(user_id, run_id, memory_ids) as graph:
             outcome = graph.add(fact)
             when = GraphMoment(format_time(self._clock()), None, is_past=False)
             edges = self._engine.graph.edges(
@@ -100,31 +100,31 @@ class GraphService:
         run_id: str | None,
         at: datetime | None,
     ) -> list[GraphChange]:
-        """Carry out instructions in their order, and tell what became of each."""
-        with self._changing(user_id, run_id, memory_ids) as graph:
+        """Apply instructions in order, and return the outcome of each."""
+        with self._graph_changes(user_id, run_id, memory_ids) as graph:
             return [graph.apply(update, at=at) for update in updates]
 
     def merge(self, keep: str, other: str, *, user_id: str | None) -> EntityView:
         """Make one of two entities and return it."""
-        with self._changing(user_id) as graph:
+        with self._graph_changes(user_id) as graph:
             kept = graph.merge(keep, other)
-            found = self._entities(None, [kept])
-        if not found:
+            entities = self._entities(None, [kept])
+        if not entities:
             raise no_entity("keep", keep)
-        return found[0]
+        return entities[0]
 
-    # Looking ----------------------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------------
 
     def entities(self, user_id: str | None, *, limit: int) -> list[EntityView]:
         """Return the entities of one user's graph, or of all for ``None``, oldest first."""
-        with self._reading():
+        with self._read():
             return self._entities(user_id, None, limit=limit)
 
     def entity(self, name: str, user_id: str | None) -> EntityView | None:
         """Return the entity that has a name or an alias; of several users', the oldest."""
-        with self._reading():
-            found = self._entities(user_id, self._ids(name, user_id))
-        return found[0] if found else None
+        with self._read():
+            entities = self._entities(user_id, self._ids(name, user_id))
+        return entities[0] if entities else None
 
     def relationships(
         self,
@@ -136,8 +136,8 @@ class GraphService:
         limit: int,
     ) -> list[EdgeView]:
         """Return what holds, of one entity or of all, oldest first."""
-        with self._reading():
-            among = None if entity is None else self._seen("entity", entity, user_id, as_of)
+        with self._read():
+            among = None if entity is None else self._visible_ids("entity", entity, user_id, as_of)
             return self._engine.graph.edges(
                 self._moment(user_id, as_of),
                 agent_id=self._agent_id,
@@ -150,19 +150,24 @@ class GraphService:
         self, name: str, user_id: str | None, *, depth: int, as_of: datetime | None
     ) -> Neighbourhood:
         """Return what is within so many relationships of an entity."""
-        with self._reading():
+        with self._read():
             when = self._moment(user_id, as_of)
-            start = self._seen("name", name, user_id, as_of)
+            start = self._visible_ids("name", name, user_id, as_of)
             distances, truncated = self._engine.graph.reached(when, start, depth)
             edges = self._edges_near(when, distances, depth)
             others = [entity_id for entity_id in distances if entity_id not in start]
-            found = self._engine.graph.names([*start, *others[:MOST_SHOWN]])
+            names = self._engine.graph.names([*start, *others[:MOST_SHOWN]])
         return Neighbourhood(
-            name=found[start[0]][0],
+            name=names[start[0]][0],
             neighbours=[
-                Neighbour(id=it, name=found[it][0], type=found[it][1], distance=distances[it])
-                for it in others[:MOST_SHOWN]
-                if it in found
+                Neighbour(
+                    id=entity_id,
+                    name=names[entity_id][0],
+                    type=names[entity_id][1],
+                    distance=distances[entity_id],
+                )
+                for entity_id in others[:MOST_SHOWN]
+                if entity_id in names
             ],
             edges=edges[:MOST_SHOWN],
             truncated=truncated or max(len(edges), len(others)) > MOST_SHOWN,
@@ -177,52 +182,54 @@ class GraphService:
             if len(edges) > MOST_SHOWN:
                 break
             among = [entity_id for entity_id, steps in distances.items() if steps == distance]
-            found = self._engine.graph.edges(
+            nearby = self._engine.graph.edges(
                 when,
                 agent_id=self._agent_id,
                 among=among,
                 limit=MOST_SHOWN + 1,
             )
-            edges.update((edge.id, edge) for edge in found)
+            edges.update((edge.id, edge) for edge in nearby)
         return list(edges.values())
 
     def path(
-        self, one: str, other: str, user_id: str | None, *, depth: int, as_of: datetime | None
+        self, source: str, target: str, user_id: str | None, *, depth: int, as_of: datetime | None
     ) -> GraphPath:
         """Return a shortest way between two entities, looked for from both of them."""
-        with self._reading():
+        with self._read():
             when = self._moment(user_id, as_of)
-            start = self._seen("source", one, user_id, as_of)
-            end = self._seen("target", other, user_id, as_of)
+            start = self._visible_ids("source", source, user_id, as_of)
+            end = self._visible_ids("target", target, user_id, as_of)
             near, cut = self._engine.graph.reached(when, start, (depth + 1) // 2)
             far, also_cut = self._engine.graph.reached(when, end, depth // 2)
             met = min(
-                near.keys() & far.keys(), key=lambda it: (near[it] + far[it], it), default=None
+                near.keys() & far.keys(),
+                key=lambda entity_id: (near[entity_id] + far[entity_id], entity_id),
+                default=None,
             )
             if met is None:
                 return GraphPath(truncated=cut or also_cut)
-            to_start, there = self._way_back(when, met, near)
+            to_start, origin = self._way_back(when, met, near)
             to_end, _ = self._way_back(when, met, far)
             ids = [*reversed(to_start), *to_end]
-            return self._way(when, there, ids)
+            return self._way(when, origin, ids)
 
     def _way_back(
         self, when: GraphMoment, entity_id: str, distances: dict[str, int]
     ) -> tuple[list[str], str]:
-        """Return the relationships from an entity to where the distances begin, and that."""
+        """Return the relationships from an entity back to where the distances begin, and its id."""
         way = []
         while distance := distances[entity_id]:
-            nearer = [it for it, steps in distances.items() if steps == distance - 1]
-            found = self._engine.graph.edge_between(when, entity_id, nearer)
-            if found is None:
+            nearer = [nearer_id for nearer_id, steps in distances.items() if steps == distance - 1]
+            step = self._engine.graph.edge_between(when, entity_id, nearer)
+            if step is None:
                 break
-            edge_id, entity_id = found
+            edge_id, entity_id = step
             way.append(edge_id)
         return way, entity_id
 
     def _way(self, when: GraphMoment, start: str, ids: Sequence[str]) -> GraphPath:
-        found = self._engine.graph.edges(when, agent_id=self._agent_id, ids=ids)
-        by_id = {edge.id: edge for edge in found}
+        found_edges = self._engine.graph.edges(when, agent_id=self._agent_id, ids=ids)
+        by_id = {edge.id: edge for edge in found_edges}
         edges = [by_id[edge_id] for edge_id in ids]
         names = [self._engine.graph.names([start])[start][0]]
         for edge in edges:
@@ -234,7 +241,7 @@ class GraphService:
         self, user_id: str | None, as_of: datetime | None
     ) -> tuple[list[EntityView], list[EdgeView]]:
         """Return the whole graph as it stands at one moment; without ``as_of`` all times of it."""
-        with self._reading():
+        with self._read():
             edges = self._engine.graph.edges(
                 self._moment(user_id, as_of),
                 agent_id=self._agent_id,
@@ -254,21 +261,21 @@ class GraphService:
 
     def named_in(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
         """Return the entities whose names or aliases are among these keys: id and key of each."""
-        with self._reading():
+        with self._read():
             return self._engine.graph.find_all(keys, user_id)
 
     def around(
         self, ids: Sequence[str], user_id: str | None, *, limit: int
     ) -> tuple[list[EdgeView], list[EdgeView]]:
         """Return what holds at some entities, and what holds at their direct neighbours."""
-        with self._reading():
+        with self._read():
             when = self._moment(user_id, None)
             look = partial(self._engine.graph.edges, when, agent_id=self._agent_id, limit=limit)
             near = look(among=ids)
             ends = {end for edge in near for end in (edge.source_id, edge.target_id)}
-            known = {edge.id for edge in near}
+            near_ids = {edge.id for edge in near}
             far = look(among=sorted(ends - set(ids)))
-            return near, [edge for edge in far if edge.id not in known]
+            return near, [edge for edge in far if edge.id not in near_ids]
 
     def found_by_search(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of some memories that are there and not archived."""
@@ -277,8 +284,8 @@ class GraphService:
     # Inside -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Give the body one state of the file, in which every name can be found."""
+    def _read(self) -> Iterator[None]:
+        """Run the body in one read transaction, in which every name can be found."""
         if self._engine.can_write and self._engine.graph.rows_without_key():
             with self._unit_of_work.write():
                 complete(self._engine)
@@ -299,7 +306,7 @@ class GraphService:
     def _ids(self, name: str, user_id: str | None) -> list[str]:
         return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
 
-    def _seen(
+    def _visible_ids(
         self, field: str, name: str, user_id: str | None, as_of: datetime | None
     ) -> list[str]:
         """Return the entities of a name that can be seen, for the past all that there are.

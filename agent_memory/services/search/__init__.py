@@ -1,1 +1,1 @@
-"""From a question to its answers."""
+"""Search: candidates, evidence, ranking, results."""

@@ -1,4 +1,4 @@
-"""The candidates of a search, with all that ranking needs to know of them."""
+"""The candidates of a search: rows near by words, by vector or by date, and their neighbours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.times import age_in_days, read_stored_time
 from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.scoring import Candidate, Query, Space
+from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import NearestVectors, QueryVector, Signals, Term, WordCounts
 from agent_memory.text.dates import date_spans
@@ -32,13 +32,13 @@ _WORDS: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates, what is known of the query, what was not looked at, and how long it took.
+    """The candidates of one search, and what ranking needs to know of the query.
 
-    ``vector_ms`` is the part of the time that went into finding the nearest vectors.
+    ``degraded`` says what was not looked at; ``vector_ms`` is the time that the vectors took.
     """
 
     candidates: list[Candidate]
-    query: Query
+    query: QueryProfile
     degraded: list[str]
     vector_ms: float
 
@@ -46,29 +46,29 @@ class Candidates:
 def gather(engine: Engine, request: SearchRequest) -> Candidates:
     """Gather the candidates of a search. Must run inside ``engine.read()``."""
     frequencies = engine.keywords.frequencies(request.terms)
-    best, common = engine.keywords.candidates(
+    by_words, common_terms = engine.keywords.candidates(
         request.terms, frequencies, request.passing, needed=request.limit, limit=MATCHING
     )
-    degraded = [f"not every memory with {term.written!r} was looked at" for term in common]
+    degraded = [f"not every memory with {term.written!r} was looked at" for term in common_terms]
     started = time.perf_counter()
-    near = _nearest(engine, request)
+    by_meaning = _nearest(engine, request)
     vector_ms = (time.perf_counter() - started) * 1000
-    if near.degraded:
-        degraded.append(near.degraded)
+    if by_meaning.degraded:
+        degraded.append(by_meaning.degraded)
     dates = date_spans(request.query, request.moment.date())
     dated = engine.memories.between(request.passing, dates, limit=DATED)
-    said = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
-    query = Query(
+    date_words = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
+    query = QueryProfile(
         frequencies=frequencies,
         corpus_size=engine.memories.last_row_id(),
-        names=_places(request.terms, lambda term: term.is_name),
+        name_terms=_places(request.terms, lambda term: term.is_name),
         spans=dates,
-        dated=_places(request.terms, lambda term: term.written.lower() in said),
-        space=_space(request.vector),
+        date_terms=_places(request.terms, lambda term: term.written.lower() in date_words),
+        cosine_scale=_cosine_scale(request.vector),
     )
-    chosen = list(dict.fromkeys([*best, *near.cosines, *dated]))
-    centers = [*best[:SURROUNDED], *_first(near.cosines, SURROUNDED_BY_MEANING)]
-    candidates = _candidates(engine, request, chosen, centers, near)
+    row_ids = list(dict.fromkeys([*by_words, *by_meaning.cosines, *dated]))
+    centers = [*by_words[:SURROUNDED], *_first(by_meaning.cosines, SURROUNDED_BY_MEANING)]
+    candidates = _candidates(engine, request, row_ids, centers, by_meaning)
     return Candidates(candidates, query, degraded, vector_ms)
 
 
@@ -86,23 +86,25 @@ def _first(cosines: Mapping[int, float], count: int) -> list[int]:
     return heapq.nlargest(count, cosines, key=cosines.__getitem__)
 
 
-def _space(meaning: QueryVector | None) -> Space | None:
-    if meaning is None:
+def _cosine_scale(vector: QueryVector | None) -> CosineScale | None:
+    if vector is None:
         return None
-    floor = meaning.model.similarity_floor
-    return Space(meaning.model.vector_weight, DEFAULT_SIMILARITY_FLOOR if floor is None else floor)
+    floor = vector.model.similarity_floor
+    return CosineScale(
+        vector.model.vector_weight, DEFAULT_SIMILARITY_FLOOR if floor is None else floor
+    )
 
 
 def _candidates(
     engine: Engine,
     request: SearchRequest,
-    chosen: Sequence[int],
+    row_ids: Sequence[int],
     centers: Sequence[int],
-    near: NearestVectors,
+    nearest: NearestVectors,
 ) -> list[Candidate]:
-    """Describe the rows that were chosen, and the neighbours of some of them."""
-    signals = {row.row_id: row for row in engine.memories.ranking_signals(chosen, request.passing)}
-    neighbours = engine.memories.neighbours(chosen)
+    """Read the signals of some rows, and of the neighbours of the ``centers`` among them."""
+    signals = {row.row_id: row for row in engine.memories.ranking_signals(row_ids, request.passing)}
+    neighbours = engine.memories.neighbours(row_ids)
     around = {
         row_id for center in centers for row_id in neighbours.get(center, {}).values()
     } - signals.keys()
@@ -113,7 +115,7 @@ def _candidates(
         neighbours[row_id] = {}
     _complete(neighbours)
     words = engine.keywords.words(list(signals), request.terms)
-    cosines = _cosines(engine, request, near, list(signals))
+    cosines = _cosines(engine, request, nearest, list(signals))
     return [
         _candidate(row, words[row_id], neighbours.get(row_id, {}), cosines.get(row_id), request)
         for row_id, row in signals.items()
@@ -121,14 +123,14 @@ def _candidates(
 
 
 def _cosines(
-    engine: Engine, request: SearchRequest, near: NearestVectors, row_ids: Sequence[int]
+    engine: Engine, request: SearchRequest, nearest: NearestVectors, row_ids: Sequence[int]
 ) -> Mapping[int, float]:
     """Return the cosines of all candidates: those found by their words have one too."""
     if request.vector is None:
         return {}
-    others = [row_id for row_id in row_ids if row_id not in near.cosines]
+    others = [row_id for row_id in row_ids if row_id not in nearest.cosines]
     model_id = request.vector.model.model_id
-    return near.cosines | engine.vectors.cosines(model_id, others, request.vector.asked)
+    return nearest.cosines | engine.vectors.cosines(model_id, others, request.vector.asked)
 
 
 def _complete(neighbours: dict[int, dict[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""A search over the store: its candidates, their order, and, where it finds little, why."""
+"""The pipeline of a search: candidates, ranking, repeats left out, and why there are few hits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SearchOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _RankedCandidates:
-    """What was ranked, what was not looked at, and how long the nearest vectors took."""
+    """A ranking, what was not looked at for it, and how long the vectors took."""
 
     ranking: Ranking
     degraded: list[str]
@@ -60,7 +60,7 @@ class _RankedCandidates:
 def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     """Search. Must run inside ``engine.read()``."""
     started = time.perf_counter()
-    request, stale = _current(engine, request)
+    request, stale = _with_centered_vector(engine, request)
     request = replace(request, terms=engine.keywords.terms_of(request.query))
     if not request.terms and request.vector is None:
         explanation = "the query has no letter or digit to search for"
@@ -68,25 +68,25 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
             [], 0, _ms_since(started), reason="empty_query", explanation=explanation
         )
     gathered = _ranked(engine, request)
-    found = gathered.ranking
+    ranked = gathered.ranking
     result = SearchOutcome(
         [],
-        total_count=sum(hit.matches for hit in found.order),
+        total_count=sum(hit.matches for hit in ranked.order),
         keyword_ms=_ms_since(started) - gathered.vector_ms,
         vector_ms=gathered.vector_ms,
         by_meaning=request.vector is not None,
-        strength=found.strength,
+        strength=ranked.strength,
         degraded=[*stale, *gathered.degraded],
     )
-    if found.order and found.strength < ranking.STRENGTH_FLOOR:
-        return _below_floor(engine, request, result, found)
-    hits, repeats = _without_repeats(engine, found, request)
+    if ranked.order and ranked.strength < ranking.STRENGTH_FLOOR:
+        return _below_floor(engine, request, result, ranked)
+    hits, repeats = _without_repeats(engine, ranked, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
         # So many candidates were copies of a few: others are looked for without them.
         kept = engine.fingerprints.of_rows([hit.row_id for hit in hits])
         others = request.passing.and_also(NoRepeatOf(tuple(kept.items())))
-        found = _ranked(engine, replace(request, passing=others)).ranking
-        hits, more = _without_repeats(engine, found, request)
+        ranked = _ranked(engine, replace(request, passing=others)).ranking
+        hits, more = _without_repeats(engine, ranked, request)
         repeats = {
             hit.row_id: [*repeats.get(hit.row_id, []), *more.get(hit.row_id, [])] for hit in hits
         }
@@ -94,25 +94,25 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     if len(hits) >= request.limit:
         return result
     threshold = request.threshold or 0.0
-    if any(hit.similarity < threshold and hit.matches for hit in found.order):
-        return _below_threshold(result, found, threshold)
+    if any(hit.similarity < threshold and hit.matches for hit in ranked.order):
+        return _below_threshold(result, ranked, threshold)
     return _explained(engine, request, result)
 
 
 def _without_repeats(
-    engine: Engine, found: Ranking, request: SearchRequest
+    engine: Engine, ranked: Ranking, request: SearchRequest
 ) -> tuple[list[RankedHit], dict[int, list[int]]]:
     """Return the first hits that say different things, and what repeats each of them, by row."""
     first: dict[int, RankedHit] = {}
     repeats: dict[int, list[int]] = {}
     limit, threshold = request.limit, request.threshold or 0.0
-    order = [hit for hit in found.order if hit.similarity >= threshold]
+    order = [hit for hit in ranked.order if hit.similarity >= threshold]
     step = max(limit, REPEATS_SOUGHT)
     for start in range(0, len(order), step):
         page = order[start : start + step]
-        marks = engine.fingerprints.of_rows([hit.row_id for hit in page])
+        fingerprints = engine.fingerprints.of_rows([hit.row_id for hit in page])
         for hit in page:
-            kept = first.setdefault(marks[hit.row_id], hit)
+            kept = first.setdefault(fingerprints[hit.row_id], hit)
             if kept is not hit:
                 repeats.setdefault(kept.row_id, []).append(hit.row_id)
         if len(first) >= limit:
@@ -125,9 +125,9 @@ def _below_floor(
     engine: Engine,
     request: SearchRequest,
     result: SearchOutcome,
-    found: Ranking,
+    ranked: Ranking,
 ) -> SearchOutcome:
-    """Say that the best of what was found says too little of what was asked for.
+    """Explain that the best candidate has too little of the query.
 
     Unless the filters left out what says enough.
     """
@@ -144,15 +144,15 @@ def _below_floor(
         reason="below_floor",
         explanation=f"no memory has {floor} of {asked}",
         near=[
-            (hit, f"has {found.strength:.0%} of the query at most, and an answer {floor}")
-            for hit in found.order[:NEAR_MISSES]
+            (hit, f"has {ranked.strength:.0%} of the query at most, and an answer {floor}")
+            for hit in ranked.order[:NEAR_MISSES]
         ],
     )
 
 
-def _below_threshold(result: SearchOutcome, found: Ranking, threshold: float) -> SearchOutcome:
-    """Say that the caller's threshold cut hits off."""
-    cut = [hit for hit in found.order if hit.similarity < threshold and hit.matches]
+def _below_threshold(result: SearchOutcome, ranked: Ranking, threshold: float) -> SearchOutcome:
+    """Explain that the caller's threshold cut hits off."""
+    cut = [hit for hit in ranked.order if hit.similarity < threshold and hit.matches]
     return replace(
         result,
         reason="few_matches" if result.hits else "below_similarity_threshold",
@@ -165,7 +165,7 @@ def _below_threshold(result: SearchOutcome, found: Ranking, threshold: float) ->
 
 
 def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) -> SearchOutcome:
-    """Say why there are fewer hits than were asked for: the filters, the words, or no memories."""
+    """Explain why there are fewer hits than the limit: the filters, the words, or no memories."""
     if request.passing.is_narrowing or not result.hits:
         anything = _ranked(engine, replace(request, passing=request.scope)).ranking
         kept = set(result.row_ids())
@@ -195,18 +195,20 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
     return replace(result, reason="no_match", explanation=words)
 
 
-def _current(engine: Engine, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
-    """See the query's vector from the middle of the store.
+def _with_centered_vector(
+    engine: Engine, request: SearchRequest
+) -> tuple[SearchRequest, list[str]]:
+    """Center the query's vector, as those of the store are.
 
-    It is dropped when its model went since it was made; that is said.
+    It is dropped, with a warning, when its model went since it was made.
     """
     if request.vector is None:
         return request, []
-    asked = request.vector
+    vector = request.vector
     for model in engine.embeddings.models():
-        if model.model_id == asked.model.model_id and model.state == "active":
-            seen = engine.vectors.center(QueryVector(model, asked.data))
-            return replace(request, vector=seen), []
+        if model.model_id == vector.model.model_id and model.state == "active":
+            centered = engine.vectors.center(QueryVector(model, vector.data))
+            return replace(request, vector=centered), []
     reason = "searched by keyword only: the embedding model was changed during this search"
     return replace(request, vector=None), [reason]
 

@@ -1,7 +1,7 @@
 """The order of search results: candidates in, order out. Pure: no engine, no clock.
 
-``evidence`` says how much speaks for each candidate. That makes a similarity of 0 to 1, on which
-the gate and the order of DESIGN's stages 2 and 3 work: good answers by age and use, the rest by
+``scoring`` gives the evidence for each candidate. That makes a similarity of 0 to 1, on which the
+gate and the order of DESIGN's stages 2 and 3 work: good answers by age and use, the rest by
 similarity.
 """
 
@@ -17,7 +17,7 @@ from agent_memory.services.search.scoring import (
     WEIGHTS,
     Candidate,
     Evidence,
-    Query,
+    QueryProfile,
     Weights,
     floor_of,
     weigh,
@@ -36,7 +36,8 @@ WELL_COVERED: Final = 0.5
 and each of them brings its neighbours along: of 40 questions that share no word with their answer,
 among 4,000 other memories, 22 % had it among the first five, while its vector was the nearest of
 all for 38 %. So then every fourth place is for the nearest by meaning: that makes it 50 %."""
-EVERY: Final = 4
+MEANING_PLACE_STEP: Final = 4
+"""Every so many places one is kept for the nearest by meaning."""
 
 OFTEN_ACCESSED: Final = 5
 STALE_DAYS: Final = 30
@@ -47,8 +48,8 @@ old, 0.75 else. A different middle moves all three."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """A's rates, and the middle of B's gate."""
+class RankingRates:
+    """The rates of A's relevance formula, and the middle of B's gate."""
 
     decay: float = FRESHNESS_DECAY_RATE
     boost: float = ACCESS_BOOST_RATE
@@ -57,12 +58,12 @@ class Rates:
 
 @dataclass(slots=True)  # not frozen, as ``Candidate``
 class RankedHit:
-    """A candidate in its place.
+    """A candidate with its scores, in its place of the ranking.
 
-    ``similarity`` is 0 to 1; ``relative`` the same where the best candidate has 1, which is what
-    the gate looks at. ``matches`` tells whether it has a word asked for, is of a date asked for
-    or, by its vector, has something to do with the query; ``by_words`` whether it has a word or
-    date; ``has_kept_place`` whether its place is one that is kept for the nearest by meaning.
+    ``similarity`` is 0 to 1; ``relative`` is the same with 1 for the best candidate, and what the
+    gate compares. ``by_words`` is whether it has a word or a date of the query; ``matches`` whether
+    it has, or its cosine is above the floor; ``has_kept_place`` whether its place is one that is
+    kept for the nearest by meaning.
     """
 
     candidate: Candidate
@@ -95,11 +96,14 @@ class Ranking:
 
 
 def rank(
-    candidates: Sequence[Candidate], query: Query, rates: Rates, weights: Weights = WEIGHTS
+    candidates: Sequence[Candidate],
+    query: QueryProfile,
+    rates: RankingRates,
+    weights: Weights = WEIGHTS,
 ) -> Ranking:
     """Put candidates in order."""
-    weighed = weigh(candidates, query, weights)
-    totals = {row_id: found.total for row_id, found in weighed.evidence.items()}
+    scores = weigh(candidates, query, weights)
+    totals = {row_id: parts.total for row_id, parts in scores.evidence.items()}
     best = max(totals.values(), default=0.0)
     if best <= 0:
         return Ranking([], 0.0)
@@ -107,9 +111,9 @@ def rank(
     order = [
         _ranked(
             candidate,
-            weighed.evidence[candidate.row_id],
+            scores.evidence[candidate.row_id],
             relative=(totals[candidate.row_id] / best) ** CONTRAST,
-            strength=weighed.strength,
+            strength=scores.strength,
             rates=rates,
             floor=floor,
         )
@@ -117,9 +121,9 @@ def rank(
         if totals[candidate.row_id] > 0
     ]
     order.sort(key=_place)
-    if query.space is not None and weighed.coverage < WELL_COVERED:
+    if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
         order = _with_places_for_meaning(order, least=floor / 2)
-    return Ranking(order, weighed.strength)
+    return Ranking(order, scores.strength)
 
 
 def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:
@@ -128,15 +132,15 @@ def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> lis
     The best of an unrelated text may reach the floor, so half of that is ``least`` for one that
     comes after three others.
     """
-    near = [(found.candidate.cosine or 0.0, found) for found in order]
-    nearest = [found for cosine, found in sorted(near, key=lambda it: -it[0]) if cosine > least]
+    near = [(hit.candidate.cosine or 0.0, hit) for hit in order]
+    nearest = [hit for cosine, hit in sorted(near, key=lambda pair: -pair[0]) if cosine > least]
     placed: dict[int, RankedHit] = {}
-    for found in order:
-        if len(placed) % EVERY == EVERY - 1:
-            best = next((one for one in nearest if one.row_id not in placed), None)
-            if best is not None and best.row_id != found.row_id:
+    for hit in order:
+        if len(placed) % MEANING_PLACE_STEP == MEANING_PLACE_STEP - 1:
+            best = next((other for other in nearest if other.row_id not in placed), None)
+            if best is not None and best.row_id != hit.row_id:
                 placed[best.row_id] = replace(best, has_kept_place=True)
-        placed.setdefault(found.row_id, found)
+        placed.setdefault(hit.row_id, hit)
     return list(placed.values())
 
 
@@ -146,7 +150,7 @@ def _ranked(
     *,
     relative: float,
     strength: float,
-    rates: Rates,
+    rates: RankingRates,
     floor: float,
 ) -> RankedHit:
     by_words = any(candidate.counts) or evidence.date > 0

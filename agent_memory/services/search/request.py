@@ -1,4 +1,4 @@
-"""What a search is asked: one request, from the verb down to the tables."""
+"""The request of a search: one object, from the verb down to the tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent_memory.models.search import SearchFilters
-from agent_memory.services.search.ranking import Rates
+from agent_memory.services.search.ranking import RankingRates
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import QueryVector, Term
 
@@ -19,17 +19,17 @@ class SearchRequest:
     ``threshold`` is the least similarity (0 to 1) that is accepted, if any; ``now`` the moment that
     ages are counted from, if it is not the present; ``explain`` asks for the parts of the scores.
 
-    The rest is added on the way down: ``passing`` are the filters as an engine takes them, and
-    ``scope`` their part that says whose memories may be seen at all, in near misses too;
-    ``uncounted`` has accesses that are not stored yet, by row id; ``vector`` is the query's, if it
-    is searched for by meaning too; ``terms`` are the query's words.
+    The service and the pipeline add the rest: ``passing`` are the filters as an engine takes them,
+    ``scope`` those of them that say whose memories may be seen at all, in near misses too;
+    ``uncounted`` has accesses that are not written yet, by row id; ``vector`` is the query's, if
+    the search is by meaning too; ``terms`` are the query's words.
     """
 
     query: str
     filters: SearchFilters
     limit: int
     threshold: float | None = None
-    rates: Rates = field(default_factory=Rates)
+    rates: RankingRates = field(default_factory=RankingRates)
     now: datetime | None = None
     explain: bool = False
     passing: Filter = EVERYTHING
@@ -47,7 +47,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class QueryMeaning:
-    """A query's vector, if there is one to be had; what kept it; how long that took."""
+    """The vector of a query, if it could be made; why not; and how long that took."""
 
     vector: QueryVector | None = None
     degraded: list[str] = field(default_factory=list)

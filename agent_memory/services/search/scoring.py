@@ -1,4 +1,4 @@
-"""How similar each candidate is to a question: the evidence for it, part by part. Pure.
+"""Scoring: the evidence that a candidate answers a query, part by part. Pure.
 
 Words and meaning are each read at three scales: the memory itself, what was said just before and
 after it in its session, and its whole session. The answer to a question need not repeat its words:
@@ -11,7 +11,7 @@ words               1       BM25 over the words of the query, the best candidate
 words around it     1.5     BM25 over the memory with its neighbours' words, counted less the
                             farther they are; the best candidate 1
 words of session    0.5     BM25 over the session as one text; the best session 1
-meaning             model's its cosine with the query, see ``Space``
+meaning             model's its cosine with the query, see ``CosineScale``
 meaning around it   0.3     of the meaning of those next to it in its session,
                     0.1     and of those one farther
 meaning of session  0.2     of the mean of its session's best three meanings
@@ -76,8 +76,8 @@ _FLOOR_LEAST: Final = 0.3
 class Weights:
     """What each part of the evidence counts. The memory's own words count 1.
 
-    That of its own meaning is the model's, see ``Space``. ``question`` is the share of all the
-    rest that is taken off.
+    That of its own meaning is the model's, see ``CosineScale``. ``question`` is the share of all
+    the rest that is taken off.
     """
 
     words_around: float = 1.5
@@ -94,12 +94,12 @@ WEIGHTS: Final = Weights()
 
 @dataclass(slots=True)  # not frozen: a search makes hundreds, and that takes twice as long
 class Candidate:
-    """A memory that may be an answer.
+    """A memory that may be an answer, with the signals that scoring reads.
 
-    ``counts`` has how often each term of the query stands in it, ``length`` all its words;
-    ``neighbours`` the row ids of those around it in its session, by distance; ``cosine`` how near
-    its vector is to the query's, both centred, if it has one; ``day`` is that of its timestamp.
-    ``opens`` tells whether its first word is one of the query's, ``asks`` whether it ends with a
+    ``counts`` has how often each term of the query stands in it, ``length`` is its number of
+    words. ``neighbours`` has the row ids around it in its session, by distance. ``cosine`` is that
+    of its vector and the query's, both centred, if it has one. ``day`` is that of its timestamp.
+    ``opens`` is whether its first word is one of the query's, ``asks`` whether it ends with a
     question.
     """
 
@@ -117,8 +117,8 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
-    """What the cosines of a model are worth.
+class CosineScale:
+    """What the cosines of one embedding model are worth.
 
     ``weight`` is how much a cosine of ``NEAR_COSINE`` counts beside the best by words; at ``floor``
     and below, two texts have nothing to do with each other.
@@ -129,26 +129,26 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """What is known of a query.
+class QueryProfile:
+    """What scoring knows of a query.
 
-    ``frequencies`` has in how many of the ``corpus_size`` memories each of its terms stands,
-    ``names`` the places of those that are names; ``spans`` are the dates that it speaks of, and
-    ``dated`` the places of the terms that it does so with; ``space`` is that of the candidates'
-    cosines, if they have any.
+    ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it.
+    ``name_terms`` are the places of the terms that are names. ``spans`` are the dates that the
+    query speaks of, ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that
+    of the candidates' cosines, if they have any.
     """
 
     frequencies: Sequence[int]
     corpus_size: int
-    names: Collection[int] = ()
+    name_terms: Collection[int] = ()
     spans: Sequence[Span] = ()
-    dated: Collection[int] = ()
-    space: Space | None = None
+    date_terms: Collection[int] = ()
+    cosine_scale: CosineScale | None = None
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What speaks for a candidate, part by part, each with its weight."""
+    """The score of a candidate, part by part, each times its weight: see the table above."""
 
     words: float = 0.0
     words_around: float = 0.0
@@ -171,11 +171,11 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """The evidence for each candidate by row id.
+class Scores:
+    """The evidence for each candidate, by row id.
 
-    ``coverage`` is the largest share of the query that one of them has of its words, ``strength``
-    how strong the best answer is, by words and meaning: 0 to 1 both.
+    ``coverage`` is the largest share of the query's words that one candidate has, ``strength`` how
+    good the best answer is by words and meaning, both 0 to 1.
     """
 
     evidence: Mapping[int, Evidence]
@@ -183,10 +183,12 @@ class Weighed:
     strength: float
 
 
-def weigh(candidates: Sequence[Candidate], query: Query, weights: Weights = WEIGHTS) -> Weighed:
+def weigh(
+    candidates: Sequence[Candidate], query: QueryProfile, weights: Weights = WEIGHTS
+) -> Scores:
     """Weigh the evidence for each candidate."""
     if not candidates:
-        return Weighed({}, 0.0, 0.0)
+        return Scores({}, 0.0, 0.0)
     evidence = {candidate.row_id: Evidence() for candidate in candidates}
     coverage = _coverage(candidates, query)
     share = coverage if _has_meaning(candidates, query) else 1.0
@@ -199,7 +201,7 @@ def weigh(candidates: Sequence[Candidate], query: Query, weights: Weights = WEIG
         if candidate.asks:
             parts.question = -weights.question * parts.total
     strength = min(1.0, coverage + _strength_of_meaning(candidates, query))
-    return Weighed(evidence, coverage, strength)
+    return Scores(evidence, coverage, strength)
 
 
 # Words ------------------------------------------------------------------------------------------
@@ -207,14 +209,15 @@ def weigh(candidates: Sequence[Candidate], query: Query, weights: Weights = WEIG
 
 def _weigh_words(
     candidates: Sequence[Candidate],
-    query: Query,
+    query: QueryProfile,
     evidence: Mapping[int, Evidence],
     weights: Weights,
     share: float,
 ) -> None:
     """Weigh the words of each candidate, of those around it, and of its session."""
     rarities = [rarity(frequency, query.corpus_size) for frequency in query.frequencies]
-    own = _best_is_one(_bm25({it.row_id: (it.counts, it.length) for it in candidates}, rarities))
+    texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
+    own = _best_is_one(_bm25(texts, rarities))
     around = _best_is_one(_bm25(_texts_around(candidates), rarities))
     sessions = _texts_of_sessions(candidates)
     met_in = [sum(column) for column in zip(*_presence(sessions), strict=True)]
@@ -301,20 +304,21 @@ def _best_is_one(scores: Mapping[Key, float]) -> dict[Key, float]:
 # Meaning ----------------------------------------------------------------------------------------
 
 
-def _has_meaning(candidates: Iterable[Candidate], query: Query) -> bool:
-    return query.space is not None and any(it.cosine is not None for it in candidates)
+def _has_meaning(candidates: Iterable[Candidate], query: QueryProfile) -> bool:
+    has_vector = any(candidate.cosine is not None for candidate in candidates)
+    return query.cosine_scale is not None and has_vector
 
 
 def _weigh_meaning(
     candidates: Sequence[Candidate],
-    query: Query,
+    query: QueryProfile,
     evidence: Mapping[int, Evidence],
     weights: Weights,
 ) -> None:
     """Weigh the meaning of each candidate, of those around it, and of its session."""
-    if query.space is None:
+    if query.cosine_scale is None:
         return
-    weight = query.space.weight
+    weight = query.cosine_scale.weight
     by_session: dict[str, list[float]] = defaultdict(list)
     for candidate in candidates:
         if candidate.cosine is not None and candidate.cosine > 0:
@@ -340,7 +344,7 @@ def _weigh_meaning(
 # Strength ---------------------------------------------------------------------------------------
 
 
-def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
+def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> float:
     """Return the largest share of the query that one memory has: its words, weighed, its date.
 
     "Last week" need not stand in a memory of last week.
@@ -348,17 +352,17 @@ def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
     size = max(query.corpus_size, _BACKGROUND_SIZE)
     weights = [
         0.0
-        if place in query.dated
-        else rarity(frequency, size) * (NAME_WEIGHT if place in query.names else 1.0)
+        if place in query.date_terms
+        else rarity(frequency, size) * (NAME_WEIGHT if place in query.name_terms else 1.0)
         for place, frequency in enumerate(query.frequencies)
     ]
     of_date = rarity(_DATE_RARITY * size, size) if query.spans else 0.0
     best = max(
         (
-            sum(weight for weight, count in zip(weights, it.counts, strict=True) if count)
-            + of_date * (1.0 if _says_date(it, query) else _nearness(it, query))
-            for it in candidates
-            if query.spans or any(it.counts)
+            sum(weight for weight, count in zip(weights, candidate.counts, strict=True) if count)
+            + of_date * (1.0 if _says_date(candidate, query) else _nearness(candidate, query))
+            for candidate in candidates
+            if query.spans or any(candidate.counts)
         ),
         default=0.0,
     )
@@ -366,26 +370,27 @@ def _coverage(candidates: Iterable[Candidate], query: Query) -> float:
     return min(1.0, best / whole) if whole else 0.0
 
 
-def _says_date(candidate: Candidate, query: Query) -> bool:
+def _says_date(candidate: Candidate, query: QueryProfile) -> bool:
     """Return whether the words of the date stand in a memory: "June" may be somebody's name."""
-    return bool(query.dated) and all(candidate.counts[place] for place in query.dated)
+    return bool(query.date_terms) and all(candidate.counts[place] for place in query.date_terms)
 
 
-def _nearness(candidate: Candidate, query: Query) -> float:
+def _nearness(candidate: Candidate, query: QueryProfile) -> float:
     if not query.spans:
         return 0.0
     return max((span.nearness(candidate.day) for span in query.spans), default=0.0)
 
 
-def _strength_of_meaning(candidates: Iterable[Candidate], query: Query) -> float:
+def _strength_of_meaning(candidates: Iterable[Candidate], query: QueryProfile) -> float:
     """Return what the best cosine adds to the strength: nothing up to the floor."""
-    best = max((it.cosine for it in candidates if it.cosine is not None), default=0.0)
+    cosines = [candidate.cosine for candidate in candidates if candidate.cosine is not None]
+    best = max(cosines, default=0.0)
     return max(0.0, best - floor_of(query)) * _MEANING_STRENGTH
 
 
-def floor_of(query: Query) -> float:
+def floor_of(query: QueryProfile) -> float:
     """Return the cosine up to which a memory has nothing to do with the query."""
-    if query.space is None:
+    if query.cosine_scale is None:
         return 1.0
     share = math.log1p(query.corpus_size) / math.log1p(_FLOOR_SIZE)
-    return query.space.floor * min(1.0, max(_FLOOR_LEAST, share))
+    return query.cosine_scale.floor * min(1.0, max(_FLOOR_LEAST, share))

@@ -19,7 +19,7 @@ from agent_memory.models.search import (
     SearchResults,
 )
 from agent_memory.services.search.pipeline import SearchOutcome, find
-from agent_memory.services.search.ranking import RankedHit, Rates
+from agent_memory.services.search.ranking import RankedHit, RankingRates
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
@@ -59,10 +59,9 @@ class SearchService:
         passing = filter_of(filters, agent_id=self._agent_id).and_also(AmongIds(tuple(memory_ids)))
         with self._engine.read():
             passed = set(self._engine.memories.ids(passing))
-            wanted = [memory_id for memory_id in memory_ids if memory_id in passed]
+            ids = [memory_id for memory_id in memory_ids if memory_id in passed]
             memories = [
-                self._engine.memories.get(memory_id, agent_id=self._agent_id)
-                for memory_id in wanted
+                self._engine.memories.get(memory_id, agent_id=self._agent_id) for memory_id in ids
             ]
         return [memory for memory in memories if memory is not None]
 
@@ -143,7 +142,7 @@ def _match_type(hit: RankedHit, scratchpad_reason: str | None) -> MatchType:
     return MatchType.SCRATCHPAD if scratchpad_reason == "stored" else MatchType.PROMOTED
 
 
-def _score(hit: RankedHit, strength: float, rates: Rates) -> ScoreExplanation:
+def _score(hit: RankedHit, strength: float, rates: RankingRates) -> ScoreExplanation:
     """Take a hit's score apart."""
     evidence = hit.evidence
     return ScoreExplanation.model_construct(

@@ -1,1 +1,1 @@
-"""In and out."""
+"""Import and export."""

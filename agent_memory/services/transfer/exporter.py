@@ -1,4 +1,4 @@
-"""A store written out: everything that it holds, as it stands at one moment, in a fixed order."""
+"""Export: everything that a store holds, as it stands at one moment, in a fixed order."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from agent_memory.storage.records import VECTOR_COLUMNS, Change, RowValues, memo
 
 
 class Dump:
-    """One store, to be written out. Use it inside ``engine.read()``: then it is of one moment.
+    """The content of one store for an export. Use it inside ``engine.read()``: one moment's state.
 
-    ``embeddings`` says whether the vectors are wanted too.
+    ``embeddings`` says whether the vectors are exported too.
     """
 
     def __init__(self, engine: Engine, *, agent_id: str, embeddings: bool) -> None:
@@ -49,10 +49,10 @@ class Dump:
     def scratchpad(self) -> Scratchpad:
         """Return the hot set, most recently used first."""
         row_ids = self._engine.scratchpad.members()
-        found = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
+        memories = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
         names = set(ScratchpadMemoryEntry.model_fields)
         entries = [
-            ScratchpadMemoryEntry.model_construct(**found[row_id].model_dump(include=names))
+            ScratchpadMemoryEntry.model_construct(**memories[row_id].model_dump(include=names))
             for row_id in row_ids
         ]
         return Scratchpad.model_construct(
@@ -122,7 +122,7 @@ class Dump:
         return next((model for model in models if model.state == "active"), None)
 
     def _agent(self, model: EmbeddingModel | None) -> dict[str, Any]:
-        """Return what the file says of the agent; of the move to vectors only with those."""
+        """Return the agent's columns; those of the vectors only with the vectors."""
         fields = {"agent_id": self.agent_id, **self._engine.agent.row()}
         if model is None:
             for name in VECTOR_COLUMNS:
@@ -138,7 +138,7 @@ class Dump:
     def _changes(self) -> Iterator[Entry]:
         """Yield the history, oldest change first.
 
-        Of a memory that is now what it was when it was added, the values are not told twice.
+        Of a memory that is as it was when it was added, the values are not written twice.
         """
         page: list[Change] = []
         for change in self._engine.history.iterate():
@@ -152,28 +152,28 @@ class Dump:
         added = [change.memory_id for change in page if change.event == "ADD"]
         rows = self._engine.memory_rows.get_many(added)
         for change in page:
-            is_told = change.event == "ADD" and change.new == _as_added(rows.get(change.memory_id))
-            fields = {
-                "id": change.memory_id,
-                "event": change.event,
-                "at": change.changed_at,
-                "session": change.session_id,
-                "old": change.old or None,
-                "new": None if is_told else change.new or None,
-            }
-            told = {name: value for name, value in fields.items() if value is not None}
-            yield Entry(Section.CHANGE, told)
+            as_added = _as_added(rows.get(change.memory_id))
+            is_as_added = change.event == "ADD" and change.new == as_added
+            fields = _without_none(
+                id=change.memory_id,
+                event=change.event,
+                at=change.changed_at,
+                session=change.session_id,
+                old=change.old or None,
+                new=None if is_as_added else change.new or None,
+            )
+            yield Entry(Section.CHANGE, fields)
 
 
 def _as_added(row: RowValues | None) -> dict[str, Any] | None:
-    """Return what the history says of a memory that is added as this row."""
+    """Return what the history has of a memory that was added as this row."""
     if row is None:
         return None
     return {name: row[name] for name in HISTORIC if row[name] is not None}
 
 
 def fields_of(row: RowValues) -> dict[str, Any]:
-    """Return what a row tells, as plain data, without the counts of a memory as it was stored."""
+    """Return a row as plain data, without values that every new memory has."""
     fields: dict[str, Any] = {}
     for name, field in MEMORY_FIELDS.items():
         value = row[name]
@@ -202,20 +202,19 @@ def _plain(field: MemoryField, value: Any) -> Any:  # noqa: ANN401 - any column
 
 
 def _model_fields(model: EmbeddingModel) -> dict[str, Any]:
-    fields = {
-        "model": model.model,
-        "dimensions": model.dimensions,
-        "embedder": model.embedder,
-        "base_url": model.base_url,
-        "similarity_floor": model.similarity_floor,
-        "vector_weight": model.vector_weight,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    return _without_none(
+        model=model.model,
+        dimensions=model.dimensions,
+        embedder=model.embedder,
+        base_url=model.base_url,
+        similarity_floor=model.similarity_floor,
+        vector_weight=model.vector_weight,
+    )
 
 
 def _rejection_fields(rejection: Rejection) -> dict[str, Any]:
-    """Return what a file tells of a rejection."""
-    return _given(
+    """Return a rejection as an export has it."""
+    return _without_none(
         words_hash=rejection.words_hash,
         word_count=rejection.word_count,
         reason=rejection.reason,
@@ -224,8 +223,8 @@ def _rejection_fields(rejection: Rejection) -> dict[str, Any]:
 
 
 def _review_fields(review: Review) -> dict[str, Any]:
-    """Return what a file tells of a review."""
-    return _given(
+    """Return a review as an export has it."""
+    return _without_none(
         id=review.memory_id,
         replaced_by=review.replaced_by,
         confidence=review.confidence,
@@ -235,5 +234,5 @@ def _review_fields(review: Review) -> dict[str, Any]:
     )
 
 
-def _given(**fields: object) -> dict[str, Any]:
+def _without_none(**fields: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}

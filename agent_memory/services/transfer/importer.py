@@ -1,4 +1,4 @@
-"""Taking in what another store or a file holds: one transaction, compared memory by memory."""
+"""Import of what another store or a file holds: one transaction, compared memory by memory."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event
 _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
-"""Columns in which two memories may differ and say the same."""
+"""Columns in which two memories may differ and still be the same."""
 
 
 class Importer:
     """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
 
-    ``is_foreign`` tells that the file is of another agent.
+    ``is_foreign`` says that the file is of another agent.
     """
 
     def __init__(
@@ -65,20 +65,20 @@ class Importer:
         self._new: dict[str, int] = {}
         self._had_history: set[str] = set()
         self._ids: dict[str, str] = {}
-        self._marks: list[tuple[int, int]] = []
+        self._fingerprints: list[tuple[int, int]] = []
         self._last_entry = ""
         # As many as a scratchpad can have may follow it, a microsecond each, and none be later than
         # now.
         self._latest_entry = format_time(now - timedelta(microseconds=MAX_SCRATCHPAD_SIZE))
         self._agent: dict[str, Any] = {}
-        self._told: dict[str, str] = {}
+        self._first_events: dict[str, str] = {}
         self._boundary: int | None = None
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
         self._of_graph = GraphImporter(engine, self._admission, dry_run=dry_run, now=now)
 
-    def take(self, parcels: Iterable[Parcel]) -> Iterator[int]:
-        """Take parcels in, in order; yield now and then how many are done."""
+    def import_parcels(self, parcels: Iterable[Parcel]) -> Iterator[int]:
+        """Import parcels, in order; yield after each page how many are done."""
         page: list[Parcel] = []
         done = 0
         for parcel in parcels:
@@ -93,7 +93,7 @@ class Importer:
         yield done
 
     def raise_refusal(self) -> None:
-        """Raise the error for the first memory that was refused: then nothing is taken in."""
+        """Raise the error for the first memory that was refused: then nothing is imported."""
         if self._error is not None:
             raise self._error
 
@@ -101,7 +101,7 @@ class Importer:
         if not page:
             return
         takers = {
-            Section.AGENT: self._hear_of_agent,
+            Section.AGENT: self._take_agent,
             Section.MEMORY: self._memories,
             Section.REJECTION: self._rejections,
             Section.ENTITY: self._graph,
@@ -119,7 +119,7 @@ class Importer:
         if taker is not None:
             taker(page)
 
-    def _hear_of_agent(self, page: Sequence[Parcel]) -> None:
+    def _take_agent(self, page: Sequence[Parcel]) -> None:
         for parcel in page:
             self._agent.update(parcel.values)
 
@@ -129,17 +129,17 @@ class Importer:
         The one that was used last comes last, by its last access, or when it came in: never later
         than now, or each memory that is stored from now on would be the next to leave.
         """
-        entered = min(str(row["timestamp"]), self._latest_entry)
-        if row["last_accessed"] is None and self._last_entry >= entered:
+        entered_at = min(str(row["timestamp"]), self._latest_entry)
+        if row["last_accessed"] is None and self._last_entry >= entered_at:
             just_after = read_stored_time(self._last_entry) + timedelta(microseconds=1)
-            entered = format_time(just_after)
-        used = min(row["last_accessed"] or entered, max(entered, self._latest_entry))
+            entered_at = format_time(just_after)
+        used = min(row["last_accessed"] or entered_at, max(entered_at, self._latest_entry))
         self._last_entry = max(self._last_entry, used)
-        return entered
+        return entered_at
 
     def _rejections(self, page: Sequence[Parcel]) -> None:
-        there = {rejection.words_hash for rejection in self._engine.rejections.all()}
-        new = [it for it in page if it.values["words_hash"] not in there]
+        stored = {rejection.words_hash for rejection in self._engine.rejections.all()}
+        new = [parcel for parcel in page if parcel.values["words_hash"] not in stored]
         if new:
             self.plan.notes.append(f"{len(new):,} rejections are taken over: `reject --list`")
         if not self._dry_run:
@@ -159,10 +159,10 @@ class Importer:
 
     def _memories(self, page: Sequence[Parcel]) -> None:
         ids = [parcel.values["id"] for parcel in page]
-        there = self._engine.memory_rows.get_many(ids)
+        rows = self._engine.memory_rows.get_many(ids)
         self._had_history |= self._engine.history.ids_with_history(ids)
         for parcel in page:
-            row = there.get(parcel.values["id"])
+            row = rows.get(parcel.values["id"])
             _keep_category(parcel.values, row)
             try:
                 self._admission.refuse_row(parcel.values)
@@ -178,14 +178,14 @@ class Importer:
         self.plan.refusals.append((parcel.place, parcel.values["id"], str(error)))
 
     def _compare(self, parcel: Parcel, row: Mapping[str, Any]) -> None:
-        told = {k: v for k, v in parcel.values.items() if k not in _NOT_COMPARED}
-        changes = {k: v for k, v in told.items() if not _is_same(k, v, row[k])}
+        values = {k: v for k, v in parcel.values.items() if k not in _NOT_COMPARED}
+        changes = {k: v for k, v in values.items() if not _is_same(k, v, row[k])}
         if not changes:
             self.plan.same += 1
         elif self._on_conflict == "keep-both":
             self._keep_both(parcel)
         elif self._on_conflict == "replace" or (
-            self._on_conflict == "newer" and _told_at(parcel.values) > row["updated_at"]
+            self._on_conflict == "newer" and _changed_at(parcel.values) > row["updated_at"]
         ):
             self._admission.refuse_move(row, {**row, **changes})
             self.plan.changed += 1
@@ -196,7 +196,7 @@ class Importer:
             self.plan.kept += 1
 
     def _keep_both(self, parcel: Parcel) -> None:
-        """Store it under another id, which is the same each time that it is taken in."""
+        """Store it under another id, which is the same each time that it is imported."""
         digest = hashlib.sha256(to_json(_identity(parcel.values)).encode()).hexdigest()
         values = {**parcel.values, "id": f"mem-{digest[:12]}"}
         self._ids[parcel.values["id"]] = values["id"]
@@ -221,21 +221,21 @@ class Importer:
         }
         row_id = self._engine.memory_rows.insert(values)
         self._new[values["id"]] = row_id
-        mark = fingerprint_of(values["content"], values.get("user_id"), values.get("run_id"))
-        self._marks.append((mark, row_id))
+        fingerprint = fingerprint_of(values["content"], values.get("user_id"), values.get("run_id"))
+        self._fingerprints.append((fingerprint, row_id))
 
-    # What is known about them -----------------------------------------------------------------
+    # Data about memories -----------------------------------------------------------------------
 
     def _scratchpad(self, page: Sequence[Parcel]) -> None:
-        """Let memories into the scratchpad that are new here."""
-        there = self._engine.memory_rows.get_many([parcel.values["id"] for parcel in page])
+        """Put memories that are new here into the scratchpad."""
+        rows = self._engine.memory_rows.get_many([parcel.values["id"] for parcel in page])
         for parcel in page:
             row_id = self._new.get(parcel.values["id"])
             if row_id is None:
                 continue
             entered_at = parcel.values.get("entered_at")
             if entered_at is None:
-                entered_at = self._next_entry(there[parcel.values["id"]])
+                entered_at = self._next_entry(rows[parcel.values["id"]])
             entered_at = min(entered_at, format_time(self._now))
             reason = parcel.values.get("reason", "stored")
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
@@ -253,7 +253,7 @@ class Importer:
                 self._engine.reviews.put(row_id, values)
 
     def _models(self, page: Sequence[Parcel]) -> None:
-        """Find the model among those here, or make it one of them where there is none."""
+        """Find the model among those of the store, or add it where the store has none."""
         values = page[0].values
         wanted = EmbeddingModel(
             model_id=0,
@@ -267,7 +267,7 @@ class Importer:
             is_indexed=False,
         )
         models = self._engine.embeddings.models()
-        self._model = next((it for it in models if it.is_same(wanted)), None)
+        self._model = next((model for model in models if model.is_same(wanted)), None)
         if self._model is None and not models and self._was_empty:
             model_id = self._engine.embeddings.add_model(wanted, now=self._now)
             self._engine.embeddings.activate(model_id)
@@ -301,18 +301,18 @@ class Importer:
             self._engine.embeddings.set_indexed(self._model.model_id, is_indexed=False)
 
     def _changes(self, page: Sequence[Parcel]) -> None:
-        """Take in the history of what is new here, and of what is only history."""
+        """Import the history of memories that are new here, and of memories that were deleted."""
         if self._boundary is None:
             self._boundary = self._engine.operations.last_number()
         ids = {parcel.values["id"] for parcel in page}
-        others = ids - self._new.keys() - self._told.keys()
-        known = self._engine.history.ids_with_history(sorted(others)) | self._had_history
-        there = self._engine.memory_rows.get_many(sorted(ids))
+        others = ids - self._new.keys() - self._first_events.keys()
+        with_history = self._engine.history.ids_with_history(sorted(others)) | self._had_history
+        rows = self._engine.memory_rows.get_many(sorted(ids))
         for parcel in page:
             memory_id = parcel.values["id"]
-            is_new = memory_id in self._new or memory_id in self._told
+            is_new = memory_id in self._new or memory_id in self._first_events
             # What happened here is what happened: it is not mixed with what happened elsewhere.
-            if memory_id in known or (not is_new and memory_id in there):
+            if memory_id in with_history or (not is_new and memory_id in rows):
                 continue
             new = parcel.values.get("new") or {}
             try:
@@ -321,9 +321,9 @@ class Importer:
             except RejectedContent as error:
                 self._refuse(parcel, error)
                 continue
-            self._told.setdefault(memory_id, parcel.values["event"])
-            if parcel.values["event"] == "ADD" and not new and memory_id in there:
-                row = there[memory_id]
+            self._first_events.setdefault(memory_id, parcel.values["event"])
+            if parcel.values["event"] == "ADD" and not new and memory_id in rows:
+                row = rows[memory_id]
                 new = {k: row[k] for k in HISTORIC if row[k] is not None}
             change = Change(
                 change_id=0,
@@ -346,7 +346,7 @@ class Importer:
         if self._stray_vectors:
             note = f"{self._stray_vectors} vectors are of other texts: those are embedded anew"
             self.plan.notes.append(note)
-        self._engine.fingerprints.put(self._marks)
+        self._engine.fingerprints.put(self._fingerprints)
         size = self._engine.agent.config().scratchpad_max_size
         self._engine.scratchpad.evict(max_size=size)
         boundary = self._boundary
@@ -358,8 +358,10 @@ class Importer:
             session_id=self._session_id,
             now=self._now,
         )
-        # Of what the file tells from the beginning; else the addition by this import is that.
-        whole = sorted(memory_id for memory_id, first in self._told.items() if first == "ADD")
+        # The file has their history from the beginning; else it begins with this import.
+        whole = sorted(
+            memory_id for memory_id, first in self._first_events.items() if first == "ADD"
+        )
         self._engine.history.forget(whole, after=self._before, until=boundary)
         if self._engine.operations.last_number() > self._before:
             self._engine.operations.record(
@@ -370,9 +372,9 @@ class Importer:
             )
 
     def _settings(self) -> None:
-        """Take over what the file says of the agent, as far as nothing here says otherwise."""
-        told = dict(self._agent)
-        config = told.pop("config", None) or {}
+        """Take over the agent's settings of the file, where the store has none of its own."""
+        agent = dict(self._agent)
+        config = agent.pop("config", None) or {}
         own = self._engine.agent.config().model_dump(exclude_unset=True)
         if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
             config = {name: value for name, value in config.items() if name not in left_out}
@@ -393,10 +395,10 @@ class Importer:
             return
         if taken:
             self._engine.agent.merge_config(taken)
-        if self._was_empty and "created_at" in told:
+        if self._was_empty and "created_at" in agent:
             if self._model is None:
-                told = {k: v for k, v in told.items() if k not in VECTOR_COLUMNS}
-            self._engine.agent.set_row(told)
+                agent = {k: v for k, v in agent.items() if k not in VECTOR_COLUMNS}
+            self._engine.agent.set_row(agent)
 
     def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
         """Return whether a setting is for the owner to make, and not for a file.
@@ -425,12 +427,12 @@ def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> Non
         values["metadata"] = to_json({k: v for k, v in metadata.items() if k != ORIGINAL_CATEGORY})
 
 
-def _is_same(name: str, one: object, other: object) -> bool:
+def _is_same(name: str, value: object, other: object) -> bool:
     """Return whether two values of a column say the same: JSON is compared as data."""
-    if one == other or name not in ("tags", "metadata", "task_metadata"):
-        return one == other
+    if value == other or name not in ("tags", "metadata", "task_metadata"):
+        return value == other
     try:
-        return bool(json.loads(str(one)) == json.loads(str(other)))
+        return bool(json.loads(str(value)) == json.loads(str(other)))
     except (ValueError, RecursionError):
         return False
 
@@ -443,13 +445,13 @@ def _object(text: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _told_at(values: Mapping[str, Any]) -> str:
-    """Return when a memory was changed, as far as a file tells; the least that can be, if not."""
+def _changed_at(values: Mapping[str, Any]) -> str:
+    """Return when a memory was changed, as far as a file says; else an empty text, the earliest."""
     return str(values.get("updated_at") or values.get("timestamp") or "")
 
 
-def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
-    return {name for name, value in one.items() if name in other and other[name] == value}
+def _equal(own: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    return {name for name, value in own.items() if name in other and other[name] == value}
 
 
 def _identity(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Taking in and writing out one agent's file: each verb one transaction, as in ``store``."""
+"""Import and export of one agent's file: each method is one transaction, as in ``Store``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory.storage.engine import Capability, Engine, require
 
 
 class TransferService:
-    """What goes into a file from elsewhere, and out of it. Threads may share it."""
+    """Imports into a file, and exports of it. Threads may share it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class TransferService:
         """Raise ``StorageClosed`` for a store that is: a connection of its own would not."""
         self._engine.agent.identity()
 
-    def take_in(
+    def import_parcels(
         self,
         parcels: Iterable[Parcel],
         *,
@@ -61,13 +61,13 @@ class TransferService:
         session_id: str,
         progress: Callable[[int], None],
     ) -> Plan:
-        """Take parcels in, all or none, or tell what that would do.
+        """Import parcels, all or none; with ``dry_run`` only return what that would do.
 
-        Unless ``refuses``, a memory that may not come in is left out, and told in the plan.
+        Unless ``refuses``, a memory that is not admitted is left out, and listed in the plan.
         """
-        transaction = self._reading() if dry_run else self._unit_of_work.write()
+        transaction = self._read() if dry_run else self._unit_of_work.write()
         with transaction as now:
-            importing = Importer(
+            importer = Importer(
                 self._engine,
                 on_conflict=on_conflict,
                 dry_run=dry_run,
@@ -75,13 +75,13 @@ class TransferService:
                 session_id=session_id,
                 now=now,
             )
-            for done in importing.take(parcels):
+            for done in importer.import_parcels(parcels):
                 progress(done)
             if refuses and not dry_run:
-                importing.raise_refusal()
-        return importing.plan
+                importer.raise_refusal()
+        return importer.plan
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[datetime]:
+    def _read(self) -> Iterator[datetime]:
         with self._engine.read():
             yield self._clock()

@@ -1,7 +1,7 @@
-"""What a file tells, validated entry by entry and put aside on the disk until it is taken in.
+"""Staging of an import: the entries of a file, validated one by one and kept in a temporary file.
 
 Two passes, because others wait while a store is being written: reading a large file can take a
-minute, taking in what was read a few seconds.
+minute, importing what was staged a few seconds.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ _PAGE: Final = 500
 class Staging:
     """The entries of one file on their way into a store. Use it as a context manager.
 
-    ``count`` is how many were put aside; ``refused``, ``repaired`` and ``repeated`` (the same entry
+    ``count`` is how many were staged; ``refused``, ``repaired`` and ``repeated`` (the same entry
     twice) how many were so, of which the first 1,000 are listed. ``on_secret`` is what is done with
-    secrets, before anything is put aside; ``noticed`` tells in which memories some were left.
+    secrets, before anything is staged; ``noticed`` has the memories in which some were left.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Staging:
                 raise _unwritable(full) from full
 
     def read(self, entries: Iterable[Entry]) -> Iterator[int]:
-        """Validate entries and put them aside; yield now and then how many were read."""
+        """Validate and stage entries; yield after each page how many were read."""
         number = 0
         for number, entry in enumerate(entries, 1):
             self._read(entry)
@@ -141,7 +141,7 @@ class Staging:
         yield number
 
     def parcels(self) -> Iterator[Parcel]:
-        """Yield what was put aside, in its order."""
+        """Yield what was staged, in order."""
         try:
             self._aside.seek(0)
         except OSError as error:
@@ -154,14 +154,14 @@ class Staging:
         """Say which memories look like they hold secrets, by some of their ids."""
         if not self.noticed:
             return []
-        some = [f"{memory_id} ({found})" for memory_id, found in self.noticed.items()][:3]
+        some = [f"{memory_id} ({secrets})" for memory_id, secrets in self.noticed.items()][:3]
         count = len(self.noticed)
-        what = (
+        subject = (
             "1 memory looks like it holds"
             if count == 1
             else f"{count:,} memories look like they hold"
         )
-        return [f"{what} secrets: {'; '.join(some)}{', …' if count > 3 else ''}"]
+        return [f"{subject} secrets: {'; '.join(some)}{', …' if count > 3 else ''}"]
 
     def raise_refusal(self, path: Path) -> None:
         """Raise ``ValidationError`` if an entry was refused."""
@@ -205,70 +205,70 @@ class Staging:
         if fields is None:
             return
         try:
-            told = _MODELS[entry.section].model_validate(fields)
+            record = _MODELS[entry.section].model_validate(fields)
         except PydanticValidationError as error:
             raise ValidationError.from_pydantic(error) from error
-        values = _values_of(told)
+        values = _values_of(record)
         repairs = list(entry.repairs)
-        if isinstance(told, PortableAgent):
-            repairs += self._hear_of_agent(values)
-        elif isinstance(told, PortableMemory):
-            found = self._screen(values)
+        if isinstance(record, PortableAgent):
+            repairs += self._take_agent(values)
+        elif isinstance(record, PortableMemory):
+            secrets = self._screen(values)
             repairs += self._complete(values, entry.place)
-            repairs += self._notice(found, values["id"])
+            repairs += self._notice(secrets, values["id"])
             if self._is_repeated(values):
                 return
-        elif isinstance(told, PortableChange):
+        elif isinstance(record, PortableChange):
             for name in ("old", "new"):
-                repairs += self._notice(self._screen(values.get(name) or {}), told.id)
+                repairs += self._notice(self._screen(values.get(name) or {}), record.id)
         self._repair(entry, values, repairs)
-        self._put_aside(to_json([entry.section.value, entry.place, values]))
+        self._stage(to_json([entry.section.value, entry.place, values]))
 
-    def _put_aside(self, line: str) -> None:
+    def _stage(self, line: str) -> None:
         try:
             self._aside.write(line.encode() + b"\n")
         except OSError as error:
             raise _unwritable(error) from error
         self.count += 1
 
-    def _hear_of_agent(self, values: dict[str, Any]) -> list[str]:
-        """Keep the settings that there are, and know the categories among them."""
+    def _take_agent(self, values: dict[str, Any]) -> list[str]:
+        """Keep the settings that exist here, and accept the categories among them."""
         self.agent_id = values.pop("agent_id", self.agent_id)
         config = values.get("config")
         if not config:
             return []
         unknown = sorted(config.keys() - AgentConfig.model_fields.keys())
-        known = {name: value for name, value in config.items() if name not in unknown}
+        known_settings = {name: value for name, value in config.items() if name not in unknown}
         try:
-            settings = AgentConfig.model_validate(known)
+            settings = AgentConfig.model_validate(known_settings)
         except PydanticValidationError as error:
             raise ValidationError.from_pydantic(error, at=("config",)) from error
-        values["config"] = settings.model_dump(mode="json", include=set(known))
+        values["config"] = settings.model_dump(mode="json", include=set(known_settings))
         self._categories.update(settings.categories)
         return [f"config: {name} is no setting here: left out" for name in unknown]
 
     def _screen(self, values: dict[str, Any]) -> FoundSecrets | None:
         """Return what looks like secrets in an entry, which are masked if they are to be."""
-        masked, found = apply_secret_policy(
+        masked, secrets = apply_secret_policy(
             values, memory_id="", setting=self._on_secret, scanner=self._scanner
         )
         values.update(masked)
-        return found
+        return secrets
 
-    def _notice(self, found: FoundSecrets | None, memory_id: str) -> list[str]:
-        """Keep in mind which memory holds secrets, or say that they were masked."""
-        if found is None:
+    def _notice(self, secrets: FoundSecrets | None, memory_id: str) -> list[str]:
+        """Record which memory holds secrets, or return a note that they were masked."""
+        if secrets is None:
             return []
-        if found.decision is OnSecret.MASK:
-            return [f"masked {found}"]
+        if secrets.decision is OnSecret.MASK:
+            return [f"masked {secrets}"]
         if memory_id in self.noticed or len(self.noticed) < _MOST_LISTED:
-            self.noticed.setdefault(memory_id, found)
+            self.noticed.setdefault(memory_id, secrets)
         return []
 
     def _with_generated_id(self, entry: Entry) -> dict[str, Any] | None:
         """Return an entry's fields, where it has no id with that of the memory at its place.
 
-        ``None`` where that memory was refused, which is told already.
+        ``None`` where that memory was refused, which is reported already.
         """
         if "id" in entry.fields or entry.section is Section.AGENT:
             return entry.fields
@@ -291,17 +291,17 @@ class Staging:
             )
         if "id" not in values:
             # Of what it says, so that it is the same when the file is taken in again.
-            said = [values.get(name) for name in ("content", "timestamp", "user_id", "run_id")]
-            values["id"] = f"mem-{hashlib.sha256(to_json(said).encode()).hexdigest()[:12]}"
+            identity = [values.get(name) for name in ("content", "timestamp", "user_id", "run_id")]
+            values["id"] = f"mem-{hashlib.sha256(to_json(identity).encode()).hexdigest()[:12]}"
             self._generated_ids[place] = values["id"]
         return repairs
 
     def _is_repeated(self, values: Mapping[str, Any]) -> bool:
         digest = hashlib.sha256(to_json(dict(values)).encode()).digest()[:16]
-        there = self._seen.setdefault(values["id"], digest)
-        if there is digest:
+        earlier = self._seen.setdefault(values["id"], digest)
+        if earlier is digest:
             return False
-        if there != digest:
+        if earlier != digest:
             message = "an earlier entry has it too, and says something else"
             raise ValidationError.of("id", message, values["id"])
         self.repeated += 1
@@ -328,13 +328,13 @@ def _unwritable(error: OSError) -> StorageError:
     )
 
 
-def _values_of(told: Record) -> dict[str, Any]:
-    """Return what a model was told, as the columns of the file hold it."""
+def _values_of(record: Record) -> dict[str, Any]:
+    """Return the fields that are set of a record, as the columns of a store hold them."""
     values: dict[str, Any] = {}
-    for name in type(told).model_fields:
-        if name not in told.model_fields_set or name == "embedding":
+    for name in type(record).model_fields:
+        if name not in record.model_fields_set or name == "embedding":
             continue
-        value = getattr(told, name)
+        value = getattr(record, name)
         if value is not None:
             values[name] = _column_value(name, value)
     return values

@@ -14,8 +14,8 @@ from conftest import Clock
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory, SearchResults
-from agent_memory.services.search.ranking import EVERY, Ranking, Rates, rank
-from agent_memory.services.search.scoring import Candidate, Query, Space, floor_of
+from agent_memory.services.search.ranking import MEANING_PLACE_STEP, Ranking, RankingRates, rank
+from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile, floor_of
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import Database
@@ -188,8 +188,8 @@ def test_what_is_found_by_its_words_has_a_cosine_though_many_are_nearer(root: Pa
 # The floor --------------------------------------------------------------------------------------
 
 
-def query(corpus_size: int, *frequencies: int) -> Query:
-    return Query(frequencies, corpus_size, space=Space(weight=1.0, floor=FLOOR))
+def query(corpus_size: int, *frequencies: int) -> QueryProfile:
+    return QueryProfile(frequencies, corpus_size, cosine_scale=CosineScale(weight=1.0, floor=FLOOR))
 
 
 def test_the_floor_grows_with_the_store_up_to_that_of_the_model() -> None:
@@ -209,7 +209,7 @@ def test_the_floor_of_the_smallest_store_is_the_least_share() -> None:
 
 
 def test_without_a_model_no_cosine_reaches_the_floor() -> None:
-    assert floor_of(Query((), 10)) == 1.0
+    assert floor_of(QueryProfile((), 10)) == 1.0
 
 
 # Kept places ------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def by_chance(cosine: float, *, size: int) -> Ranking:
     """Rank six that have a common word of four by chance, and one that has only that cosine."""
     others = [candidate(row_id, 1, 0, 0, 0) for row_id in range(1, 7)]
     asked = query(size, max(1, size // 3), 1, 1, 1)
-    return rank([*others, candidate(7, 0, 0, 0, 0, cosine=cosine)], asked, Rates())
+    return rank([*others, candidate(7, 0, 0, 0, 0, cosine=cosine)], asked, RankingRates())
 
 
 def kept(found: Ranking) -> list[int]:
@@ -234,7 +234,7 @@ def kept(found: Ranking) -> list[int]:
 def test_a_place_is_kept_for_a_cosine_above_half_the_floor(size: int) -> None:
     half = floor_of(query(size)) / 2
     assert kept(by_chance(half * 1.01, size=size)) == [7]
-    assert by_chance(half * 1.01, size=size).order[EVERY - 1].row_id == 7
+    assert by_chance(half * 1.01, size=size).order[MEANING_PLACE_STEP - 1].row_id == 7
     assert kept(by_chance(half * 0.99, size=size)) == []
     assert by_chance(half * 0.99, size=size).order[-1].row_id == 7
 
@@ -248,8 +248,8 @@ def test_what_would_stand_there_anyway_stands_by_more_than_its_meaning() -> None
             candidate(3, 3, 0, 0, 0),
             candidate(4, 1, 0, 0, 0, cosine=FLOOR * 0.6),
         ],
-        Query((3_000, 1, 1, 1), 10_000, space=Space(weight=0.01, floor=FLOOR)),
-        Rates(),
+        QueryProfile((3_000, 1, 1, 1), 10_000, cosine_scale=CosineScale(weight=0.01, floor=FLOOR)),
+        RankingRates(),
     )
     assert [hit.row_id for hit in found.order][-1] == 4
     assert kept(found) == []
@@ -281,7 +281,7 @@ def test_a_kept_place_is_told_and_comes_back_from_json(kept_place: Path) -> None
         results = ask(memory, QUESTION)
     told = [hit.memory.content for hit in results if hit.score and hit.score.has_kept_place]
     assert NEAREST in told
-    assert [hit.memory.content for hit in results][EVERY - 1] in told
+    assert [hit.memory.content for hit in results][MEANING_PLACE_STEP - 1] in told
     again = SearchResults.model_validate_json(results.model_dump_json())
     assert again == results
     assert told == [hit.memory.content for hit in again if hit.score and hit.score.has_kept_place]

@@ -16,15 +16,28 @@ from hypothesis import strategies as st
 
 from agent_memory import Memory
 from agent_memory.models.memory import relevance_score
-from agent_memory.services.search.ranking import CONTRAST, RankedHit, Ranking, Rates, gate, rank
-from agent_memory.services.search.scoring import Candidate, Query, Space, Weights, weigh
+from agent_memory.services.search.ranking import (
+    CONTRAST,
+    RankedHit,
+    Ranking,
+    RankingRates,
+    gate,
+    rank,
+)
+from agent_memory.services.search.scoring import (
+    Candidate,
+    CosineScale,
+    QueryProfile,
+    Weights,
+    weigh,
+)
 from agent_memory.text.dates import Span
 
 # How long an example takes is no matter of these tests.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CORPUS = 2_000
 TODAY = date(2026, 1, 30)
-SPACE = Space(weight=1.0, floor=0.2)
+SPACE = CosineScale(weight=1.0, floor=0.2)
 WORDS_ALONE = Weights(*[0.0] * 7)
 """Weights that leave nothing but a memory's own words."""
 
@@ -35,16 +48,16 @@ def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
     return Candidate(row_id=row_id, counts=counts, **given_fields)
 
 
-def query(*frequencies: int, **fields: Any) -> Query:
-    return Query(frequencies=frequencies, corpus_size=CORPUS, **fields)
+def query(*frequencies: int, **fields: Any) -> QueryProfile:
+    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **fields)
 
 
 RARE = query(20)
 """A query of one word."""
 
 
-def ranking(candidates: Sequence[Candidate], asked: Query = RARE, **rates: float) -> Ranking:
-    return rank(candidates, asked, Rates(**rates))
+def ranking(candidates: Sequence[Candidate], asked: QueryProfile = RARE, **rates: float) -> Ranking:
+    return rank(candidates, asked, RankingRates(**rates))
 
 
 def by_row_id(found: Ranking) -> Mapping[int, RankedHit]:
@@ -55,7 +68,7 @@ def order(found: Ranking) -> list[int]:
     return [ranked.row_id for ranked in found.order]
 
 
-Question = tuple[list[Candidate], Query, Rates]
+Question = tuple[list[Candidate], QueryProfile, RankingRates]
 
 
 @st.composite
@@ -89,17 +102,17 @@ def questions(draw: st.DrawFn) -> Question:
                 asks=draw(st.booleans()),
             )
         )
-    asked = Query(
+    asked = QueryProfile(
         frequencies=[
             sum(1 for one in candidates if one.counts[term]) + draw(st.integers(0, 500))
             for term in range(terms)
         ],
         corpus_size=draw(st.integers(size, 5_000)),
-        names=draw(st.sets(st.integers(0, max(0, terms - 1)))),
+        name_terms=draw(st.sets(st.integers(0, max(0, terms - 1)))),
         spans=[Span(day, day) for day in draw(st.lists(days, max_size=2))],
-        space=draw(st.none() | st.builds(Space, st.floats(0, 9), st.floats(-1, 0.9))),
+        cosine_scale=draw(st.none() | st.builds(CosineScale, st.floats(0, 9), st.floats(-1, 0.9))),
     )
-    rates = Rates(
+    rates = RankingRates(
         decay=draw(st.floats(0, 2)), boost=draw(st.floats(0, 2)), gate=draw(st.floats(0, 1))
     )
     return candidates, asked, rates
@@ -178,7 +191,7 @@ def test_good_answers_come_first_by_relevance_and_then_the_rest_by_similarity(
 ) -> None:
     """As long as meaning has no places of its own: see test_ranking_by_meaning.py."""
     candidates, asked, rates = question
-    found = rank(candidates, replace(asked, space=None), rates).order
+    found = rank(candidates, replace(asked, cosine_scale=None), rates).order
     good = [ranked for ranked in found if ranked.passed_gate]
     rest = [ranked for ranked in found if not ranked.passed_gate]
     assert found == good + rest
@@ -223,10 +236,12 @@ def test_age_and_use_move_no_similarity(question: Question) -> None:
         ([candidate(1, 0, 0), candidate(2, 0, 0)], query(3, 4)),
         ([candidate(1), candidate(2)], query()),
         ([candidate(1, 0, length=0)], query(0)),
-        ([candidate(1, 0, cosine=-0.1)], query(0, space=SPACE)),
+        ([candidate(1, 0, cosine=-0.1)], query(0, cosine_scale=SPACE)),
     ],
 )
-def test_without_any_evidence_nothing_is_found(candidates: list[Candidate], asked: Query) -> None:
+def test_without_any_evidence_nothing_is_found(
+    candidates: list[Candidate], asked: QueryProfile
+) -> None:
     assert ranking(candidates, asked) == Ranking([], 0.0)
 
 
@@ -269,7 +284,7 @@ def test_what_speaks_for_a_memory_puts_it_first(
     """The worse one is the newer row, so that a tie would go to it."""
     third = candidate(3, 1, session="of the third", cosine=-0.5)
     pair = [candidate(1, 1, **better), candidate(2, 1, **worse)]
-    asked = query(20, space=SPACE, spans=[Span(TODAY, TODAY)])
+    asked = query(20, cosine_scale=SPACE, spans=[Span(TODAY, TODAY)])
     found = [row_id for row_id in order(ranking([*pair, third], asked)) if row_id != 3]
     assert found == [1, 2]
 
@@ -281,8 +296,8 @@ def test_of_equals_the_newest_comes_first() -> None:
 def test_weights_of_ones_own_are_taken() -> None:
     pair = [candidate(1, 2), candidate(2, 1, opens=True)]
     loud = replace(WORDS_ALONE, subject=10.0)
-    assert order(rank(pair, RARE, Rates(), WORDS_ALONE)) == [1, 2]
-    assert order(rank(pair, RARE, Rates(), loud)) == [2, 1]
+    assert order(rank(pair, RARE, RankingRates(), WORDS_ALONE)) == [1, 2]
+    assert order(rank(pair, RARE, RankingRates(), loud)) == [2, 1]
 
 
 # What matches -----------------------------------------------------------------------------------
@@ -309,7 +324,7 @@ def test_a_match_has_a_word_a_date_or_a_cosine_above_the_floor(
     other = candidate(2, 1, cosine=-0.5, session="same")
     one = candidate(1, count, session="same", **fields)
     long_ago = TODAY - timedelta(days=365)
-    asked = query(20, space=SPACE, spans=[Span(long_ago, long_ago)])
+    asked = query(20, cosine_scale=SPACE, spans=[Span(long_ago, long_ago)])
     found = by_row_id(ranking([one, other], asked))[1]
     assert (found.matches, found.by_words) == (matches, by_words)
 
@@ -368,7 +383,7 @@ def test_who_passes_the_gate_at_its_borders(
     # With meaning alone the share of the evidence is known: it is the cube of the cosines'.
     cosine = 0.8 * share ** (1 / 3 / CONTRAST)
     pair = [candidate(1, cosine=0.8), candidate(2, cosine=cosine, **fields)]
-    found = by_row_id(rank(pair, query(space=SPACE), Rates(), WORDS_ALONE))
+    found = by_row_id(rank(pair, query(cosine_scale=SPACE), RankingRates(), WORDS_ALONE))
     assert found[2].relative == pytest.approx(share)
     assert found[2].passed_gate is passes
 

@@ -12,21 +12,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.services.search.ranking import (
-    EVERY,
+    MEANING_PLACE_STEP,
     STRENGTH_FLOOR,
     WELL_COVERED,
     RankedHit,
     Ranking,
-    Rates,
+    RankingRates,
     rank,
 )
-from agent_memory.services.search.scoring import Candidate, Query, Space, weigh
+from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile, weigh
 
 # How long an example takes is no matter of these tests.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CORPUS = 2_000
 TODAY = date(2026, 1, 30)
-SPACE = Space(weight=1.0, floor=0.2)
+SPACE = CosineScale(weight=1.0, floor=0.2)
 
 
 def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
@@ -35,12 +35,12 @@ def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
     return Candidate(row_id=row_id, counts=counts, **given_fields)
 
 
-def query(*frequencies: int, **fields: Any) -> Query:
-    return Query(frequencies=frequencies, corpus_size=CORPUS, **fields)
+def query(*frequencies: int, **fields: Any) -> QueryProfile:
+    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **fields)
 
 
-def ranking(candidates: Sequence[Candidate], asked: Query) -> Ranking:
-    return rank(candidates, asked, Rates())
+def ranking(candidates: Sequence[Candidate], asked: QueryProfile) -> Ranking:
+    return rank(candidates, asked, RankingRates())
 
 
 def by_row_id(found: Ranking) -> Mapping[int, RankedHit]:
@@ -57,14 +57,14 @@ def order(found: Ranking) -> list[int]:
 @pytest.mark.parametrize(("weight", "first"), [(0.01, 1), (100.0, 2)])
 def test_the_model_says_what_its_meaning_counts_beside_words(weight: float, first: int) -> None:
     pair = [candidate(1, 1, cosine=0.3), candidate(2, 0, cosine=0.6)]
-    assert order(ranking(pair, query(20, space=Space(weight, 0.2))))[0] == first
+    assert order(ranking(pair, query(20, cosine_scale=CosineScale(weight, 0.2))))[0] == first
 
 
 def test_a_query_without_words_is_answered_by_meaning_alone() -> None:
     candidates = [
         candidate(row_id, cosine=cosine) for row_id, cosine in ((1, 0.3), (2, 0.9), (3, 0.5))
     ]
-    found = ranking(candidates, query(space=SPACE))
+    found = ranking(candidates, query(cosine_scale=SPACE))
     assert order(found) == [2, 3, 1]
     assert found.strength > STRENGTH_FLOOR
     assert not any(one.by_words for one in found.order)
@@ -74,7 +74,7 @@ def test_a_query_without_words_is_answered_by_meaning_alone() -> None:
 def test_below_a_negative_floor_a_candidate_without_a_cosine_is_still_no_match() -> None:
     waiting = candidate(1, 0, session="same")
     other = candidate(2, 1, cosine=0.5, session="same")
-    found = by_row_id(ranking([waiting, other], query(20, space=Space(1.0, -0.5))))
+    found = by_row_id(ranking([waiting, other], query(20, cosine_scale=CosineScale(1.0, -0.5))))
     assert not found[1].matches
 
 
@@ -105,11 +105,11 @@ def documented(found: Ranking) -> list[int]:
     return [one.row_id for one in sorted(found.order, key=place)]
 
 
-def by_chance(cosine: float) -> tuple[list[Candidate], Query]:
+def by_chance(cosine: float) -> tuple[list[Candidate], QueryProfile]:
     """Return ten candidates with one word of five, and, last of all, one with this cosine."""
     talk = [candidate(row_id, 9 - row_id // 2, 0, 0, 0, 0, cosine=0.01) for row_id in range(10)]
     meant = candidate(99, 0, 0, 0, 0, 0, cosine=cosine)
-    asked = query(300, 0, 0, 0, 0, space=Space(weight=0.01, floor=0.2))
+    asked = query(300, 0, 0, 0, 0, cosine_scale=CosineScale(weight=0.01, floor=0.2))
     assert weigh([*talk, meant], asked).coverage < WELL_COVERED
     return [*talk, meant], asked
 
@@ -117,15 +117,15 @@ def by_chance(cosine: float) -> tuple[list[Candidate], Query]:
 def test_where_words_say_little_the_nearest_by_meaning_has_the_fourth_place() -> None:
     candidates, asked = by_chance(cosine=0.6)
     found = ranking(candidates, asked)
-    assert documented(found).index(99) > EVERY
-    assert order(found)[EVERY - 1] == 99
+    assert documented(found).index(99) > MEANING_PLACE_STEP
+    assert order(found)[MEANING_PLACE_STEP - 1] == 99
     assert sorted(order(found)) == sorted(documented(found))
 
 
 def test_where_a_memory_has_most_of_the_words_they_decide() -> None:
     candidates, asked = by_chance(cosine=0.6)
-    found = ranking(candidates, replace(asked, frequencies=(300,) * 5, names={0}))
-    assert weigh(candidates, replace(asked, frequencies=(300,) * 5, names={0})).coverage >= 0.5
+    found = ranking(candidates, replace(asked, frequencies=(300,) * 5, name_terms={0}))
+    assert weigh(candidates, replace(asked, frequencies=(300,) * 5, name_terms={0})).coverage >= 0.5
     assert order(found) == documented(found)
 
 
@@ -133,8 +133,8 @@ def test_where_a_memory_has_most_of_the_words_they_decide() -> None:
 def test_what_has_nothing_to_do_with_the_query_is_given_no_place(cosine: float) -> None:
     candidates, asked = by_chance(cosine)
     found = ranking(candidates, asked)
-    assert asked.space is not None
-    assert cosine <= asked.space.floor / 2
+    assert asked.cosine_scale is not None
+    assert cosine <= asked.cosine_scale.floor / 2
     assert order(found) == documented(found)
 
 
@@ -146,8 +146,12 @@ def test_all_other_places_are_those_by_gate_relevance_and_similarity(
     candidates = [
         candidate(row_id, count, cosine=near) for row_id, (count, near) in enumerate(pairs)
     ]
-    found = ranking(candidates, query(20, space=SPACE))
+    found = ranking(candidates, query(20, cosine_scale=SPACE))
     assert sorted(order(found)) == sorted(documented(found))
-    others = [row_id for place, row_id in enumerate(order(found)) if place % EVERY != EVERY - 1]
+    others = [
+        row_id
+        for place, row_id in enumerate(order(found))
+        if place % MEANING_PLACE_STEP != MEANING_PLACE_STEP - 1
+    ]
     places = [documented(found).index(row_id) for row_id in others]
     assert places == sorted(places)

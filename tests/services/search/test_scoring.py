@@ -20,9 +20,9 @@ from agent_memory.services.search.scoring import (
     SESSION_BEST,
     WEIGHTS,
     Candidate,
+    CosineScale,
     Evidence,
-    Query,
-    Space,
+    QueryProfile,
     Weights,
     rarity,
     weigh,
@@ -33,7 +33,7 @@ from agent_memory.text.dates import Span
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TODAY = date(2026, 1, 30)
 CORPUS = 2_000
-SPACE = Space(weight=1.0, floor=0.2)
+SPACE = CosineScale(weight=1.0, floor=0.2)
 PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 """Every part counts as much as a memory's own words; a question loses half."""
 PARTS = [part.name for part in fields(Evidence)]
@@ -45,12 +45,12 @@ def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
     return Candidate(row_id=row_id, counts=counts, **{**defaults, **given_fields})
 
 
-def query(*frequencies: int, **given_fields: Any) -> Query:
-    return Query(frequencies=frequencies, corpus_size=CORPUS, **given_fields)
+def query(*frequencies: int, **given_fields: Any) -> QueryProfile:
+    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **given_fields)
 
 
 def parts(
-    candidates: Sequence[Candidate], asked: Query, weights: Weights = PLAIN
+    candidates: Sequence[Candidate], asked: QueryProfile, weights: Weights = PLAIN
 ) -> Mapping[int, Evidence]:
     return weigh(candidates, asked, weights).evidence
 
@@ -190,28 +190,32 @@ def test_a_session_with_more_of_the_words_has_more() -> None:
 
 def test_a_near_cosine_is_worth_the_weight_of_the_model() -> None:
     for weight in (0.5, 1.0, 2.5):
-        found = parts([candidate(1, cosine=NEAR_COSINE)], query(space=Space(weight, 0.2)))
+        found = parts(
+            [candidate(1, cosine=NEAR_COSINE)], query(cosine_scale=CosineScale(weight, 0.2))
+        )
         assert found[1].meaning == pytest.approx(weight)
 
 
 def test_meaning_grows_faster_than_the_cosine() -> None:
     cosines = [0.1, 0.2, 0.4, 0.8]
     candidates = [candidate(row_id, cosine=cosine) for row_id, cosine in enumerate(cosines)]
-    found = parts(candidates, query(space=SPACE))
+    found = parts(candidates, query(cosine_scale=SPACE))
     for row_id in range(3):
         assert found[row_id + 1].meaning > 2 * found[row_id].meaning > 0.0
 
 
 @pytest.mark.parametrize("cosine", [None, 0.0, -0.2, -1.0])
 def test_without_a_cosine_above_0_there_is_no_meaning(cosine: float | None) -> None:
-    found = parts(talk(candidate(1, cosine=cosine), candidate(2, cosine=-1.0)), query(space=SPACE))
+    found = parts(
+        talk(candidate(1, cosine=cosine), candidate(2, cosine=-1.0)), query(cosine_scale=SPACE)
+    )
     assert found[1].total == found[2].total == 0.0
 
 
 def test_a_neighbours_meaning_counts_the_more_the_nearer_it_is() -> None:
     found = parts(
         talk(candidate(1, cosine=0.9), candidate(2), candidate(3), candidate(4)),
-        query(space=SPACE),
+        query(cosine_scale=SPACE),
     )
     around_it = [found[row_id].meaning_around for row_id in (1, 2, 3, 4)]
     assert around_it[0] == 0.0  # its own is not around it
@@ -219,14 +223,14 @@ def test_a_neighbours_meaning_counts_the_more_the_nearer_it_is() -> None:
 
 
 def test_a_neighbour_that_is_no_candidate_has_no_meaning() -> None:
-    found = parts([candidate(1, cosine=0.4, neighbours={1: 99})], query(space=SPACE))
+    found = parts([candidate(1, cosine=0.4, neighbours={1: 99})], query(cosine_scale=SPACE))
     assert found[1].meaning_around == 0.0
 
 
 def test_the_meaning_of_a_session_is_that_of_its_best() -> None:
     best = [candidate(row_id, cosine=0.6) for row_id in range(SESSION_BEST)]
     weak = [candidate(row_id, cosine=0.1) for row_id in range(10, 14)]
-    asked = query(space=SPACE)
+    asked = query(cosine_scale=SPACE)
     alone, among = parts(talk(*best), asked), parts(talk(*best, *weak), asked)
     # As if all were as near as the best of them; what is farther takes nothing off.
     assert alone[0].meaning_of_session == pytest.approx(alone[0].meaning)
@@ -235,22 +239,22 @@ def test_the_meaning_of_a_session_is_that_of_its_best() -> None:
 
 
 def test_one_near_memory_makes_no_session_about_the_matter() -> None:
-    one = parts(talk(candidate(1, cosine=0.6), candidate(2)), query(space=SPACE))
-    two = parts(talk(candidate(1, cosine=0.6), candidate(2, cosine=0.6)), query(space=SPACE))
+    one = parts(talk(candidate(1, cosine=0.6), candidate(2)), query(cosine_scale=SPACE))
+    two = parts(talk(candidate(1, cosine=0.6), candidate(2, cosine=0.6)), query(cosine_scale=SPACE))
     assert 0.0 < one[1].meaning_of_session < two[1].meaning_of_session < two[1].meaning
 
 
 def test_words_count_as_much_as_the_share_of_the_query_that_is_there() -> None:
     """Where no memory has more than one word of many, the meaning decides."""
     pair = [candidate(1, 1, 0, 0, cosine=0.1), candidate(2, 0, 0, 0, cosine=0.9)]
-    asked = query(20, 0, 0, space=SPACE)
+    asked = query(20, 0, 0, cosine_scale=SPACE)
     share = weigh(pair, asked).coverage
     assert 0.0 < share < 1.0
     assert parts(pair, asked)[1].words == share
     # Without any cosine there is nothing else to decide, so the best by words has 1.
     without = [replace(one, cosine=None) for one in pair]
     assert parts(without, asked)[1].words == 1.0
-    assert parts(pair, replace(asked, space=None))[1].words == 1.0
+    assert parts(pair, replace(asked, cosine_scale=None))[1].words == 1.0
 
 
 # Subject, date, question ------------------------------------------------------------------------
@@ -281,7 +285,7 @@ def test_of_several_dates_the_nearest_counts() -> None:
 
 def test_a_question_loses_its_share_of_all_the_rest() -> None:
     full = candidate(1, 2, cosine=0.5, opens=True)
-    asked = query(20, space=SPACE, spans=[Span(TODAY, TODAY)])
+    asked = query(20, cosine_scale=SPACE, spans=[Span(TODAY, TODAY)])
     (told,), (asking,) = (parts([one], asked).values() for one in (full, replace(full, asks=True)))
     assert told.question == 0.0
     assert asking.total == pytest.approx((1 - PLAIN.question) * told.total)
@@ -297,7 +301,7 @@ RICH = talk(
     candidate(2, 0, 2, cosine=0.7, asks=True),
     candidate(3, 0, 0, cosine=0.3),
 )
-RICH_QUERY = query(20, 40, space=SPACE, spans=[Span(TODAY, TODAY)])
+RICH_QUERY = query(20, 40, cosine_scale=SPACE, spans=[Span(TODAY, TODAY)])
 
 
 @pytest.mark.parametrize("name", [weight.name for weight in fields(Weights)])
@@ -320,7 +324,7 @@ def test_a_part_is_worth_its_weight(name: str) -> None:
 
 
 def test_a_model_whose_weight_is_0_has_no_meaning() -> None:
-    found = parts(RICH, replace(RICH_QUERY, space=Space(0.0, 0.2)))
+    found = parts(RICH, replace(RICH_QUERY, cosine_scale=CosineScale(0.0, 0.2)))
     for one in found.values():
         assert one.meaning == one.meaning_around == one.meaning_of_session == 0.0
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from agent_memory.services.search.scoring import (
     NAME_WEIGHT,
     Candidate,
+    CosineScale,
     Evidence,
-    Query,
-    Space,
+    QueryProfile,
     Weights,
     weigh,
 )
@@ -28,7 +28,7 @@ from agent_memory.text.dates import Span
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TODAY = date(2026, 1, 30)
 CORPUS = 2_000
-SPACE = Space(weight=1.0, floor=0.2)
+SPACE = CosineScale(weight=1.0, floor=0.2)
 PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 """Every part counts as much as a memory's own words; a question loses half."""
 PARTS = [part.name for part in fields(Evidence)]
@@ -40,17 +40,17 @@ def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
     return Candidate(row_id=row_id, counts=counts, **{**defaults, **given_fields})
 
 
-def query(*frequencies: int, **given_fields: Any) -> Query:
-    return Query(frequencies=frequencies, corpus_size=CORPUS, **given_fields)
+def query(*frequencies: int, **given_fields: Any) -> QueryProfile:
+    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **given_fields)
 
 
 def parts(
-    candidates: Sequence[Candidate], asked: Query, weights: Weights = PLAIN
+    candidates: Sequence[Candidate], asked: QueryProfile, weights: Weights = PLAIN
 ) -> Mapping[int, Evidence]:
     return weigh(candidates, asked, weights).evidence
 
 
-def strength(candidates: Sequence[Candidate], asked: Query) -> float:
+def strength(candidates: Sequence[Candidate], asked: QueryProfile) -> float:
     return weigh(candidates, asked).strength
 
 
@@ -87,9 +87,9 @@ def test_the_strength_is_the_share_of_the_query_that_one_memory_has() -> None:
 
 def test_a_name_that_nobody_has_weighs_more_than_another_word() -> None:
     known = [candidate(1, 1, 0)]
-    assert strength(known, query(3, 0, names={1})) < strength(known, query(3, 0))
-    assert strength(known, query(3, 0, names={0})) > strength(known, query(3, 0))
-    equal = strength(known, query(3, 3, names={1}))
+    assert strength(known, query(3, 0, name_terms={1})) < strength(known, query(3, 0))
+    assert strength(known, query(3, 0, name_terms={0})) > strength(known, query(3, 0))
+    equal = strength(known, query(3, 3, name_terms={1}))
     assert equal == pytest.approx(1 / (1 + NAME_WEIGHT))
 
 
@@ -103,7 +103,7 @@ def test_words_that_say_a_date_need_not_stand_in_a_memory_of_that_time() -> None
     """\"What broke last week?\": neither word is in the memory, and it is the answer."""
     span = Span(TODAY, TODAY)
     counts = [1, 0, 0]  # broke, last, week
-    asked = query(20, 30, 30, spans=[span], dated={1, 2})
+    asked = query(20, 30, 30, spans=[span], date_terms={1, 2})
     assert strength([candidate(1, *counts)], asked) == 1.0
     long_ago = TODAY - timedelta(days=200)
     assert strength([candidate(1, *counts, day=long_ago)], asked) < 1.0
@@ -111,30 +111,35 @@ def test_words_that_say_a_date_need_not_stand_in_a_memory_of_that_time() -> None
 
 
 def test_a_query_of_a_date_alone_is_answered_by_what_is_of_it() -> None:
-    asked = query(30, 30, spans=[Span(TODAY, TODAY)], dated={0, 1})
+    asked = query(30, 30, spans=[Span(TODAY, TODAY)], date_terms={0, 1})
     assert strength([candidate(1, 0, 0)], asked) == 1.0
     assert strength([candidate(1, 0, 0, day=TODAY - timedelta(days=200))], asked) == 0.0
 
 
 @pytest.mark.parametrize("cosine", [None, -1.0, 0.0, 0.1, 0.2])
 def test_up_to_the_floor_of_its_model_a_cosine_adds_no_strength(cosine: float | None) -> None:
-    assert strength([candidate(1, 0, cosine=cosine)], query(20, space=SPACE)) == 0.0
+    assert strength([candidate(1, 0, cosine=cosine)], query(20, cosine_scale=SPACE)) == 0.0
 
 
 def test_above_the_floor_the_best_cosine_adds_the_more_the_larger_it_is() -> None:
     cosines = [0.21, 0.22, 0.24]
     found = [
-        strength([candidate(1, 0, cosine=it), candidate(2, 0, cosine=-0.9)], query(3, space=SPACE))
+        strength(
+            [candidate(1, 0, cosine=it), candidate(2, 0, cosine=-0.9)], query(3, cosine_scale=SPACE)
+        )
         for it in cosines
     ]
     assert 0.0 < found[0] < found[1] < found[2] <= 1.0
-    half = query(3, 3, space=SPACE)
+    half = query(3, 3, cosine_scale=SPACE)
     with_words = strength([candidate(1, 1, 0, cosine=0.25)], half)
     assert with_words > strength([candidate(1, 1, 0, cosine=0.1)], half)
 
 
 def test_no_strength_is_over_1() -> None:
-    assert strength([candidate(1, 1, cosine=1.0)], query(3, space=Space(1.0, -1.0))) == 1.0
+    assert (
+        strength([candidate(1, 1, cosine=1.0)], query(3, cosine_scale=CosineScale(1.0, -1.0)))
+        == 1.0
+    )
 
 
 # Nothing to weigh, and any candidates -----------------------------------------------------------
@@ -142,8 +147,10 @@ def test_no_strength_is_over_1() -> None:
 
 @pytest.mark.parametrize("space", [None, SPACE])
 @pytest.mark.parametrize("frequencies", [(), (3,), (3, 4)])
-def test_no_candidates_have_no_evidence(frequencies: tuple[int, ...], space: Space | None) -> None:
-    found = weigh([], query(*frequencies, space=space))
+def test_no_candidates_have_no_evidence(
+    frequencies: tuple[int, ...], space: CosineScale | None
+) -> None:
+    found = weigh([], query(*frequencies, cosine_scale=space))
     assert (found.evidence, found.coverage, found.strength) == ({}, 0.0, 0.0)
 
 
@@ -153,11 +160,11 @@ def test_no_candidates_have_no_evidence(frequencies: tuple[int, ...], space: Spa
         ([candidate(1, 0, 0), candidate(2, 0, 0)], query(3, 4)),
         ([candidate(1), candidate(2)], query()),
         ([candidate(1, 0, length=0)], query(0)),
-        (talk(candidate(1, 0, length=0), candidate(2, 0, length=0)), query(0, space=SPACE)),
+        (talk(candidate(1, 0, length=0), candidate(2, 0, length=0)), query(0, cosine_scale=SPACE)),
     ],
 )
 def test_without_words_meaning_or_date_there_is_no_evidence(
-    candidates: list[Candidate], asked: Query
+    candidates: list[Candidate], asked: QueryProfile
 ) -> None:
     found = weigh(candidates, asked)
     assert found.evidence == {one.row_id: Evidence() for one in candidates}
@@ -165,7 +172,7 @@ def test_without_words_meaning_or_date_there_is_no_evidence(
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[list[Candidate], Query]:
+def questions(draw: st.DrawFn) -> tuple[list[Candidate], QueryProfile]:
     """Draw candidates of two sessions, and a query."""
     terms = draw(st.integers(0, 3))
     counts = st.tuples(*[st.integers(0, 3)] * terms)
@@ -184,13 +191,13 @@ def questions(draw: st.DrawFn) -> tuple[list[Candidate], Query]:
     ]
     candidates = [*talk(*plain[::2]), *plain[1::2]]
     places = st.sets(st.integers(0, terms - 1)) if terms else st.just(set())
-    asked = Query(
+    asked = QueryProfile(
         frequencies=draw(st.lists(st.integers(0, 500), min_size=terms, max_size=terms)),
         corpus_size=draw(st.integers(0, 5_000)),
-        names=draw(places),
+        name_terms=draw(places),
         spans=[Span(min(pair), max(pair)) for pair in draw(st.lists(st.tuples(days, days)))],
-        dated=draw(places),
-        space=draw(st.none() | st.builds(Space, st.floats(0, 9), st.floats(-1, 0.9))),
+        date_terms=draw(places),
+        cosine_scale=draw(st.none() | st.builds(CosineScale, st.floats(0, 9), st.floats(-1, 0.9))),
     )
     return candidates, asked
 
@@ -198,7 +205,7 @@ def questions(draw: st.DrawFn) -> tuple[list[Candidate], Query]:
 @UNTIMED
 @given(questions(), st.randoms(use_true_random=False))
 def test_the_order_of_the_candidates_does_not_matter(
-    question: tuple[list[Candidate], Query], chance: random.Random
+    question: tuple[list[Candidate], QueryProfile], chance: random.Random
 ) -> None:
     candidates, asked = question
     first = weigh(candidates, asked)
@@ -210,7 +217,7 @@ def test_the_order_of_the_candidates_does_not_matter(
 @UNTIMED
 @given(questions())
 def test_every_part_is_a_number_and_only_a_question_takes_off(
-    question: tuple[list[Candidate], Query],
+    question: tuple[list[Candidate], QueryProfile],
 ) -> None:
     found = weigh(*question)
     assert found.evidence.keys() == {one.row_id for one in question[0]}
@@ -224,7 +231,7 @@ def test_every_part_is_a_number_and_only_a_question_takes_off(
 @UNTIMED
 @given(questions())
 def test_the_parts_of_words_are_at_most_their_weight(
-    question: tuple[list[Candidate], Query],
+    question: tuple[list[Candidate], QueryProfile],
 ) -> None:
     for one in parts(*question).values():
         assert max(one.words, one.words_around, one.words_of_session) <= 1.0
@@ -234,8 +241,10 @@ def test_the_parts_of_words_are_at_most_their_weight(
 
 @UNTIMED
 @given(questions())
-def test_cosines_without_a_model_count_nothing(question: tuple[list[Candidate], Query]) -> None:
+def test_cosines_without_a_model_count_nothing(
+    question: tuple[list[Candidate], QueryProfile],
+) -> None:
     candidates, asked = question
-    assume(asked.space is None)
+    assume(asked.cosine_scale is None)
     without = [replace(one, cosine=None) for one in candidates]
     assert weigh(candidates, asked) == weigh(without, asked)
