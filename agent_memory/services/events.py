@@ -6,7 +6,6 @@ is logged, what the file does not take is counted. Where nobody listens an event
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
@@ -20,7 +19,7 @@ from agent_memory.models.event import MemoryEvent
 from agent_memory.models.memory import Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchResults
-from agent_memory.runtime.event_log import EventLog
+from agent_memory.runtime.event_log import EventLog, is_log_read
 
 if TYPE_CHECKING:
     from agent_memory.models.embedding import MigrationPlan, MigrationProgress
@@ -74,7 +73,7 @@ class Events:
 
         ``setting`` is what the agent's settings say, where the verb has read them already.
         """
-        if self._listener is not None or _is_logged():
+        if self._listener is not None or is_log_read(_LOGGER):
             return True
         if setting is None or not self._writable:
             setting = self._setting()
@@ -101,7 +100,7 @@ class Events:
             self._event(name, {**data, **text}, session, now)
             for name, data, text, session in events
         ]
-        if _is_logged():
+        if is_log_read(_LOGGER):
             _log(brief)
         setting = self._setting()
         if setting != "off":
@@ -141,7 +140,7 @@ class Events:
         """Publish a search: how many were found, and how long it took."""
         data = {
             "results_count": len(results),
-            "total_found": results.total_count,
+            "total_found": max(results.total_count, len(results)),
             "latency_ms": round(results.search_metadata.processing_time_ms, 3),
             "backend": backend.value,
         }
@@ -239,12 +238,6 @@ class Events:
             import logging  # noqa: PLC0415 - 3 ms of a start of 180
 
             logging.getLogger("agent_memory").exception("a listener failed at %s", event.name)
-
-
-def _is_logged() -> bool:
-    """Return whether anybody reads the log: not without having imported ``logging``."""
-    logging = sys.modules.get("logging")
-    return logging is not None and logging.getLogger(_LOGGER).isEnabledFor(logging.INFO)
 
 
 def _log(events: Sequence[MemoryEvent]) -> None:

@@ -477,3 +477,19 @@ def test_the_cost_of_many_is_shared_out(root: Path, clock: Clock) -> None:
         memory.store_many([{"content": "a" * 40}, {"content": "b" * 40}])
     costs = [it.data["embedding_cost"] for it in heard]
     assert costs == [pytest.approx(10 / 1000 * 2.0)] * 2
+
+
+def test_a_search_while_another_thread_imports_logging_does_not_fail(root: Path) -> None:
+    """It finds the module without its functions: ``AttributeError`` came out of ``search``."""
+    code = """
+import sys, types
+from agent_memory import AgentMemory
+sys.modules["logging"] = types.ModuleType("logging")
+with AgentMemory("bob", root=sys.argv[1], embedder=None) as memory:
+    memory.store("I like tea")
+    print(len(memory.search("tea")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(root)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "1\n", done.stderr

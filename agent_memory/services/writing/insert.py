@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from agent_memory.models.duplicate import (
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS, SharedFields, new_memory_id
+from agent_memory.runtime.event_log import is_log_read
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates
 from agent_memory.storage.engine import Engine
@@ -251,7 +251,7 @@ class MemoryInsert:
 
     def _is_reported(self) -> bool:
         """Return whether similar memories are reported: looking for them takes a millisecond."""
-        return callable(self._on_duplicate) or _is_logged()
+        return callable(self._on_duplicate) or is_log_read(_LOGGER)
 
     def _report_similar(self, query: DuplicateQuery) -> None:
         for duplicate in self._engine.similarity.similar(query):
@@ -261,7 +261,7 @@ class MemoryInsert:
 
     def log(self) -> None:
         """Log what was noticed and decided: after the transaction, for that may take long."""
-        if self.noticed and _is_logged():
+        if self.noticed and is_log_read(_LOGGER):
             import logging  # noqa: PLC0415 - it is loaded: somebody listens
 
             for duplicate, decision in self.noticed:
@@ -291,12 +291,6 @@ def _ask(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
 def fingerprints_of(memories: Sequence[Memory]) -> list[int]:
     """Return the fingerprint of each memory, by which its duplicates are found."""
     return [fingerprint_of(memory.content, memory.user_id, memory.run_id) for memory in memories]
-
-
-def _is_logged() -> bool:
-    """Return whether anybody reads the log: not without having imported ``logging``."""
-    logging = sys.modules.get("logging")
-    return logging is not None and logging.getLogger(_LOGGER).isEnabledFor(logging.INFO)
 
 
 def is_stored(engine: Engine, memory: Memory, *, agent_id: str, at: tuple[int, ...] = ()) -> bool:
