@@ -24,7 +24,7 @@ from agent_memory.errors import StorageFull, StorageUnavailable, ValidationError
 from agent_memory.formats.scratchpad import ScratchpadFile, read_scratchpad, write_scratchpad
 from agent_memory.models.enums import TaskStatus
 from agent_memory.models.memory import Memory
-from agent_memory.models.memory_fields import TaskMetadata
+from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata
 from agent_memory.models.scratchpad import Scratchpad
 
 NOON = datetime(2026, 1, 28, 12, tzinfo=UTC)
@@ -328,6 +328,7 @@ def test_document_a_s_example_is_read(path: Path) -> None:
     assert found.agent_id == "bob"
     assert found.memories[0]["last_accessed"] == datetime(2026, 1, 30, 14, tzinfo=UTC)
     assert found.memories[1] == {
+        **{name: field.default for name, field in MEMORY_FIELDS.items()},
         "id": "mem-c3d4e5f6a7b8", "content": "TODO: Complete the design", "category": "task",
         "tags": [], "timestamp": datetime(2026, 1, 26, 10, 15, tzinfo=UTC), "access_count": 0,
         "last_accessed": None, "kind": "learning", "importance": "medium",
