@@ -159,7 +159,7 @@ def test_chinese_text_of_a_visitor_is_found(place: Place) -> None:
 def test_very_many_rows_at_once_are_found(place: Place) -> None:
     place.visit(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
-        " INSERT INTO memories (content) SELECT 'row id' || i FROM n"
+        " INSERT INTO memories (content) SELECT 'row number' || i FROM n"
     )
     assert place.memory.count() == 501
     found = place.found("number321")[0]
