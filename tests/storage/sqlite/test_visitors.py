@@ -163,7 +163,7 @@ def test_very_many_rows_at_once_are_found(place: Place) -> None:
     )
     assert place.memory.count() == 501
     found = place.found("number321")[0]
-    assert place.stored(found).content == "row id321"
+    assert place.stored(found).content == "row number321"
     assert len({entry.memory_id for entry in place.memory.history(limit=1_000)}) == 501
 
 
