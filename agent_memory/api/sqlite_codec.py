@@ -14,7 +14,6 @@ class _Sqlite:
     """The format ``sqlite``. What is read is a copy: the file itself is left as it is."""
 
     name = "sqlite"
-    summary = "a memories.db: the whole file of an agent"
     is_folder = False
     skips_bad = False
 

@@ -18,6 +18,7 @@ from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import import_text
 from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
 from agent_memory.formats import registry
+from agent_memory.formats.registry import FORMATS
 from agent_memory.runtime.files import open_private
 
 _FORMATS: Final = click.Choice(registry.names())
@@ -45,15 +46,7 @@ def export(
     """Write an agent's memories out, in one of the documented formats.
 
     \b
-    store          everything in the file, as YAML: the portable backup
-    scratchpad     the hot set: scratchpad.yaml
-    backup         all memories in the same format: scratchpad.yaml.backup
-    json, jsonl    memories, an array or one a line
-    record-json, record-jsonl   memory records with nested metadata
-    directory      core_memories.jsonl, learnings.jsonl, tasks.jsonl, index.json, archive/
-    metadata       metadata.json: figures and settings
-    settings       the settings of migration, as YAML
-    sqlite         the file itself
+    {formats}
 
     The same store gives the same bytes.
 
@@ -78,6 +71,10 @@ def export(
     if output != "-":
         text = f"wrote {done.memory_count:,} memories to {done.path}"
         emit(done, text=text, as_json=session.json)
+
+
+_LINES: Final = (f"{name:<13} {known.summary}" for name, known in FORMATS.items())
+export.help = (export.help or "").replace("{formats}", "\n    ".join(_LINES))
 
 
 @click.command()

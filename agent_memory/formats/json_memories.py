@@ -31,7 +31,6 @@ class JsonArray:
     """
 
     name: str
-    summary: str
     write_one: Callable[[Memory], str]
     is_asked: bool
     """Whether it is this format that knows a file by its content."""
@@ -70,7 +69,6 @@ class JsonLines:
     """One memory a line. A line that cannot be read does not keep the next from being read."""
 
     name: str
-    summary: str
     write_one: Callable[[Memory], str]
     is_asked: bool
     """Whether it is this format that knows a file by its content."""
@@ -135,11 +133,7 @@ def _is_by_line(sample: Sample) -> bool:
     return not first[end:].strip() and second != "{"
 
 
-JSON: Final = JsonArray("json", "JSON: an array, one memory a line", memory_json, is_asked=True)
-JSONL: Final = JsonLines("jsonl", "JSONL: one memory a line", memory_json, is_asked=True)
-RECORD_JSON: Final = JsonArray(
-    "record-json", "JSON: an array of Memory Records", record_json, is_asked=False
-)
-RECORD_JSONL: Final = JsonLines(
-    "record-jsonl", "JSONL: one Memory Record a line", record_json, is_asked=False
-)
+JSON: Final = JsonArray("json", memory_json, is_asked=True)
+JSONL: Final = JsonLines("jsonl", memory_json, is_asked=True)
+RECORD_JSON: Final = JsonArray("record-json", record_json, is_asked=False)
+RECORD_JSONL: Final = JsonLines("record-jsonl", record_json, is_asked=False)

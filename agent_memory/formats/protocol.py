@@ -69,12 +69,10 @@ class Written:
 
 
 class Codec(Protocol):
-    """A format. Its module has one object of it, and the table in ``codecs`` names that."""
+    """A format. Its module has one object of it, and the table in ``registry`` names that."""
 
     name: str
     """What ``--format`` calls it."""
-    summary: str
-    """What it is, in one line."""
     is_folder: bool
     """Whether it is a folder of files."""
     skips_bad: bool

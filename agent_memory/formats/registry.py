@@ -1,10 +1,12 @@
-"""The table of formats: which there are, which module has each, and which one a file is of."""
+"""The table of formats, from which help and guide are made, and which one a file is of."""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, cast
@@ -16,30 +18,47 @@ from agent_memory.runtime.files import read_steadily, system_told
 SAMPLE_BYTES: Final = 64 * 1024
 """How much of a file is looked at to tell its format."""
 
-CODECS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "store": "formats.store_yaml:CODEC",
-        "scratchpad": "formats.scratchpad:CODEC",
-        "backup": "formats.scratchpad:BACKUP",
-        "json": "formats.json_memories:JSON",
-        "jsonl": "formats.json_memories:JSONL",
-        "record-json": "formats.json_memories:RECORD_JSON",
-        "record-jsonl": "formats.json_memories:RECORD_JSONL",
-        "directory": "formats.directory:CODEC",
-        "metadata": "formats.settings:CODEC",
-        "settings": "formats.settings:CODEC_YAML",
-        "sqlite": "api.sqlite_codec:CODEC",
-    }
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format that exports and imports know by its name."""
+
+    name: str
+    """What ``--format`` calls it."""
+    place: str
+    """The module that has its codec, imported when it is asked for, and the codec's name there."""
+    summary: str
+    """What it is, in one line: for help and the guide."""
+    order: int | None = None
+    """When its codec is asked whether a file is its own; ``None``: another one reads its files."""
+
+    @property
+    def row(self) -> str:
+        """Its row of the guide's table."""
+        return f"| `{self.name}` | {self.summary} |"
+
+
+# fmt: off
+_ROWS: Final = (
+    Format("store", "formats.store_yaml:CODEC",
+           "everything in the file, as YAML: the portable backup", 1),
+    Format("scratchpad", "formats.scratchpad:CODEC", "the hot set: scratchpad.yaml", 2),
+    Format("backup", "formats.scratchpad:BACKUP",
+           "all memories in the same format: scratchpad.yaml.backup"),
+    Format("json", "formats.json_memories:JSON", "memories as JSON: an array, one a line", 8),
+    Format("jsonl", "formats.json_memories:JSONL", "memories as JSON, one a line", 7),
+    Format("record-json", "formats.json_memories:RECORD_JSON",
+           "memory records with nested metadata: an array"),
+    Format("record-jsonl", "formats.json_memories:RECORD_JSONL", "memory records, one a line"),
+    Format("directory", "formats.directory:CODEC",
+           "core_memories.jsonl, learnings.jsonl, tasks.jsonl, index.json, archive/", 3),
+    Format("metadata", "formats.settings:CODEC", "metadata.json: figures and settings", 4),
+    Format("settings", "formats.settings:CODEC_YAML", "the settings of migration, as YAML", 5),
+    Format("sqlite", "api.sqlite_codec:CODEC", "the file itself: a memories.db", 6),
 )
-"""The formats by name, in the order in which they are listed: the module of each, and its object.
-
-A module is imported when its format is asked for: a command must not wait for all of them.
-"""
-
-_ASKED: Final = (
-    "store", "scratchpad", "directory", "metadata", "settings", "sqlite", "jsonl", "json",
-)  # fmt: skip
-"""Who is asked whether a file is theirs, in order. The others' files are read by one of these."""
+# fmt: on
+FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.name: row for row in _ROWS})
+"""The formats by name, in the order in which they are listed."""
 
 # What a file that no format knows may be, by its first bytes.
 _SIGNATURES: Final = (
@@ -61,21 +80,16 @@ _WEB_PAGE: Final = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNOREC
 
 def names() -> tuple[str, ...]:
     """Return the names of all formats: what ``--format`` may be."""
-    return tuple(CODECS)
-
-
-def summaries() -> dict[str, str]:
-    """Return what each format is, in one line, by name. This imports all of them."""
-    return {name: codec(name).summary for name in CODECS}
+    return tuple(FORMATS)
 
 
 def codec(name: str) -> Codec:
     """Return the format of this name. Raises ``ValidationError`` that lists the names."""
-    place = CODECS.get(name) if isinstance(name, str) else None
-    if place is None:
-        message = f"{name!r:.80} is not a format: use one of {', '.join(CODECS)}"
+    chosen = FORMATS.get(name) if isinstance(name, str) else None
+    if chosen is None:
+        message = f"{name!r:.80} is not a format: use one of {', '.join(FORMATS)}"
         raise ValidationError.of("format", message, name)
-    module, _, attribute = place.partition(":")
+    module, _, attribute = chosen.place.partition(":")
     found = getattr(importlib.import_module(f"agent_memory.{module}"), attribute)
     return cast("Codec", found)
 
@@ -95,15 +109,22 @@ def recognise(path: Path) -> Codec:
     sample = _sample(path)
     if _is_index(sample):
         raise ValidationError(f"{path}: is the index of a folder of memories: import the folder")
-    asked = ("sqlite",) if b"\x00" in sample.head else _ASKED  # no text has a NUL
-    for name in asked:
-        one = codec(name)
-        if one.recognises(sample):
-            return one
+    for candidate in _candidates(sample):
+        found = codec(candidate.name)
+        if found.recognises(sample):
+            return found
     raise ValidationError(
         f"{path}: {_looks(sample)}. If it holds memories, name its format with --format:"
-        f" {', '.join(CODECS)}"
+        f" {', '.join(FORMATS)}"
     )
+
+
+def _candidates(sample: Sample) -> Iterable[Format]:
+    """Return the formats to ask, in order; no text has a NUL."""
+    if b"\x00" in sample.head:
+        return (FORMATS["sqlite"],)
+    asked = [(row.order, row) for row in _ROWS if row.order is not None]
+    return (row for _, row in sorted(asked, key=itemgetter(0)))
 
 
 def _sample(path: Path) -> Sample:

@@ -48,7 +48,6 @@ class ScratchpadYaml:
     """The hot set: A's ``scratchpad.yaml``, to the letter."""
 
     name = "scratchpad"
-    summary = "YAML: scratchpad.yaml, the memories of the hot set"
     is_folder = False
     skips_bad = False
 
@@ -83,7 +82,6 @@ class BackupYaml(ScratchpadYaml):
     """All memories with all of their fields, in the same format."""
 
     name = "backup"
-    summary = "YAML: scratchpad.yaml.backup, all memories in the format of the scratchpad"
 
     def recognises(self, sample: Sample) -> bool:  # noqa: ARG002 - the protocol's
         """Recognise nothing: what is in this format, ``scratchpad`` reads."""

@@ -51,7 +51,6 @@ class MetadataJson:
     """``metadata.json`` as A has it. Its figures are written, and not read: a store has its own."""
 
     name = "metadata"
-    summary = "JSON: metadata.json, an agent's settings and figures"
     is_folder = False
     skips_bad = False
 
@@ -97,7 +96,6 @@ class SettingsYaml:
     """The settings of the migration as B has them, and B's block of a session's agent."""
 
     name = "settings"
-    summary = "YAML: the settings of the migration"
     is_folder = False
     skips_bad = False
 

@@ -61,7 +61,6 @@ class StoreYaml:
     """A whole store in one file that people can read and compare."""
 
     name = "store"
-    summary = "YAML: everything that a store holds, the portable backup"
     is_folder = False
     skips_bad = False
 

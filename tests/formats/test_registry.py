@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import bz2
 import gzip
 import io
 import json
 import lzma
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from sources import ListSource
 
+import agent_memory
 from agent_memory import AgentMemory, Memory, StorageUnavailable, ValidationError
+from agent_memory.cli.transfer import export
 from agent_memory.formats import registry as codecs
-from agent_memory.formats.registry import SAMPLE_BYTES, codec, names, recognise, summaries
+from agent_memory.formats.registry import FORMATS, SAMPLE_BYTES, Format, codec, names, recognise
 
 MOMENT = datetime(2026, 1, 30, 16, tzinfo=UTC)
 MEMORIES = [
@@ -57,10 +62,30 @@ def test_every_format_is_there_under_its_name_and_says_what_it_is() -> None:
         "jsonl", "record-json", "record-jsonl",
     }  # fmt: skip
     assert [codec(name).name for name in names()] == list(names())
-    assert list(summaries()) == list(names())
-    for summary in summaries().values():
-        assert "\n" not in summary
-        assert 10 < len(summary) < 100
+    for known in FORMATS.values():
+        assert "\n" not in known.summary
+        assert 10 < len(known.summary) < 100
+
+
+def test_every_codec_of_the_folder_is_in_the_table() -> None:
+    methods = {"recognises", "read", "write"}
+    written = {
+        node.name
+        for path in Path(codecs.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.name != "Codec"
+        if {part.name for part in node.body if isinstance(part, ast.FunctionDef)} >= methods
+    }
+    assert written
+    assert written <= {base.__name__ for name in names() for base in type(codec(name)).mro()}
+
+
+@pytest.mark.parametrize("known", FORMATS.values(), ids=lambda known: known.name)
+def test_help_and_guide_have_the_row_of_a_format(known: Format) -> None:
+    pages = Path(agent_memory.__file__).parent.glob("guides/*.md")
+    assert sum(known.row in page.read_text().splitlines() for page in pages) == 1
+    shown = CliRunner().invoke(export, ["--help"]).output
+    assert re.search(rf"^ +{known.name} +{re.escape(known.summary)}$", shown, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["yml", "JSON", "", "json:CODEC", "../json", "os"])
@@ -216,7 +241,7 @@ def test_a_letter_that_the_sample_cuts_is_no_fault(tmp_path: Path) -> None:
 
 def test_the_table_cannot_be_changed_by_accident() -> None:
     with pytest.raises(TypeError):
-        codecs.CODECS["mine"] = "os:path"  # type: ignore[index]
+        FORMATS["mine"] = FORMATS["json"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("name", [[], {}, None, 5])

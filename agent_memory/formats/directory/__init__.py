@@ -25,7 +25,6 @@ class Directory:
     """Document E's storage format: see the Codec protocol."""
 
     name = "directory"
-    summary = "a folder of core_memories.jsonl, learnings.jsonl and tasks.jsonl, with an archive"
     is_folder = True
     skips_bad = True  # E: what is invalid does not block the rest
 
