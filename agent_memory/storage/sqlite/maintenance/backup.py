@@ -136,9 +136,9 @@ def _made_folder(source: Path) -> Path:
     What a link leads to must be there: a drive that is not mounted, or a place that nobody chose.
     """
     folder, own = _folder(source), source.parent / _FOLDER
-    if own.is_symlink() and not folder.exists():
-        raise StorageUnavailable(f"{own} is a link to {folder}, which is not there: make it")
     with system_told(folder, "made"):
+        if own.is_symlink() and not folder.exists():
+            raise StorageUnavailable(f"{own} is a link to {folder}, which is not there: make it")
         make_private_folder(folder)
     tighten_folder(source.parent / _FOLDER)
     return folder
