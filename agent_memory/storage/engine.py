@@ -12,35 +12,37 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import (
     CheckReport,
 )
 from agent_memory.models.backup import BackupFile
-from agent_memory.storage.graph_tables import GraphMaintenance, GraphTable
-from agent_memory.storage.indexes import (
-    EmbeddingTable,
-    KeywordIndex,
-    SimilarityQueries,
-    VectorIndex,
-)
-from agent_memory.storage.records import FileSummary, Replaced
-from agent_memory.storage.tables import (
-    AgentTable,
-    ErasureQueries,
-    FingerprintTable,
-    HistoryTable,
-    MemoryRowTable,
-    MemoryTable,
-    OperationTable,
-    RecallTable,
-    RejectionTable,
-    ReviewTable,
-    ScratchpadTable,
-    UsageQueries,
-)
+
+if TYPE_CHECKING:
+    from agent_memory.storage.graph_tables import GraphMaintenance, GraphTable
+    from agent_memory.storage.indexes import (
+        EmbeddingTable,
+        KeywordIndex,
+        SimilarityQueries,
+        VectorIndex,
+    )
+    from agent_memory.storage.records import FileSummary, Replaced
+    from agent_memory.storage.tables import (
+        AgentTable,
+        ErasureQueries,
+        FingerprintTable,
+        HistoryTable,
+        MemoryRowTable,
+        MemoryTable,
+        OperationTable,
+        RecallTable,
+        RejectionTable,
+        ReviewTable,
+        ScratchpadTable,
+        UsageQueries,
+    )
 
 
 class Capability(StrEnum):

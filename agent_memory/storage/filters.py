@@ -56,7 +56,7 @@ class Filter:
         return all_of(self, *others)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class All(Filter):
     """Passes what passes every part; without parts, everything."""
 
@@ -68,21 +68,21 @@ class All(Filter):
         return any(part.leaves_out_archived for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnyOf(Filter):
     """Passes what passes one part at least; without parts, nothing."""
 
     parts: tuple[Filter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Not(Filter):
     """Passes what does not pass a part."""
 
     part: Filter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Equals(Filter):
     """Passes memories with a value in a column, such as ``user_id`` or ``kind``."""
 
@@ -90,14 +90,14 @@ class Equals(Filter):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AmongIds(Filter):
     """Passes memories with one of these ids."""
 
     ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InCategories(Filter):
     """Passes memories of one of these categories.
 
@@ -109,49 +109,49 @@ class InCategories(Filter):
     foreign: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HasTag(Filter):
     """Passes memories with a tag."""
 
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Archived(Filter):
     """Passes archived memories, or those that are not."""
 
     archived: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Since(Filter):
     """Passes memories of a time, as it is stored, or later."""
 
     moment: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Until(Filter):
     """Passes memories of a time, as it is stored, or earlier."""
 
     moment: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HasTaskStatus(Filter):
     """Passes tasks with a status."""
 
     status: TaskStatus
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AccessedOften(Filter):
     """Passes memories that were accessed so often, or more."""
 
     least: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InMetadata(Filter):
     """Passes memories whose metadata hold such a value under a key, dots reaching inside.
 
@@ -168,7 +168,7 @@ class InMetadata(Filter):
         return [[self.key]] if "." not in self.key else [[self.key], self.key.split(".")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NoRepeatOf(Filter):
     """Passes memories that do not repeat any of some: their fingerprints, by row."""
 

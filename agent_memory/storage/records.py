@@ -42,7 +42,7 @@ RowValues = dict[str, Any]
 """A row: by column, what it holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signals:
     """What ranking needs of a memory beside its words."""
 
@@ -144,7 +144,7 @@ def _reader_of(row: MemoryField) -> Callable[[Any], Any] | None:
 _READERS: Final = {name: _reader_of(row) for name, row in MEMORY_FIELDS.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """One change as the table holds it: the values are those of the columns of ``memories``.
 
@@ -165,7 +165,7 @@ class Change:
         return frozenset({*self.old, *self.new})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
     """What was done, and the numbers of its first and last change in the history."""
 
@@ -190,7 +190,7 @@ def recall_window(now: datetime) -> tuple[str, str]:
     return format_time(shifted(now, -RECALL_WINDOW)), format_time(now)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DuplicateCandidate:
     """A memory that may say the same; ``tags`` are JSON.
 
@@ -220,7 +220,7 @@ def fingerprint_of(content: str, user_id: str | None, run_id: str | None) -> int
     return int.from_bytes(digest, "big", signed=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DuplicateQuery:
     """A text about a user, of a run, of which it is asked whether it is there already.
 
@@ -235,7 +235,7 @@ class DuplicateQuery:
     index: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Term:
     """A word of a query: as the index holds it, stemmed, and as it was written.
 
@@ -258,7 +258,7 @@ class Term:
         return f"{quoted} *" if self.is_prefix else quoted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WordCounts:
     """The words of a memory: how often each term of the query stands in it, and how many in all.
 
@@ -272,7 +272,7 @@ class WordCounts:
     asks: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Usage:
     """How a memory is used, times as the file holds them.
 
@@ -290,7 +290,7 @@ class Usage:
     task: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Amount:
     """How many memories there are, and the bytes of their contents."""
 
@@ -298,7 +298,7 @@ class Amount:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GraphMoment:
     """A time that the graph is looked at, as it is stored, and whose graph; ``None``: everybody's.
 
@@ -310,7 +310,7 @@ class GraphMoment:
     is_past: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ErasedText:
     """What memories say and ever said, as far as the file knows.
 
@@ -353,7 +353,7 @@ VECTOR_COLUMNS: Final = ("storage_backend", "migration_date", "migration", "embe
 """Columns that tell of the move to search by meaning."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueryVector:
     """A query's vector, quantized, and the model that it and the vectors it meets are of.
 
@@ -375,7 +375,7 @@ class QueryVector:
         return self.data if self.seen is None else self.seen.data
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NearestVectors:
     """Cosines by row of the nearest, and what was not as it should be."""
 
@@ -383,7 +383,7 @@ class NearestVectors:
     degraded: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileSummary:
     """What a file says of itself: whose it is, the version of its schema, its page size."""
 
@@ -392,7 +392,7 @@ class FileSummary:
     page_size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Replaced:
     """Where the content that was there is kept, and whether its rejections hold on."""
 
