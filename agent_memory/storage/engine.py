@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         RejectionTable,
         ReviewTable,
         ScratchpadTable,
+        TombstoneTable,
         UsageQueries,
     )
 
@@ -113,6 +114,10 @@ class Engine(Protocol):
     @property
     def rejections(self) -> RejectionTable:
         """The rejections: values that must not be stored again."""
+
+    @property
+    def tombstones(self) -> TombstoneTable:
+        """The tombstones: what was erased, and must not come back."""
 
     @property
     def reviews(self) -> ReviewTable:

@@ -330,6 +330,58 @@ class ErasedText:
         self.vectors.update(other.vectors)
 
 
+class Tombstone(NamedTuple):
+    """A mark of something that was erased, by its hash, made with a ``key``: 16 bytes each.
+
+    ``kind`` is ``id`` (of a memory) or ``content`` (of one, and the user whom it was about),
+    ``erased_at`` the time as it is stored.
+    """
+
+    key: bytes
+    hash: bytes
+    kind: Literal["id", "content"]
+    erased_at: str
+
+
+class Statement(NamedTuple):
+    """What a memory says and ever said, and about whom: all its contents and its ``user_id``s."""
+
+    memory_id: str
+    contents: frozenset[str]
+    user_ids: frozenset[str | None]
+
+    def content_hashes(self, key: bytes) -> set[bytes]:
+        """Return the hashes of the contents, each with each of the users."""
+        return {
+            hash_of_content(key, content, user_id)
+            for content in self.contents
+            for user_id in self.user_ids
+        }
+
+    def hashes(self, key: bytes) -> set[bytes]:
+        """Return the hashes by which tombstones know the memory: of its id and its contents."""
+        return {hash_of_id(key, self.memory_id), *self.content_hashes(key)}
+
+
+def hash_of_id(key: bytes, memory_id: str) -> bytes:
+    """Return the hash by which a tombstone knows the id of a memory."""
+    return _keyed_hash(key, b"id", memory_id)
+
+
+def hash_of_content(key: bytes, content: str, user_id: str | None) -> bytes:
+    """Return the hash by which a tombstone knows what a memory said, in its exact form.
+
+    What one user had erased another may still say, so the user is part of it.
+    """
+    about = "" if user_id is None else f"\x00{user_id}"
+    return _keyed_hash(key, b"content", exact_form(content) + about)
+
+
+def _keyed_hash(key: bytes, kind: bytes, text: str) -> bytes:
+    data = text.encode(errors="surrogatepass")  # another program's may be no UTF-8
+    return hashlib.blake2b(data, digest_size=16, key=key, person=kind).digest()
+
+
 class RemovedRows(NamedTuple):
     """How many rows were removed: memories, changes in the history, embeddings."""
 

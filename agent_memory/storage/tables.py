@@ -34,6 +34,8 @@ from agent_memory.storage.records import (
     RemovedRows,
     RowValues,
     Signals,
+    Statement,
+    Tombstone,
     Usage,
 )
 from agent_memory.text.dates import Span
@@ -328,6 +330,28 @@ class RejectionTable(Protocol):
         """Return the hashes of the rejected values, by their number of words."""
 
 
+class TombstoneTable(Protocol):
+    """The table of what was erased, as keyed hashes."""
+
+    def keys(self) -> list[bytes]:
+        """Return the keys that the hashes are made with; none where nothing was erased."""
+
+    def contains(self, key: bytes, digest: bytes) -> bool:
+        """Return whether there is a tombstone of this hash."""
+
+    def all(self) -> list[Tombstone]:
+        """Return all tombstones, oldest first, in an order that tells nothing of their memories."""
+
+    def put(self, tombstone: Tombstone) -> bool:
+        """Insert a tombstone, and return whether it is a new one."""
+
+    def remove(self, key: bytes, digest: bytes) -> bool:
+        """Delete a tombstone, and return whether there was one."""
+
+    def latest(self) -> str | None:
+        """Return when something was erased last, as it is stored."""
+
+
 class ReviewTable(Protocol):
     """The table of memories that are in question."""
 
@@ -423,6 +447,9 @@ class ErasureQueries(Protocol):
 
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
         """Return all texts and vectors of these memories, their history's too."""
+
+    def statements(self) -> Iterator[Statement]:
+        """Yield what each memory says, and what each says and said in its history."""
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
         """Delete every row of these memories but those of the vector indexes."""

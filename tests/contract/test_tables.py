@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from contract_cases import AGENT, NOW, memory_of, stored
@@ -13,7 +14,7 @@ from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Equals
-from agent_memory.storage.records import fingerprint_of
+from agent_memory.storage.records import Tombstone, fingerprint_of
 from agent_memory.text.dates import date_spans
 
 
@@ -296,6 +297,40 @@ class TestRejections:
         with engine.write():
             assert engine.rejections.remove_by_id(rejection.rejection_id)
             assert not engine.rejections.remove(digest)
+
+
+class TestTombstones:
+    def test_a_tombstone_is_put_once_and_removed(self, engine: Engine) -> None:
+        first = Tombstone(b"k" * 16, b"\x02" * 16, "id", format_time(NOW))
+        later = Tombstone(b"j" * 16, b"\x01" * 16, "content", format_time(NOW + timedelta(days=1)))
+        assert (engine.tombstones.keys(), engine.tombstones.latest()) == ([], None)
+        with engine.write():
+            assert engine.tombstones.put(later)
+            assert engine.tombstones.put(first)
+            assert not engine.tombstones.put(first._replace(erased_at=later.erased_at))
+        assert engine.tombstones.all() == [first, later]
+        assert engine.tombstones.keys() == [b"j" * 16, b"k" * 16]
+        assert engine.tombstones.latest() == later.erased_at
+        assert engine.tombstones.contains(first.key, first.hash)
+        assert not engine.tombstones.contains(later.key, first.hash)
+        with engine.write():
+            assert engine.tombstones.remove(first.key, first.hash)
+            assert not engine.tombstones.remove(first.key, first.hash)
+        assert engine.tombstones.all() == [later]
+
+    def test_statements_are_what_memories_say_and_said(self, engine: Engine) -> None:
+        (row_id, _) = stored(engine, memory_of(1, "tea", user_id="ann"), memory_of(2, "salt"))
+        with engine.write():
+            engine.memories.update(row_id, {"content": "coffee"}, now=NOW)
+            engine.memory_rows.delete("mem-2")
+        stated: dict[str, set[tuple[str, str | None]]] = {}
+        for statement in engine.erasure.statements():
+            pairs = product(statement.contents, statement.user_ids)
+            stated.setdefault(statement.memory_id, set()).update(pairs)
+        assert stated == {
+            "mem-1": {("tea", "ann"), ("coffee", "ann")},
+            "mem-2": {("salt", None)},
+        }
 
 
 class TestFingerprints:

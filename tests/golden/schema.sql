@@ -1,5 +1,5 @@
 PRAGMA application_id = 1097289061;
-PRAGMA user_version = 12;
+PRAGMA user_version = 13;
 CREATE UNIQUE INDEX embedding_models_by_state ON embedding_models (state);
 CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);
@@ -361,6 +361,18 @@ CREATE TABLE scratchpad (
     CONSTRAINT reason_is_known CHECK (reason IN ('stored', 'accessed', 'promoted'))
 ) STRICT;
 CREATE TABLE sqlite_sequence(name,seq);
+CREATE TABLE tombstones (
+  -- What was erased, so that no file, backup or import brings it back: keyed hashes, never a text.
+  -- Whoever has this file has the keys too, so what is easily guessed is not hidden by its hash.
+  key BLOB NOT NULL         -- random, the same for all that one store erased itself
+    CONSTRAINT key_has_16_bytes CHECK (length(key) = 16),
+  hash BLOB NOT NULL        -- BLAKE2b with that key, of what `kind` names
+    CONSTRAINT hash_has_16_bytes CHECK (length(hash) = 16),
+  kind TEXT NOT NULL        -- id: a memory's id; content: what it said, in which user_id's name
+    CONSTRAINT kind_is_known CHECK (kind IN ('id', 'content')),
+  erased_at TEXT NOT NULL,  -- written like memories.timestamp
+  PRIMARY KEY (key, hash)
+) STRICT, WITHOUT ROWID;
 CREATE TRIGGER embedding_queue_of_changed AFTER UPDATE OF content, archived ON memories
 WHEN (NEW.content IS NOT OLD.content OR NEW.archived IS NOT OLD.archived)
   AND EXISTS (SELECT 1 FROM embedding_models) BEGIN

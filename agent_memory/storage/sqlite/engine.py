@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.sqlite.tables.rejections import RejectionTable
     from agent_memory.storage.sqlite.tables.reviews import ReviewTable
+    from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
     from agent_memory.storage.sqlite.tables.usage import UsageQueries
     from agent_memory.storage.sqlite.vector_index import VectorIndex
 
@@ -71,6 +72,13 @@ class SQLiteEngine:
         from agent_memory.storage.sqlite.tables.rejections import RejectionTable  # noqa: PLC0415
 
         return RejectionTable(self.database)
+
+    @cached_property
+    def tombstones(self) -> TombstoneTable:
+        """The tombstones: what was erased, and must not come back."""
+        from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable  # noqa: PLC0415
+
+        return TombstoneTable(self.database)
 
     @cached_property
     def reviews(self) -> ReviewTable:

@@ -18,6 +18,7 @@ from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.maintenance import check_history, check_indexes
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
+from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 
@@ -68,6 +69,7 @@ def _mend(database: Database) -> None:
         AgentTable(database).repair()
         VectorIndex(database).repair()
         GraphMaintenance(database).repair()
+        TombstoneTable(database).repair()
 
 
 def _problems(database: Database) -> list[Problem]:
@@ -81,6 +83,7 @@ def _problems(database: Database) -> list[Problem]:
             problems += check_history.find_problems(database)
             problems += VectorIndex(database).find_problems()
             problems += GraphMaintenance(database).find_problems()
+            problems += TombstoneTable(database).find_problems()
         with contextlib.suppress(StorageUntrusted), database.write():
             problems += check_indexes.compare_index(database)
     except StorageCorrupt as error:

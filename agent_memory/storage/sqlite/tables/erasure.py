@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
+from agent_memory.errors import StorageCorrupt
 from agent_memory.models.fields import to_json
-from agent_memory.storage.records import ErasedText, RemainingText, RemovedRows, page_end
+from agent_memory.storage.records import (
+    ErasedText,
+    RemainingText,
+    RemovedRows,
+    Statement,
+    page_end,
+)
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
@@ -40,6 +49,15 @@ _SELECT_SETTINGS: Final = """
 SELECT 'the settings of the agent', CAST(concat(config, migration) AS BLOB) FROM agent
 UNION ALL SELECT 'the reason of rejection ' || rejection_id, CAST(concat(reason) AS BLOB)
 FROM rejections"""
+_SELECT_STATED: Final = """
+SELECT seq, id, CAST(content AS BLOB), CAST(user_id AS BLOB) FROM memories
+WHERE seq > ? ORDER BY seq LIMIT ?"""
+# The user of a memory that was only updated, as far as is known, stands in its row.
+_SELECT_STATED_BEFORE: Final = """
+SELECT h.memory_id, h.change_id, h.event, CAST(h.old_values AS BLOB), CAST(h.new_values AS BLOB),
+  CAST(m.user_id AS BLOB)
+FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
+WHERE (h.memory_id, h.change_id) > (?, ?) ORDER BY h.memory_id, h.change_id LIMIT ?"""
 _OTHERS: Final = (
     "agent", "embedding_models", "entity_sources", "memory_words", "operations", "recalls",
     "relationship_sources", "schema_migrations", "scratchpad", "sqlite_schema",
@@ -70,6 +88,23 @@ class ErasureQueries(Table):
         for row in self._db.rows(_SELECT_VECTORS, ids):
             erased.vectors.update(row)
         return erased
+
+    def statements(self) -> Iterator[Statement]:
+        """Yield what each memory says, and what each says and said in its history."""
+        for _, memory_id, content, user_id in self._paged(_SELECT_STATED):
+            said_by = frozenset({None if user_id is None else _text(user_id)})
+            yield Statement(memory_id, frozenset({_text(content)}), said_by)
+        for memory_id, changes in groupby(self._stated_before(), key=itemgetter(0)):
+            yield _statement_of(memory_id, changes)
+
+    def _stated_before(self) -> Iterator[Row]:
+        """Yield all changes, those of a memory together, read by the page."""
+        last: tuple[str, int] = ("", 0)
+        while rows := self._db.rows(_SELECT_STATED_BEFORE, (*last, _PAGE)):
+            yield from rows
+            if rows[-1][:2] <= last:
+                raise StorageCorrupt(f"{self._db.path} is damaged: restore a backup")
+            last = rows[-1][:2]
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
         """Delete every row of these memories but those of the vector indexes.
@@ -167,6 +202,22 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
         while rows := self._db.rows(sql, (after, _PAGE)):
             yield from rows
             after = page_end(rows[-1][0], after=after)
+
+
+def _statement_of(memory_id: str, changes: Iterable[Row]) -> Statement:
+    """Return what a memory says in its changes, and about whom."""
+    contents: set[str] = set()
+    user_ids: set[str | None] = set()
+    for _, _, event, old, new, user_id in changes:
+        for values in map(_read, (old, new)):
+            if isinstance(values, dict):
+                if isinstance(values.get("content"), str):
+                    contents.add(values["content"])
+                if "user_id" in values or (values and event != "UPDATE"):
+                    user_ids.add(values.get("user_id"))
+        if user_id is not None:
+            user_ids.add(_text(user_id))
+    return Statement(memory_id, frozenset(contents), frozenset(user_ids or {None}))
 
 
 def _add_change(erased: ErasedText, values: object) -> None:
