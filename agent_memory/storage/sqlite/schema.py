@@ -35,6 +35,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 _SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
 _MOST_NAMED: Final = 3
 """Faults that a message names."""
+_REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
+_UPDATE_RECORD: Final = "UPDATE schema_migrations SET sha256 = ? WHERE number = ?"
 _INSERT_RECORD: Final = """
 INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)"""
 
@@ -84,23 +86,37 @@ def current_version(database: Database) -> int:
 
 
 def is_current(database: Database) -> bool:
-    """Return whether the file has all migrations, unchanged.
+    """Return whether the file has all migrations, as they are shipped.
 
     Raises ``NewerSchema`` for a file of a newer version of the library, ``MigrationError`` when a
-    migration was edited after it was applied.
+    migration was applied that was never shipped under its name.
     """
     version = current_version(database)
     refuse_newer(database.path, version)
     if version == 0:
         return False
-    shipped = {migration.number: migration for migration in migrations()}
-    for number, name, sha256 in database.rows(_SELECT_RECORD):
-        if number in shipped and shipped[number].sha256 != sha256:
-            raise MigrationError(
-                f"{database.path} was made with another {name} than this agent-memory has:"
-                " install the version that made it"
-            )
-    return version == latest_version()
+    return not _is_legacy(database) and version == latest_version()
+
+
+def _is_legacy(database: Database) -> bool:
+    """Return whether a migration was applied as it was before it was frozen."""
+    shipped = {migration.number: migration.sha256 for migration in migrations()}
+    edited = {
+        sha256: name
+        for number, name, sha256 in database.rows(_SELECT_RECORD)
+        if shipped.get(number, sha256) != sha256
+    }
+    if not edited:
+        return False
+    from agent_memory.storage.sqlite.legacy_schema import LEGACY_HASHES  # noqa: PLC0415 - rare
+
+    if not LEGACY_HASHES.issuperset(edited):
+        raise MigrationError(
+            f"{database.path} was made with another {min(edited.values())} than this agent-memory"
+            " has: with the program that made it, run `agent-memory export --format store`, and"
+            " import that file here"
+        )
+    return True
 
 
 def refuse_newer(path: Path, version: int) -> None:
@@ -124,20 +140,39 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
         raise MigrationError(
             f"{database.path} has an older schema and is open read-only: open it once for writing"
         )
-    database.trust()
-    if current_version(database):
+    version = current_version(database)
+    is_legacy = version > 0 and _is_legacy(database)
+    if not is_legacy:
+        database.trust()
+    if version:
         before_upgrade()
-    with database.write():
+    with database.write(vetted=not is_legacy):
         version = current_version(database)  # another process may have been faster
         if version == 0:
             database.run(f"PRAGMA application_id = {APPLICATION_ID}")
             database.run(_CREATE_RECORD)
+        elif is_legacy:
+            _recreate_legacy(database, version)
         for migration in migrations()[version:]:
             for statement in statements(migration.sql):
                 database.run(statement)
             record = (migration.number, migration.name, migration.sha256, now)
             database.run(_INSERT_RECORD, record)
         database.run(f"PRAGMA user_version = {latest_version()}")
+
+
+def _recreate_legacy(database: Database, version: int) -> None:
+    """Make a file what the migrations of its version, as they are shipped, make of it."""
+    if not _is_legacy(database):  # another process was faster
+        database.trust()
+        return
+    from agent_memory.storage.sqlite import legacy_schema  # noqa: PLC0415 - rare
+
+    legacy_schema.recreate(database, shipped_schema(version))
+    for migration in migrations()[:version]:
+        database.run(_UPDATE_RECORD, (migration.sha256, migration.number))
+    database.trust()
+    database.run(_REBUILD_INDEX)  # which reads our views: they may run now
 
 
 def objects() -> tuple[Row, ...]:
