@@ -1,9 +1,8 @@
 """A file of any version opens for ever: migrations are frozen, and a file of each is kept here.
 
 ``tests/golden/files/`` has a file that each version of the schema made, packed by ``xz``; a letter
-stands for an earlier text of a migration, from before these were frozen. After adding a migration:
-
-    python tests/storage/sqlite/test_older_files.py
+stands for an earlier text of a migration, from before these were frozen. After a migration was
+added, ``python tests/storage/sqlite/test_older_files.py`` writes what is missing.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ from pathlib import Path
 
 import apsw
 import pytest
-from conftest import CHECKOUT, TESTS
 
 from agent_memory import AgentMemory, MigrationError
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import SELECT_OBJECTS
 from agent_memory.storage.sqlite.legacy_schema import LEGACY_HASHES
 
+TESTS = Path(__file__).parents[2]
+MIGRATIONS = TESTS.parent / "migrations"
 FILES = TESTS / "golden" / "files"
 HASHES = TESTS / "golden" / "migrations.sha256"
 LATEST = FILES / f"schema-{schema.latest_version():02}.db.xz"
@@ -61,7 +61,7 @@ def is_of_vec0(row: tuple[object, ...]) -> bool:
 def test_a_migration_that_was_committed_is_never_edited() -> None:
     lines = (line.split() for line in HASHES.read_text().splitlines())
     frozen = {name: sha256 for sha256, name in lines}
-    for path in sorted((CHECKOUT / "migrations").glob("*.sql")):
+    for path in sorted(MIGRATIONS.glob("*.sql")):
         sha256 = hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
         assert path.name in frozen, f"{path.name} is new: {HOW}"
         assert sha256 == frozen[path.name], (
