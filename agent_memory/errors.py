@@ -23,8 +23,8 @@ class AgentMemoryError(Exception):
 
     code: ClassVar[str] = "INTERNAL_ERROR"
 
-    def __init__(self, *said: object) -> None:
-        super().__init__(*map(without_secrets, said))
+    def __init__(self, *details: object) -> None:
+        super().__init__(*map(without_secrets, details))
 
 
 class ValidationError(AgentMemoryError, ValueError):
@@ -64,12 +64,12 @@ class ValidationError(AgentMemoryError, ValueError):
         lines = []
         for fault in error.errors(include_url=False, include_context=False):
             loc = (*at, *fault["loc"])
-            said = fault["msg"].removeprefix("Value error, ")
+            message = fault["msg"].removeprefix("Value error, ")
             is_shown = _is_shown(fault)
             value = fault["input"] if is_shown else described(fault["input"])
-            faults.append({**fault, "loc": loc, "msg": said, "input": value})
+            faults.append({**fault, "loc": loc, "msg": message, "input": value})
             got = _shortened(value) if is_shown else value
-            lines.append(f"{'.'.join(map(str, loc)) or 'value'}: {said} (got {got})")
+            lines.append(f"{'.'.join(map(str, loc)) or 'value'}: {message} (got {got})")
         return cls("; ".join(lines), faults)
 
     def errors(self) -> list[dict[str, Any]]:
@@ -242,14 +242,14 @@ def _is_shown(fault: Mapping[str, Any]) -> bool:
     return is_known and _SAID_BY_USERS.isdisjoint(fault["loc"])
 
 
-def without_secrets(said: Any) -> Any:  # noqa: ANN401 - whatever is said
+def without_secrets(value: Any) -> Any:  # noqa: ANN401 - whatever is said
     """Return what is said with what looks like a secret masked, if it is a text."""
-    if not isinstance(said, str):
-        return said
+    if not isinstance(value, str):
+        return value
     # An error is seldom made, and most starts make none.
     from agent_memory.text.secrets import mask_secrets  # noqa: PLC0415
 
-    return mask_secrets(said)
+    return mask_secrets(value)
 
 
 def _shortened(value: object) -> str:

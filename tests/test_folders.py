@@ -47,6 +47,8 @@ TOGETHER: tuple[set[str], ...] = (
     {"tables.graph", "tables.graph_maintenance"},
 )
 """Modules that write the same tables: one for everyday use, one for undo, import and erasure."""
+VAGUE = {"it", "one", "told", "there", "said", "found", "those", "given", "every", "holds"}
+"""Words that say nothing of what they name. A noun always says more: ``memory``, ``report``."""
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
 
 
@@ -215,7 +217,7 @@ def sql_stands_in_the_engine(modules: Modules) -> list[str]:
 
 
 def a_table_is_written_where_it_belongs(modules: Modules) -> list[str]:
-    """A table has one module that writes it; what erases, mends or upgrades may write any."""
+    """A table has one module that writes it; what erases, repairs or upgrades may write any."""
     writers: dict[str, set[str]] = {}
     for name, module in modules.items():
         if is_in(name, f"{ENGINE}.tables") and not is_in(name, f"{ENGINE}.tables.erasure"):
@@ -260,6 +262,41 @@ def every_module_says_what_it_is_and_is_short(modules: Modules) -> list[str]:
     ]
 
 
+def names_say_what_they_name(modules: Modules) -> list[str]:
+    """No variable, parameter, attribute, function or class; fields of a record are its format's."""
+    return [
+        f"{name}:{line} names something {word!r}"
+        for name, module in modules.items()
+        for line, word in sorted(_names(module.tree))
+        if word.strip("_") in VAGUE
+    ]
+
+
+def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield what a module gives names to, with the lines."""
+    fields = {
+        id(statement.target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word, ctx=ast.Store()) if id(node) not in fields:
+                yield node.lineno, word
+            case ast.Attribute(attr=word, ctx=ast.Store()) | ast.arg(arg=word):
+                yield node.lineno, word
+            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word):
+                yield node.lineno, word
+            case ast.ClassDef(name=word) | ast.ExceptHandler(name=str(word)):
+                yield node.lineno, word
+            case ast.alias(asname=str(word)):
+                yield node.lineno, word
+            case ast.MatchAs(name=str(word)) | ast.MatchStar(name=str(word)):
+                yield node.lineno, word
+
+
 def _way_back(start: str, needs: Mapping[str, list[str]]) -> list[str]:
     """Return the shortest way from a module to itself, or nothing."""
     ways = [[start]]
@@ -287,6 +324,7 @@ RULES: list[Callable[[Modules], list[str]]] = [
     a_table_is_written_where_it_belongs,
     the_edges_use_public_names,
     every_module_says_what_it_is_and_is_short,
+    names_say_what_they_name,
 ]
 
 # The tests ----------------------------------------------------------------------------------
@@ -423,6 +461,7 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
     every_module_says_what_it_is_and_is_short: [
         ("errors", "\n" * 548, "has 551 lines"),
     ],
+    names_say_what_they_name: [],  # see below: it names a line
 }
 
 
@@ -444,6 +483,37 @@ def test_a_table_that_is_written_in_two_modules_is_named() -> None:
     assert a_table_is_written_where_it_belongs(parsed(planted)) == [
         "memories is written in tables.history and tables.memories"
     ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "one = 1",
+        "x, it = 1, 2",
+        "def f(given): pass",
+        "def f(*, said=None): pass",
+        "f = lambda one: one",
+        "x = [it for it in ()]",
+        "x.told = 1",
+        "class X: found = 1",
+        "class X:\n    def f(self): self._found: int = 1",
+        "def _told(): pass",
+        "async def there(): pass",
+        "import re as those",
+        "try: pass\nexcept OSError as it: pass",
+        "with open(x) as one: pass",
+        "if (found := 1): pass",
+        "match x:\n    case [*every]: pass",
+    ],
+)
+def test_a_vague_name_is_named(code: str) -> None:
+    (problem,) = names_say_what_they_name(parsed({f"{PACKAGE}.text.dates": code}))
+    assert re.fullmatch(rf"{PACKAGE}\.text\.dates:[12] names something '_?[a-z]+'", problem)
+
+
+def test_a_field_of_a_record_has_the_word_of_its_format() -> None:
+    record = {f"{PACKAGE}.models.memory": "class Receipt(Record):\n    found: bool = False"}
+    assert names_say_what_they_name(parsed(record)) == []
 
 
 def test_a_module_without_a_docstring_is_named() -> None:

@@ -85,8 +85,8 @@ class MaintenanceVerbs(OpenMemory):
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""
         unknown = settings.keys() - AgentConfig.model_fields.keys()
         if unknown:
-            known = ", ".join(AgentConfig.model_fields)
-            raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {known}")
+            names = ", ".join(AgentConfig.model_fields)
+            raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {names}")
         if not settings:
             return self._store.config()
         return self._store.change_config(
@@ -111,8 +111,8 @@ class MaintenanceVerbs(OpenMemory):
         return (event for event in self._events.log.follow(until=until) if event is not None)
 
     def check(self, *, repair: bool = False) -> CheckReport:
-        """Look for damage and drift; with ``repair``, mend what can be mended, losing nothing."""
-        return self._store.check(mend=repair)
+        """Look for damage and drift; with ``repair``, repair what can be, losing nothing."""
+        return self._store.check(repair=repair)
 
     def backup(
         self, destination: str | os.PathLike[str] | None = None, *, overwrite: bool = False

@@ -269,12 +269,12 @@ class SessionMemory:
         arguments: dict[str, Any],
     ) -> SearchFilters:
         """Return filters that find nothing but what is of this session."""
-        given = validate_model(SearchFilters, filters)
+        checked = validate_model(SearchFilters, filters)
         scope: dict[str, Any] = {"user_id": self.context.user_id}
         if self._run_id is not None:
             scope["run_id"] = self._run_id
         for name in _OWNERS:
-            value = arguments.pop(name, None) or getattr(given, name)
+            value = arguments.pop(name, None) or getattr(checked, name)
             wanted = scope.get(name, self._memory.agent_id if name == "agent_id" else value)
             if value is not None and value != wanted:
                 raise PermissionDenied(
@@ -282,7 +282,7 @@ class SessionMemory:
                 )
             if value is not None:
                 scope[name] = value
-        return given.model_copy(update=scope)
+        return checked.model_copy(update=scope)
 
     def _is_own(self, values: Mapping[str, Any]) -> bool:
         is_users = values.get("user_id") == self.context.user_id

@@ -119,14 +119,14 @@ class SharedMemories(Generic[AnyMemory]):
                 failures.append(f"{name}: was not searched: {error}")
         if not answers:  # its own, of which the filters leave nothing, can say so at least
             answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
-        given = _merge(answers)[:limit]
-        shown = [same for hit in given for same in (hit, *hit.copies)]
+        page = _merge(answers)[:limit]
+        shown = [same for hit in page for same in (hit, *hit.copies)]
         for answer in answers:
             if answer.is_written:
                 hits = [same.result for same in shown if same.answer is answer]
                 with contextlib.suppress(StorageError):  # it may have been closed meanwhile
                     note(answer.memory, answer.results.model_copy(update={"results": hits}))
-        return _build_results(given, answers, wanted, failures, limit=limit, explain=explain)
+        return _build_results(page, answers, wanted, failures, limit=limit, explain=explain)
 
     def close(self) -> None:
         """Close all that were opened. Closing twice is fine."""
@@ -169,14 +169,14 @@ class SharedMemories(Generic[AnyMemory]):
             try:
                 return self._opened_as_allowed(name, inode)
             except (StorageError, PermissionDenied):
-                self._close_other(name)  # it may be mended, or shared, before the next use
+                self._close_other(name)  # it may be repaired, or shared, before the next use
                 raise
 
     def _opened_as_allowed(self, name: str, inode: int) -> _Opened[AnyMemory]:
-        known = self._opened.get(name)
-        if known is not None and known.inode != inode:
+        opened = self._opened.get(name)
+        if opened is not None and opened.inode != inode:
             self._close_other(name)  # another file was put in its place
-        read_only = known is None or known.read_only
+        read_only = opened is None or opened.read_only
         while True:
             policy = self._policy(name, inode, read_only=read_only)
             if policy == "private":
@@ -230,10 +230,10 @@ class SharedMemories(Generic[AnyMemory]):
 
 def _names(names: str | Sequence[str]) -> list[str]:
     """Return the names that were given, each once."""
-    given = [names] if isinstance(names, str) else names
-    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+    agent_ids = [names] if isinstance(names, str) else names
+    if not isinstance(agent_ids, Sequence) or not all(isinstance(name, str) for name in agent_ids):
         raise ValidationError.of("shared", "must be a list of agent ids", names)
-    return list(dict.fromkeys(given))
+    return list(dict.fromkeys(agent_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,16 +338,16 @@ def _drop_repeats(hits: Iterable[_Hit]) -> list[_Hit]:
     kept: list[_Hit] = []
     for hit in hits:
         memory = hit.result.memory
-        known = first.setdefault((near_form(exact_form(memory.content)), memory.user_id), hit)
-        if known.answer is hit.answer:
+        earlier = first.setdefault((near_form(exact_form(memory.content)), memory.user_id), hit)
+        if earlier.answer is hit.answer:
             kept.append(hit)
         else:
-            known.copies.append(hit)
+            earlier.copies.append(hit)
     return kept
 
 
 def _build_results(
-    given: Sequence[_Hit],
+    page: Sequence[_Hit],
     answers: Sequence[_Answer[Any]],
     wanted: Sequence[str],
     failures: Sequence[str],
@@ -357,7 +357,7 @@ def _build_results(
 ) -> SearchResults:
     all_metadata = [answer.results.search_metadata for answer in answers]
     labelled = list(zip(answers, all_metadata, strict=True))
-    is_full = len(given) >= limit
+    is_full = len(page) >= limit
     degraded = [
         answer.labelled(text) for answer, metadata in labelled for text in metadata.degraded
     ]
@@ -367,7 +367,7 @@ def _build_results(
         if metadata.explanation
     ]
     return SearchResults.model_construct(
-        results=[_build_result(hit, explain=explain) for hit in given],
+        results=[_build_result(hit, explain=explain) for hit in page],
         total_count=sum(answer.results.total_count for answer in answers),
         search_metadata=SearchMetadata.model_construct(
             query_time=all_metadata[0].query_time,
@@ -382,7 +382,7 @@ def _build_results(
             if any(metadata.backend == "vector" for metadata in all_metadata)
             else "file",
             degraded=[*degraded, *failures],
-            reason=None if is_full else "few_matches" if given else all_metadata[0].reason,
+            reason=None if is_full else "few_matches" if page else all_metadata[0].reason,
             explanation=None if is_full else "; ".join(explanations) or None,
             near_misses=[] if is_full else _near_misses(answers, explain=explain),
         ),

@@ -250,9 +250,9 @@ def _nearest(loc: tuple[str | int, ...]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - of an error alone
 
     section: type[BaseModel] = SystemConfig if len(loc) == 1 else _SECTIONS[str(loc[0])]
-    known = list(section.model_fields)
-    (nearest, *_) = get_close_matches(str(loc[-1]).lower(), known, n=1, cutoff=0.0)
-    return f"did you mean {nearest!r}? There are {', '.join(known)}"
+    names = list(section.model_fields)
+    (nearest, *_) = get_close_matches(str(loc[-1]).lower(), names, n=1, cutoff=0.0)
+    return f"did you mean {nearest!r}? There are {', '.join(names)}"
 
 
 def _show(value: object) -> object:

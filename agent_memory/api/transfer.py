@@ -175,8 +175,8 @@ class TransferVerbs(OpenMemory):
         tell: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> Plan:
         """Take in what was read, or tell what that would do."""
-        return self._store.transfer.import_parcels(
-            intake.parcels(),
+        return self._store.transfer.import_entries(
+            intake.entries(),
             on_conflict=on_conflict,
             dry_run=dry_run,
             refuses=not lenient,

@@ -280,16 +280,16 @@ class WritingVerbs(OpenMemory):
         self, item: Mapping[str, Any], settings: AgentConfig, *, at: Sequence[int] = ()
     ) -> Memory:
         """Return the model of what a caller stores."""
-        given = validate_fields(MemoryInput, item, categories=settings.categories, at=at)
+        checked = validate_fields(MemoryInput, item, categories=settings.categories, at=at)
         now = self._now()
-        fields = given.model_dump(exclude={"id", "session_id", "timestamp", "task_metadata"})
+        fields = checked.model_dump(exclude={"id", "session_id", "timestamp", "task_metadata"})
         return Memory.model_construct(
-            id=given.id or new_memory_id(),
+            id=checked.id or new_memory_id(),
             **fields,
-            task_metadata=given.task_metadata and given.task_metadata.timed(now),
+            task_metadata=checked.task_metadata and checked.task_metadata.timed(now),
             agent_id=self.agent_id,
-            created_by_session=given.session_id or self.session_id,
-            timestamp=given.timestamp or now,
+            created_by_session=checked.session_id or self.session_id,
+            timestamp=checked.timestamp or now,
             updated_at=now,
         )
 

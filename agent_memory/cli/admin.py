@@ -70,7 +70,7 @@ def _read(value: str) -> object:
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Mend what can be mended; nothing is thrown away.")
+@click.option("--repair", is_flag=True, help="Repair what can be; nothing is thrown away.")
 @json_option
 @click.pass_obj
 @click.pass_context

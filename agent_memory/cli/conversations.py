@@ -54,14 +54,14 @@ def add(session: Session, /, source: str, **options: object) -> None:
     settings = load_system_config(options.pop("config"))  # type: ignore[arg-type]
     refuse_remote_store(settings)
     llm = _model(settings, options.pop("llm"), options.pop("base_url"))
-    given = {name: value for name, value in options.items() if value is not None}
-    given["graph"] = given["graph"] or settings.graph_store.enabled
-    given["infer"] = not given.pop("as_is")
-    with _opened(session, dry_run=bool(given["dry_run"])) as memory:
-        answer = memory.add(messages, llm=llm, **given)  # type: ignore[arg-type]
+    arguments = {name: value for name, value in options.items() if value is not None}
+    arguments["graph"] = arguments["graph"] or settings.graph_store.enabled
+    arguments["infer"] = not arguments.pop("as_is")
+    with _opened(session, dry_run=bool(arguments["dry_run"])) as memory:
+        answer = memory.add(messages, llm=llm, **arguments)  # type: ignore[arg-type]
     for problem in answer.metadata.problems or ():
         click.echo(f"note: {safe(problem)}", err=True)
-    text = added_text(answer, foreseen=bool(given["dry_run"]))
+    text = added_text(answer, foreseen=bool(arguments["dry_run"]))
     emit(answer, text=text, as_json=session.json)
 
 
@@ -139,9 +139,9 @@ def _refuse_unknown(
     memory: AgentMemory, approve: tuple[int, ...], dismiss: tuple[int, ...]
 ) -> None:
     """Refuse all decisions if one of them cannot be carried out."""
-    known = {review.review_id for review in memory.reviews()}
+    review_ids = {review.review_id for review in memory.reviews()}
     for number in (*approve, *dismiss):
-        if number not in known:
+        if number not in review_ids:
             message = f"there is no review {number}: nothing was decided; `review` lists them"
             raise ValidationError.of("review_id", message, number)
         if number in approve and number in dismiss:

@@ -130,8 +130,8 @@ def erase(
       agent-memory --agent bob erase --where '{"source": "crm"}' --yes
     """
     filters = filters_of(options)
-    given = {name for name, value in filters.items() if value and name != "tags_match"}
-    if bool(memory_ids) + bool(given) + finish != 1:
+    criteria = {name for name, value in filters.items() if value and name != "tags_match"}
+    if bool(memory_ids) + bool(criteria) + finish != 1:
         raise click.UsageError("give IDs, or options that describe the memories, or --finish")
     with session.open() as memory:
         if finish:

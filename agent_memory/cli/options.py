@@ -235,30 +235,30 @@ def filter_options(command: Command) -> Command:
 
 def described(options: dict[str, Any], existing: Memory | None = None) -> dict[str, Any]:
     """Return what the options say of a memory; of a task, beside what is said of it already."""
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    task = {name: given.pop(name) for name in ("status", "blockers", "outcome") if name in given}
+    fields = {name: value for name, value in options.items() if value not in (None, ())}
+    task = {name: fields.pop(name) for name in ("status", "blockers", "outcome") if name in fields}
     if not task:
-        return given
-    known: dict[str, Any] = {}
+        return fields
+    stored: dict[str, Any] = {}
     if existing is not None and existing.task_metadata is not None:
-        known = existing.task_metadata.model_dump(exclude_none=True)
+        stored = existing.task_metadata.model_dump(exclude_none=True)
     if "blockers" in task and task.setdefault("status", TaskStatus.BLOCKED) != TaskStatus.BLOCKED:
         raise click.UsageError("--blocker goes with --status blocked")
-    joined: dict[str, Any] = {"status": TaskStatus.IN_PROGRESS.value} | known | task
+    joined: dict[str, Any] = {"status": TaskStatus.IN_PROGRESS.value} | stored | task
     if joined["status"] != TaskStatus.BLOCKED:
         joined.pop("blockers", None)
     if joined["status"] != TaskStatus.COMPLETED:
         joined.pop("completed_at", None)
-    given["task_metadata"] = joined
+    fields["task_metadata"] = joined
     if existing is None:
-        given.setdefault("kind", MemoryKind.TASK.value)
-    return given
+        fields.setdefault("kind", MemoryKind.TASK.value)
+    return fields
 
 
 def filters_of(options: dict[str, Any]) -> dict[str, Any]:
     """Take the filter options out of a command's options, as ``SearchFilters`` has them."""
     since, until = options.pop("since"), options.pop("until")
-    given = {
+    filters = {
         "date_range": {"start": since, "end": until} if since or until else None,
         "category": list(options.pop("categories")) or None,
         "tags": list(options.pop("tags")) or None,
@@ -270,4 +270,4 @@ def filters_of(options: dict[str, Any]) -> dict[str, Any]:
             for name in ("kind", "importance", "task_status", "session_id", "user_id", "run_id")
         },
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in filters.items() if value is not None}

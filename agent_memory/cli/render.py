@@ -212,13 +212,13 @@ def _of(memory: Memory, *, repeats: int = 0) -> tuple[str, str, str, str]:
 
 def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
     """Say in one line what a text repeats, that can be found under ``memory_id`` now."""
-    known = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
+    earlier = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
     if duplicate.grade == "similar":
-        return f"similar to {known}: if this corrects it, `update` that one"
+        return f"similar to {earlier}: if this corrects it, `update` that one"
     if memory_id != duplicate.memory_id:
-        return f"{duplicate.grade} duplicate of {known}: both are kept"
+        return f"{duplicate.grade} duplicate of {earlier}: both are kept"
     why = ", which was recalled just now" if duplicate.recalled_at else ""
-    return f"{duplicate.grade} duplicate of {known}{why}: not stored anew"
+    return f"{duplicate.grade} duplicate of {earlier}{why}: not stored anew"
 
 
 def duplicates_text(duplicates: Sequence[Duplicate]) -> str:

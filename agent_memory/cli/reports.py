@@ -117,7 +117,7 @@ def import_text(report: ImportReport) -> str:
     lines += [f"setting {name}: {value}" for name, value in report.settings.items()]
     for notes, count, word in (
         (report.refusals, report.refused, "refused"),
-        (report.repairs, report.repaired, "mended"),
+        (report.repairs, report.repaired, "repaired"),
     ):
         lines += [
             safe(f"{word}: {note.place}: {note.message}", one_line=True) for note in notes[:20]

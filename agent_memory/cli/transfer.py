@@ -73,7 +73,7 @@ def export(
         emit(done, text=text, as_json=session.json)
 
 
-_LINES: Final = (f"{name:<13} {known.summary}" for name, known in FORMATS.items())
+_LINES: Final = (f"{name:<13} {file_format.summary}" for name, file_format in FORMATS.items())
 export.help = (export.help or "").replace("{formats}", "\n    ".join(_LINES))
 
 

@@ -121,17 +121,17 @@ def store(
     """
     if (content is None) == (jsonl is None):
         raise click.UsageError("give a CONTENT, '-' for stdin, or --jsonl FILE")
-    given = described(options)
+    fields = described(options)
     if jsonl is None and skip_bad:
         raise click.UsageError("--skip-bad goes with --jsonl")
-    if jsonl is not None and "id" in given:
+    if jsonl is not None and "id" in fields:
         raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
-    with session.open(create=True, session_id=given.pop("session_id", None)) as memory:
+    with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
         listener = _Listener(on_duplicate)
         secrets = _SecretListener(on_secret)
         if jsonl is None:
             memory_id = memory.store(
-                _content(content), **given, on_duplicate=listener, on_secret=secrets
+                _content(content), **fields, on_duplicate=listener, on_secret=secrets
             )
             data = {"memory_id": memory_id, "duplicates": listener.as_data()}
             noticed = secrets.heard([memory_id])
@@ -140,7 +140,7 @@ def store(
             _note_secrets(noticed)
         else:
             items, numbers, skipped = _read_items(
-                memory, jsonl, defaults=given, skip_bad=skip_bad, on_secret=on_secret
+                memory, jsonl, defaults=fields, skip_bad=skip_bad, on_secret=on_secret
             )
             _store_items(session, memory, items, numbers, skipped, listener, secrets)
         notes = [memory.suggestion(), *memory.limits_passed()]

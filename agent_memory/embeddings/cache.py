@@ -27,14 +27,14 @@ class VectorCache:
         if not self._entries:
             return {}
         now = time.monotonic()
-        found = {}
+        vectors = {}
         with self._lock:
             for key in keys:
                 expires, vector = self._entries.get(key, (0.0, None))
                 if vector is not None and now < expires:
                     self._entries.move_to_end(key)
-                    found[key] = vector
-        return found
+                    vectors[key] = vector
+        return vectors
 
     def keep(self, vectors: Mapping[bytes, array[float]]) -> None:
         """Take in vectors, and forget those that were used longest ago."""

@@ -82,10 +82,10 @@ class EmbedderChain:
         Raises ``ConfigurationError`` where no member has it, or the chain is settled on another.
         """
         if not any(self._settles(member, model, dimensions) for member in self._members):
-            there = ", ".join(member.model for member in self._members)
+            models = ", ".join(member.model for member in self._members)
             raise ConfigurationError(
                 f"no embedder of the chain has model {model!r} with {dimensions} dimensions;"
-                f" it has {there}"
+                f" it has {models}"
             )
         if not self._agree_on(model, dimensions):
             raise ConfigurationError(
@@ -151,9 +151,9 @@ def _has(member: CheckedEmbedder, model: str, dimensions: int) -> bool:
 
 
 def _failure(faults: list[tuple[CheckedEmbedder, Exception]]) -> EmbeddingError:
-    told = "; ".join(f"{member.name}: {error}" for member, error in faults)
+    causes = "; ".join(f"{member.name}: {error}" for member, error in faults)
     refused = any(isinstance(error, EmbeddingRefused) for _, error in faults)
     kind = EmbeddingRefused if refused else EmbeddingError
-    failure = kind(f"no embedder of the chain answered ({told})")
+    failure = kind(f"no embedder of the chain answered ({causes})")
     failure.__cause__ = faults[-1][1] if faults else None
     return failure

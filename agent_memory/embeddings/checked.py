@@ -121,9 +121,9 @@ class CheckedEmbedder:
         # Half of a surrogate pair cannot be sent to anyone: it becomes a question mark.
         encoded = [text.encode(errors="replace") for text in texts]
         keys = [hashlib.sha256(data).digest() for data in encoded]
-        found = self._cache.find(keys) if from_cache else {}
+        by_key = self._cache.find(keys) if from_cache else {}
         missing = {
-            key: data.decode() for key, data in zip(keys, encoded, strict=True) if key not in found
+            key: data.decode() for key, data in zip(keys, encoded, strict=True) if key not in by_key
         }
         new_keys = list(missing)
         size = self.batch_size if missing else 1
@@ -132,9 +132,9 @@ class CheckedEmbedder:
             vectors = self._embed_batch([missing[key] for key in batch])
             new = dict(zip(batch, vectors, strict=True))
             self._cache.keep(new)
-            found |= new
+            by_key |= new
         # A copy: the caller may change it, and the cached one must stay as it is.
-        return [found[key][:] for key in keys]
+        return [by_key[key][:] for key in keys]
 
     def _embed_batch(self, texts: list[str]) -> list[array[float]]:
         # As a list here, for it may be a generator, which fails only now.
@@ -209,8 +209,8 @@ class CheckedEmbedder:
         number = self._read(attribute)
         if number is None:
             facts = (MODEL_TRAITS.get(self.model), EMBEDDING_MODELS.get(self.model))
-            known = cast("list[Mapping[str, float]]", [fact for fact in facts if fact])
-            return next((fact[attribute] for fact in known if attribute in fact), None)
+            reported = cast("list[Mapping[str, float]]", [fact for fact in facts if fact])
+            return next((fact[attribute] for fact in reported if attribute in fact), None)
         if not isinstance(number, int | float) or not lowest <= number <= highest:
             raise self._misconfigured(attribute, number, f"from {lowest:g} to {highest:g}")
         return float(number)

@@ -65,13 +65,13 @@ def cannot_shorten(model: str, asked: int, *, own: int | None = None) -> str:
 
 def _of_status(error: openai.APIStatusError, model: str, tries: str) -> EmbeddingError:
     status = error.status_code
-    said = f" ({error!s:.300})"
+    answer = f" ({error!s:.300})"
     if status in _REFUSALS:
-        return EmbeddingRefused(f"the embedding service refuses these texts{said}")
+        return EmbeddingRefused(f"the embedding service refuses these texts{answer}")
     advice = {
         401: "refuses the API key: check OPENAI_API_KEY, or embedding_api_key",
         403: f"does not let this key use model {model}: check OPENAI_API_KEY, and the model",
         404: f"does not know model {model}, or not at this address: check its name and base_url",
         429: f"was asked too much, in {tries}: try again later, or check the account's quota",
     }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
-    return EmbeddingError(f"the embedding service {advice}{said}")
+    return EmbeddingError(f"the embedding service {advice}{answer}")

@@ -51,26 +51,26 @@ class EmbedderSettings:
         return dimensions_setting(self.dimensions) or None
 
 
-def text_setting(given: str | None, variable: str, default: str = "") -> str:
+def text_setting(argument: str | None, variable: str, default: str = "") -> str:
     """Return a text: given, else from the environment, else the default. Blank is not given.
 
     Raises ``ConfigurationError`` for what is no text; it may hold a secret, so it is not shown.
     """
-    if given is not None and not isinstance(given, str):
+    if argument is not None and not isinstance(argument, str):
         raise ConfigurationError(
-            f"what is given for {variable} is a {type(given).__name__}: give a text"
+            f"what is given for {variable} is a {type(argument).__name__}: give a text"
         )
-    return (given or "").strip() or os.environ.get(variable, "").strip() or default
+    return (argument or "").strip() or os.environ.get(variable, "").strip() or default
 
 
 def whole_number_setting(
-    given: int | None, name: str, variable: str, *, default: int, lowest: int, highest: int
+    argument: int | None, name: str, variable: str, *, default: int, lowest: int, highest: int
 ) -> int:
     """Return a whole number: given, else from the environment, else the default.
 
     Raises ``ConfigurationError`` that names the argument or the variable.
     """
-    number, source = _number_setting(given, name, variable, default)
+    number, source = _number_setting(argument, name, variable, default)
     if number != int(number) or not lowest <= number <= highest:
         raise ConfigurationError(
             f"{source} is {number:.15g}: give a whole number from {lowest} to {highest}"
@@ -78,32 +78,32 @@ def whole_number_setting(
     return int(number)
 
 
-def dimensions_setting(given: int | None) -> int:
+def dimensions_setting(argument: int | None) -> int:
     """Return how long a service's vectors are to be, found in the same way; 0: not given."""
     return whole_number_setting(
-        given,
+        argument,
         "dimensions",
         DIMENSIONS_VARIABLE,
         default=0,
-        lowest=0 if given is None else 1,
+        lowest=0 if argument is None else 1,
         highest=MAX_DIMENSIONS,
     )
 
 
-def seconds_setting(given: float | None, name: str, variable: str, *, default: float) -> float:
+def seconds_setting(argument: float | None, name: str, variable: str, *, default: float) -> float:
     """Return a span in seconds, above 0 and up to a day, found in the same way."""
-    number, source = _number_setting(given, name, variable, default)
+    number, source = _number_setting(argument, name, variable, default)
     if not 0 < number <= 86_400:
         raise ConfigurationError(f"{source} is {number:g}: give seconds, above 0 and up to 86400")
     return number
 
 
 def _number_setting(
-    given: float | None, name: str, variable: str, default: float
+    argument: float | None, name: str, variable: str, default: float
 ) -> tuple[float, str]:
     """Return the number and where it came from; it is finite."""
     text = os.environ.get(variable, "").strip()
-    value, source = (given, name) if given is not None else (text or default, variable)
+    value, source = (argument, name) if argument is not None else (text or default, variable)
     try:
         number = float(value)
         int(number)  # refuses infinity and NaN

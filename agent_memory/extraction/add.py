@@ -86,11 +86,11 @@ def add(
     return _answer(outcomes, result, problems, started=started, now=now())
 
 
-def messages_of(given: object) -> list[Message]:
+def messages_of(source: object) -> list[Message]:
     """Return what a caller gives as messages: one or several, or a text that the user said."""
-    if isinstance(given, str):
-        given = {"role": MessageRole.USER, "content": given}
-    messages = conversation(given)  # type: ignore[arg-type]  # it refuses what it cannot read
+    if isinstance(source, str):
+        source = {"role": MessageRole.USER, "content": source}
+    messages = conversation(source)  # type: ignore[arg-type]  # it refuses what it cannot read
     if len(messages) > _MOST_MESSAGES:
         message = f"are {len(messages):,}: give {_MOST_MESSAGES:,} at most at a time"
         raise ValidationError.of("messages", message, len(messages))
@@ -154,9 +154,9 @@ def _verbatim(
             "session_id": extraction.run_id,
             "timestamp": message.timestamp,
         }
-        given = {name: value for name, value in item.items() if value is not None}
+        fields = {name: value for name, value in item.items() if value is not None}
         try:
-            decisions.append(Decision("ADD", port.prepare(given)))
+            decisions.append(Decision("ADD", port.prepare(fields)))
         except ValidationError as error:
             raise type(error)(f"messages.{place}: {error}", error.errors()) from error
     return decisions

@@ -85,14 +85,14 @@ class DecisionChecks:
     """What each memory that was touched says afterwards, ``None`` if it is gone."""
 
     def take_answer(
-        self, answer: DecisionAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
+        self, answer: DecisionAnswer, places: Sequence[int], related: dict[str, RelatedMemory]
     ) -> None:
         """Take an answer about the facts at some places, which it numbers from 0.
 
-        ``known`` has the memories by the ids that the model was given.
+        ``related`` has the memories by the ids that the model was given.
         """
         operations = [
-            (operation, self._places_of(operation, places, known)) for operation in answer.memory
+            (operation, self._places_of(operation, places, related)) for operation in answer.memory
         ]
         incoming = {
             place
@@ -105,8 +105,8 @@ class DecisionChecks:
             if operation.event is ADD:
                 self._add(operation, about)
             elif operation.event is NONE:
-                self._leave(operation, about, known)
-            elif (memory := self._memory(operation, known)) is not None:
+                self._leave(operation, about, related)
+            elif (memory := self._memory(operation, related)) is not None:
                 if operation.event is UPDATE:
                     self._update(operation, about, memory)
                 else:
@@ -122,7 +122,7 @@ class DecisionChecks:
         return len(left)
 
     def _places_of(
-        self, operation: OperationAnswer, places: Sequence[int], known: dict[str, RelatedMemory]
+        self, operation: OperationAnswer, places: Sequence[int], related: dict[str, RelatedMemory]
     ) -> list[int]:
         """Return the places of the facts that an operation is about."""
         if operation.facts is not None:
@@ -132,7 +132,7 @@ class DecisionChecks:
             return sorted(
                 {places[number] for number in operation.facts if 0 <= number < len(places)}
             )
-        memory = known.get(operation.id or "")
+        memory = related.get(operation.id or "")
         if operation.event is DELETE and memory is not None:
             return [place for place in places if memory in self.related[place]]
         return [
@@ -140,9 +140,9 @@ class DecisionChecks:
         ]
 
     def _memory(
-        self, operation: OperationAnswer, known: dict[str, RelatedMemory]
+        self, operation: OperationAnswer, related: dict[str, RelatedMemory]
     ) -> RelatedMemory | None:
-        memory = known.get(operation.id or "")
+        memory = related.get(operation.id or "")
         if memory is None:
             self._refuse(operation, "of a memory that was not given")
         elif self.is_touched(memory):
@@ -231,12 +231,12 @@ class DecisionChecks:
             )
 
     def _leave(
-        self, operation: OperationAnswer, about: Sequence[int], known: dict[str, RelatedMemory]
+        self, operation: OperationAnswer, about: Sequence[int], related: dict[str, RelatedMemory]
     ) -> None:
         """Change nothing, where a memory says a fact, and goes on saying it."""
         for place in about:
             fact = self.facts[place].text
-            named = known.get(operation.id or "")
+            named = related.get(operation.id or "")
             candidates = [named] if named is not None else self._saying_the_same(place)
             memory = next((memory for memory in candidates if self._still_says(memory, fact)), None)
             if memory is None:

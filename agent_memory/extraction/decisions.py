@@ -81,12 +81,12 @@ class _Deciding:
     def decide(self, places: Sequence[int]) -> None:
         """Decide about the facts at some places."""
         checks = self.checks
-        known = _numbered(places, checks)
+        related = _numbered(places, checks)
         came = None
         if not self.is_down:
             came = ask(
                 self.model,
-                decision_messages([checks.facts[place] for place in places], known, self.prompt),
+                decision_messages([checks.facts[place] for place in places], related, self.prompt),
                 DECISION_SCHEMA,
                 DecisionAnswer,
                 attempts=self.attempts,
@@ -98,7 +98,7 @@ class _Deciding:
             checks.problems.append(f"decision: rules decided about {len(places)} facts instead")
         elif came is not None and came.answer is not None:
             self.answered += 1
-            checks.take_answer(came.answer, places, known)
+            checks.take_answer(came.answer, places, related)
             self._add_the_rest(places, "no decision about it can stand")
         else:
             self._add_the_rest(places, "the model gave no decision to use")

@@ -226,8 +226,8 @@ class _Asker:
 
 def _sources(fact: _FactAnswer, piece: list[_Fragment]) -> tuple[int, ...]:
     """Return the messages that a fact is from: those it names, else those it has words of."""
-    known = {part.place for part in piece}
-    named = tuple(sorted(known & set(fact.sources)))
+    places = {part.place for part in piece}
+    named = tuple(sorted(places & set(fact.sources)))
     if named:
         return named
     words = stems(fact.text)
@@ -235,7 +235,7 @@ def _sources(fact: _FactAnswer, piece: list[_Fragment]) -> tuple[int, ...]:
     best = max(share for share, _ in shares)
     if best == 0:
         users = {part.place for part in piece if part.message.role is MessageRole.USER}
-        return tuple(sorted(users or known))
+        return tuple(sorted(users or places))
     return tuple(sorted({place for share, place in shares if share == best}))[:1]
 
 

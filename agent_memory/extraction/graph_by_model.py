@@ -127,7 +127,7 @@ def _sound(
     changes: Sequence[Mapping[str, Any]], known_edges: Sequence[EdgeView], problems: list[str]
 ) -> list[GraphUpdate]:
     """Return the changes that can be used; what is wrong with the others goes to the problems."""
-    known = {
+    edge_keys = {
         _key(edge.source, edge.relationship, edge.target, edge.user_id) for edge in known_edges
     }
     updates: dict[tuple[str, ...], GraphUpdate] = {}
@@ -140,7 +140,7 @@ def _sound(
             problems.append(f"change {number} was left out: {_fault(error)}")
             continue
         key = _key(update.source, update.relationship, update.target, None)
-        if update.action is GraphAction.DELETE and key not in known:
+        if update.action is GraphAction.DELETE and key not in edge_keys:
             problems.append(f"change {number} was left out: it takes away what is not known")
             continue
         updates.setdefault((update.action.value, *key), update)
@@ -148,12 +148,12 @@ def _sound(
 
 
 def _update(values: Mapping[str, Any]) -> GraphUpdate:
-    given = {name: value for name, value in values.items() if value is not None and value != ""}
-    if isinstance(given.get("action"), str):
-        given["action"] = given["action"].strip().upper()
-    if isinstance(given.get("confidence"), bool | str):
+    fields = {name: value for name, value in values.items() if value is not None and value != ""}
+    if isinstance(fields.get("action"), str):
+        fields["action"] = fields["action"].strip().upper()
+    if isinstance(fields.get("confidence"), bool | str):
         raise ValueError("confidence: must be a number")  # noqa: TRY004 - as pydantic's
-    update = GraphUpdate.model_validate(given)
+    update = GraphUpdate.model_validate(fields)
     ends = {"source": clean_name(update.source), "target": clean_name(update.target)}
     for name, end in ends.items():
         if end.lower() in _PRONOUNS:
@@ -179,11 +179,11 @@ def _key(source: str, relationship: str, target: str, user_id: str | None) -> tu
 
 
 def _data(facts: Sequence[str], known_edges: Sequence[EdgeView]) -> str:
-    known = [
+    edges = [
         _line({"source": edge.source, "relationship": edge.relationship, "target": edge.target})
         for edge in known_edges[:_MOST_KNOWN]
     ]
-    lines = ["<known>", *known, "</known>", "", "<facts>", *map(_line, facts), "</facts>"]
+    lines = ["<known>", *edges, "</known>", "", "<facts>", *map(_line, facts), "</facts>"]
     return "\n".join(lines)
 
 
@@ -191,9 +191,9 @@ def _line(value: object) -> str:
     """Write a line in which nothing can pass for our marks, or not be seen."""
     line = json.dumps(value, ensure_ascii=False)
     return "".join(
-        f"\\u{ord(it):04x}" if it in "<>" or (ord(it) < 65536 and _is_unseen(it)) else it
-        for it in line
-        if ord(it) < 65536 or not _is_unseen(it)
+        f"\\u{ord(char):04x}" if char in "<>" or (ord(char) < 65536 and _is_unseen(char)) else char
+        for char in line
+        if ord(char) < 65536 or not _is_unseen(char)
     )
 
 

@@ -193,23 +193,23 @@ class ExtractionPipeline:
     ) -> Decision | None:
         if operation.event is OperationEvent.NONE:
             return None
-        known = known_memories.get(operation.id or "")
+        target = known_memories.get(operation.id or "")
         memory = None
         if operation.event is not OperationEvent.DELETE:
             memory = self._made(operation, about)
             if memory is None:
                 return None
         moment = self._moment(about)
-        if known is not None and moment is not None and moment < known.timestamp:
+        if target is not None and moment is not None and moment < target.timestamp:
             # What was said before the memory does not correct it: it is told beside it.
             return Decision("ADD", memory, confidence=operation.confidence) if memory else None
-        if operation.event is OperationEvent.ADD or known is None:
+        if operation.event is OperationEvent.ADD or target is None:
             return Decision("ADD", memory, confidence=operation.confidence) if memory else None
         return Decision(
             "UPDATE" if operation.event is OperationEvent.UPDATE else "DELETE",
             memory,
-            memory_id=known.id,
-            seen=known.content,
+            memory_id=target.id,
+            seen=target.content,
             confidence=operation.confidence,
             reasoning=operation.reasoning,
             in_review=self._is_in_question(operation),
@@ -236,9 +236,9 @@ class ExtractionPipeline:
             "session_id": self._request.run_id,
             "timestamp": moment,
         }
-        given = {name: value for name, value in item.items() if value is not None}
+        fields = {name: value for name, value in item.items() if value is not None}
         try:
-            return self._port.prepare(given)
+            return self._port.prepare(fields)
         except ValidationError as error:
             self._note(f"a fact was not stored: {error}")
             return None
@@ -247,7 +247,7 @@ class ExtractionPipeline:
 
     def _with_graph(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Return the decisions with what their texts say of the graph."""
-        known = self._port.edges(self._request.user_id)
+        edges = self._port.edges(self._request.user_id)
         updates_of: dict[int, list[GraphUpdate]] = {
             place: [] for place, decision in enumerate(decisions) if decision.memory is not None
         }
@@ -258,13 +258,13 @@ class ExtractionPipeline:
         }
         if self._request.model is None:
             for place, text in texts.items():
-                graph = graph_updates_by_rules([("", text)], known=known)
+                graph = graph_updates_by_rules([("", text)], edges=edges)
                 updates_of[place] = [
                     update.model_copy(update={"reasoning": None}) for update in graph.updates
                 ]
         elif texts:
             graph, problems = graph_updates_by_model(
-                list(texts.values()), known, self._request.model
+                list(texts.values()), edges, self._request.model
             )
             self._problems += problems
             for update in graph.updates:

@@ -74,9 +74,9 @@ def _graphml(entities: Sequence[EntityView], edges: Sequence[EdgeView]) -> Itera
     yield "</graphml>"
 
 
-def _data(kind: str, names: Mapping[str, str], told: Mapping[str, Any]) -> Iterator[str]:
+def _data(kind: str, names: Mapping[str, str], attributes: Mapping[str, Any]) -> Iterator[str]:
     for name in names:
-        value = told.get(name)
+        value = attributes.get(name)
         if value is None or value == []:
             continue
         if isinstance(value, list):
@@ -118,10 +118,10 @@ def _entity(entity: EntityView) -> dict[str, Any]:
 
 
 def _relationship(edge: EdgeView) -> dict[str, Any]:
-    told = edge.record().model_dump(mode="json")
+    attributes = edge.record().model_dump(mode="json")
     dumped = edge.model_dump(mode="json")
     beside = ("valid_from", "valid_to", "source_id", "target_id", "source_memory_ids")
-    return {**told, **{name: dumped[name] for name in beside if name in dumped}}
+    return {**attributes, **{name: dumped[name] for name in beside if name in dumped}}
 
 
 WRITERS: Final[Mapping[str, Callable[[Path, Sequence[EntityView], Sequence[EdgeView]], None]]] = {

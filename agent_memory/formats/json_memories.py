@@ -13,7 +13,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import JsonItem, read_items, unwrapped
 from agent_memory.formats.jsonl import read_lines
 from agent_memory.formats.protocol import Sample, Source, Written
-from agent_memory.formats.record_shapes import Found, entries, memory_json, record_json
+from agent_memory.formats.record_shapes import ParsedItem, entries, memory_json, record_json
 from agent_memory.models.memory import Memory
 from agent_memory.models.portable import Entry
 from agent_memory.runtime.files import read_steadily, written_atomically
@@ -94,16 +94,16 @@ class JsonLines:
         return written
 
 
-def _items_of(file: BinaryIO) -> Iterator[Found]:
+def _items_of(file: BinaryIO) -> Iterator[ParsedItem]:
     for number, item in enumerate(read_items(file), start=1):
-        yield Found(f"line {item.line}, item {number}", item.value, item.error)
+        yield ParsedItem(f"line {item.line}, item {number}", item.value, item.error)
 
 
-def _lines_of(file: BinaryIO) -> Iterator[Found]:
+def _lines_of(file: BinaryIO) -> Iterator[ParsedItem]:
     for line in read_lines(file):
-        found = JsonItem(line.number, None if line.error else line.item, line.error)
-        for item in unwrapped(found):
-            yield Found(f"line {item.line}", item.value, item.error)
+        whole = JsonItem(line.number, None if line.error else line.item, line.error)
+        for item in unwrapped(whole):
+            yield ParsedItem(f"line {item.line}", item.value, item.error)
 
 
 def _line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:

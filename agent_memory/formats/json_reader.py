@@ -77,34 +77,34 @@ def read_items(file: BinaryIO) -> Iterator[JsonItem]:
 
 def unwrapped(item: JsonItem, *, is_inside: bool = False) -> Iterator[JsonItem]:
     """Yield the items of an object around a list, or the item itself where it is none."""
-    is_around_items, told = False, set[str]()
+    is_around_items, keys = False, set[str]()
     if isinstance(item.value, dict):
         for key, value in item.value.items():
             first = "[" if isinstance(value, list) else "{" if isinstance(value, dict) else ""
-            if _holds_items(key, first, told):
+            if _holds_items(key, first, keys):
                 is_around_items = True
-                yield from (JsonItem(item.line, one) for one in value)
-            elif not is_inside and _holds_answer(key, first, told):
+                yield from (JsonItem(item.line, element) for element in value)
+            elif not is_inside and _holds_answer(key, first, keys):
                 is_around_items = True
                 yield from unwrapped(JsonItem(item.line, value), is_inside=True)
-            told.add(key)
-    if is_around_items and "content" in told:
+            keys.add(key)
+    if is_around_items and "content" in keys:
         yield JsonItem(item.line, None, _BOTH)
     elif not is_around_items:
         yield item
 
 
-def _holds_items(key: str, first: str, told: Container[str]) -> bool:
+def _holds_items(key: str, first: str, keys: Container[str]) -> bool:
     """Return whether it is the list that an object stands around; a memory has its content first.
 
-    ``first`` is how the value begins, ``told`` the keys before it.
+    ``first`` is how the value begins, ``keys`` the keys before it.
     """
-    return key in _LISTS and first == "[" and "content" not in told
+    return key in _LISTS and first == "[" and "content" not in keys
 
 
-def _holds_answer(key: str, first: str, told: Container[str]) -> bool:
+def _holds_answer(key: str, first: str, keys: Container[str]) -> bool:
     """Return whether it is what a response is about (C)."""
-    return key == "data" and first == "{" and "success" in told and "content" not in told
+    return key == "data" and first == "{" and "success" in keys and "content" not in keys
 
 
 def _elements(text: _Text) -> Iterator[JsonItem]:
@@ -117,34 +117,34 @@ def _elements(text: _Text) -> Iterator[JsonItem]:
 def _object(text: _Text, *, is_inside: bool = False) -> Iterator[JsonItem]:
     """Do for an object that is longer than what is held what ``unwrapped`` does."""
     line, size, is_around_items = text.line, 0, False
-    told: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     faults: list[str] = []
     has_more = text.opens("{", "}")
     while has_more:
         start, key = text.offset, text.key()
-        if key in told:
+        if key in members:
             faults.append(_twice(key))
         first = text.peek()
-        if _holds_items(key, first, told):
-            is_around_items, told[key] = True, None
+        if _holds_items(key, first, members):
+            is_around_items, members[key] = True, None
             yield from _elements(text)
-        elif not is_inside and _holds_answer(key, first, told):
-            is_around_items, told[key] = True, None
+        elif not is_inside and _holds_answer(key, first, members):
+            is_around_items, members[key] = True, None
             yield from _object(text, is_inside=True)
         else:
             item = text.item()
-            told[key] = item.value
+            members[key] = item.value
             faults += [item.error] if item.error else []
             size += text.offset - start
         if size > MAX_ITEM:
             text.refuse(_TOO_LONG)
         has_more = text.take(",}") == ","
-    if is_around_items and "content" in told:
+    if is_around_items and "content" in members:
         faults.append(_BOTH)
     if faults:
         yield JsonItem(line, None, faults[0])
     elif not is_around_items:
-        yield JsonItem(line, told)
+        yield JsonItem(line, members)
 
 
 class _Text:
@@ -170,10 +170,10 @@ class _Text:
 
     def take(self, letters: str) -> str:
         """Take one of these characters, which must stand next."""
-        if not (found := self.peek()) or found not in letters:
+        if not (char := self.peek()) or char not in letters:
             self._refuse_at(self._at, f"{' or '.join(map(repr, letters))} is missing")
         self._advance(self._at + 1)
-        return found
+        return char
 
     def opens(self, opening: str, closing: str) -> bool:
         """Take what opens a list or an object, and return whether anything is in it."""
@@ -274,9 +274,9 @@ def _twice(key: str) -> str:
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:

@@ -35,7 +35,7 @@ _PLACED_IN_METADATA: Final = {*_IN_RECORD, "created_at", "tags", "custom_metadat
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedItem:
     """What was found in a file: where, a value, and what is wrong with it."""
 
     place: str
@@ -92,31 +92,31 @@ def record_json(memory: Memory) -> str:
 # Reading ------------------------------------------------------------------------------------
 
 
-def entries(found: Iterable[Found]) -> Iterator[Entry]:
+def entries(items: Iterable[ParsedItem]) -> Iterator[Entry]:
     """Yield what a file tells, whichever shape each of its items has.
 
     The agent of the first memory that names one is told before it, as whose the file is. Another
     agent's name, further on, stays in the ``metadata`` of the memory.
     """
     agent_id: str | None = None
-    for one in found:
-        if one.error is not None:
-            yield Entry(Section.MEMORY, {}, one.place, one.error)
+    for item in items:
+        if item.error is not None:
+            yield Entry(Section.MEMORY, {}, item.place, item.error)
             continue
         try:
-            fields = _fields_of(one.value)
-            told = fields.pop("agent_id", None)
-            if agent_id is None and isinstance(told, str) and validate_agent_id(told):
-                agent_id = told
-                yield Entry(Section.AGENT, {"agent_id": told}, one.place)
+            fields = _fields_of(item.value)
+            named = fields.pop("agent_id", None)
+            if agent_id is None and isinstance(named, str) and validate_agent_id(named):
+                agent_id = named
+                yield Entry(Section.AGENT, {"agent_id": named}, item.place)
             repairs: tuple[str, ...] = ()
-            if told not in (None, agent_id):
-                _keep(fields, "agent_id", told)
-                repairs = (f"is of the agent {told!r:.80}, which its metadata says now",)
+            if named not in (None, agent_id):
+                _keep(fields, "agent_id", named)
+                repairs = (f"is of the agent {named!r:.80}, which its metadata says now",)
         except ValidationError as error:
-            yield Entry(Section.MEMORY, {}, one.place, str(error))
+            yield Entry(Section.MEMORY, {}, item.place, str(error))
         else:
-            yield Entry(Section.MEMORY, fields, one.place, None, repairs)
+            yield Entry(Section.MEMORY, fields, item.place, None, repairs)
 
 
 def _fields_of(value: object) -> dict[str, Any]:

@@ -90,8 +90,8 @@ def codec(name: str) -> Codec:
         message = f"{name!r:.80} is not a format: use one of {', '.join(FORMATS)}"
         raise ValidationError.of("format", message, name)
     module, _, attribute = chosen.place.partition(":")
-    found = getattr(importlib.import_module(f"agent_memory.{module}"), attribute)
-    return cast("Codec", found)
+    loaded = getattr(importlib.import_module(f"agent_memory.{module}"), attribute)
+    return cast("Codec", loaded)
 
 
 def _is_index(sample: Sample) -> bool:
@@ -110,9 +110,9 @@ def recognise(path: Path) -> Codec:
     if _is_index(sample):
         raise ValidationError(f"{path}: is the index of a folder of memories: import the folder")
     for candidate in _candidates(sample):
-        found = codec(candidate.name)
-        if found.recognises(sample):
-            return found
+        loaded = codec(candidate.name)
+        if loaded.recognises(sample):
+            return loaded
     raise ValidationError(
         f"{path}: {_looks(sample)}. If it holds memories, name its format with --format:"
         f" {', '.join(FORMATS)}"

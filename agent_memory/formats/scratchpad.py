@@ -71,7 +71,9 @@ class ScratchpadYaml:
         """Write the seven keys of each memory of the hot set, and nothing else."""
         pad = source.scratchpad()
         categories = _original_categories(source, pad.memories)
-        entries = (_entry(one, categories.get(one.id, one.category)) for one in pad.memories)
+        entries = (
+            _entry(memory, categories.get(memory.id, memory.category)) for memory in pad.memories
+        )
         head = _head(source.agent_id, source.changed_at, pad.max_size)
         count = _write(path, head, entries)
         note = "only the hot set, and A's seven fields of it: `backup` has all, `store` the history"
@@ -193,35 +195,35 @@ def _original_categories(
     An entry of the hot set does not tell: its memory does.
     """
     notes = {entry.id for entry in entries if entry.category == MemoryCategory.NOTE.value}
-    found: dict[str, str] = {}
+    categories: dict[str, str] = {}
     for memory in source.memories() if notes else ():
         if memory.id in notes:
-            found[memory.id] = given_back(memory)[0]
-            if len(found) == len(notes):
+            categories[memory.id] = given_back(memory)[0]
+            if len(categories) == len(notes):
                 break
-    return found
+    return categories
 
 
 # Reading ------------------------------------------------------------------------------------
 
 
-def memory_fields(told: object) -> dict[str, Any]:
+def memory_fields(entry: object) -> dict[str, Any]:
     """Return the fields of ``Memory`` that an entry of a YAML file tells.
 
     A key that is not of ``Memory`` goes into the metadata. Null tells nothing, but that the memory
     was never accessed. Raises ``ValidationError`` for what is no entry.
     """
-    if not isinstance(told, dict):
+    if not isinstance(entry, dict):
         raise ValidationError("must be a mapping with a content")
     fields = {
         key: value
-        for key, value in told.items()
+        for key, value in entry.items()
         if key in _FIELDS and (value is not None or key == "last_accessed")
     }
     metadata = fields.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ValidationError.of("metadata", "must be a mapping", metadata)
-    unknown = {k: v for k, v in told.items() if k not in _FIELDS and v is not None}
+    unknown = {k: v for k, v in entry.items() if k not in _FIELDS and v is not None}
     if twice := sorted(unknown.keys() & metadata.keys()):
         message = "stands both in the entry and in its metadata: remove one"
         raise ValidationError.of(twice[0], message, unknown[twice[0]])
@@ -298,9 +300,9 @@ class _Newest:
 
 def _written_at(memory: Entry) -> datetime:
     """Return when a memory was written; what does not tell is as new as can be: it is new here."""
-    told = memory.fields.get("timestamp")
+    timestamp = memory.fields.get("timestamp")
     try:
-        return to_utc(told) if isinstance(told, datetime) else parse_time(str(told))
+        return to_utc(timestamp) if isinstance(timestamp, datetime) else parse_time(str(timestamp))
     except ValueError:
         return NEWEST_TIME
 
@@ -386,22 +388,22 @@ def read_scratchpad(path: Path) -> ScratchpadFile:
     file of over 2 GB) is ``ValidationError`` with the line and the key. A file that cannot be read
     is ``StorageUnavailable``.
     """
-    found = ScratchpadFile()
+    scratchpad = ScratchpadFile()
     seen: set[str] = set()
     for entry in _entries(path):
         try:
-            _take(found, entry, seen)
+            _take(scratchpad, entry, seen)
         except ValidationError as error:
             faults = [{**fault, "loc": (entry.place, *fault["loc"])} for fault in error.errors()]
             raise ValidationError(f"{path}: {entry.place}: {error}", faults) from error
-    return found
+    return scratchpad
 
 
-def _take(found: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
+def _take(scratchpad: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
     if entry.error is not None:
         raise ValidationError(entry.error)
     if entry.section is Section.AGENT and "agent_id" in entry.fields:  # else the size alone
-        found.agent_id = _validated(_Head, entry.fields).agent_id
+        scratchpad.agent_id = _validated(_Head, entry.fields).agent_id
     elif entry.section is Section.MEMORY:
         memory = _validated(_Entry, entry.fields).model_dump()
         if memory["id"] in seen:
@@ -409,7 +411,7 @@ def _take(found: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
         if memory["id"] is not None:
             seen.add(memory["id"])
         memory["updated_at"] = memory["updated_at"] or memory["timestamp"]
-        found.memories.append(memory)
+        scratchpad.memories.append(memory)
 
 
 def _validated(model: type[Model], data: Mapping[str, object]) -> Model:

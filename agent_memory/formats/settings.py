@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats import json_reader as json_text
+from agent_memory.formats import json_reader
 from agent_memory.formats.json_reader import JsonItem
 from agent_memory.formats.protocol import Sample, Source, Written
 from agent_memory.formats.yaml_reader import read_items
@@ -60,33 +60,33 @@ class MetadataJson:
         if sample.is_folder or not text.startswith("{"):
             return False
         try:
-            told = json_text.parse(text)
+            document = json_reader.parse(text)
         except ValidationError:
             return False
-        is_memory = "content" in told or "type" in told
-        return "agent_id" in told and any(mark in told for mark in _MARKS) and not is_memory
+        is_memory = "content" in document or "type" in document
+        return "agent_id" in document and any(mark in document for mark in _MARKS) and not is_memory
 
     def read(self, path: Path) -> Iterator[Entry]:
         """Yield the agent: its id, and the settings that are told."""
         try:
-            items = list(json_text.read_items(io.BytesIO(_content(path))))
+            items = list(json_reader.read_items(io.BytesIO(_content(path))))
         except ValidationError as error:
             raise ValidationError(f"{path}: {error}") from error
         if len(items) != 1:
             raise ValidationError(f"{path}: holds {len(items)} JSON values, not one object")
-        yield _entry(lambda: _told_by_json(items[0]), f"line {items[0].line}")
+        yield _entry(lambda: _agent_of_json(items[0]), f"line {items[0].line}")
 
     def write(self, path: Path, source: Source) -> Written:
         """Write A's keys in A's order; ``config`` has our further settings where they are set."""
         metadata = source.metadata()
-        told = metadata.model_dump(mode="json", include=set(_KEYS))
+        document = metadata.model_dump(mode="json", include=set(_KEYS))
         for name, keys in _PARTS.items():
-            part = told[name]
-            told[name] = part and {key: part[key] for key in keys}
+            part = document[name]
+            document[name] = part and {key: part[key] for key in keys}
         config = metadata.config.model_dump(mode="json")
         further = [name for name in _changed(metadata.config) if name not in _CONFIG_OF_A]
-        told["config"] = {name: config[name] for name in (*_CONFIG_OF_A, *further)}
-        text = json.dumps({name: told[name] for name in _KEYS}, indent=2, ensure_ascii=False)
+        document["config"] = {name: config[name] for name in (*_CONFIG_OF_A, *further)}
+        text = json.dumps({name: document[name] for name in _KEYS}, indent=2, ensure_ascii=False)
         with written_atomically(path) as file:
             file.write(text.encode() + b"\n")
         return Written(notes=["only the settings and figures: `store` has the memories"])
@@ -114,7 +114,7 @@ class SettingsYaml:
                 yield Entry(Section.AGENT, {}, f"line {item.line}", item.error)
                 return
             blocks[item.key] = item.value if item.number is None else []
-        yield _entry(lambda: _told_by_yaml(blocks), "line 1")
+        yield _entry(lambda: _agent_of_yaml(blocks), "line 1")
 
     def write(self, path: Path, source: Source) -> Written:
         """Write the three settings of the migration; what other settings say is noted."""
@@ -134,7 +134,7 @@ class SettingsYaml:
 
 
 @dataclass(slots=True)
-class _Told:
+class _AgentFields:
     """What a file tells of an agent, and what of it is not taken."""
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -144,77 +144,77 @@ class _Told:
         self.repairs += [f"{name} {reason}: left out" for name in names]
 
 
-def _entry(read: Callable[[], _Told], place: str) -> Entry:
+def _entry(read: Callable[[], _AgentFields], place: str) -> Entry:
     try:
-        told = read()
+        agent = read()
     except ValidationError as error:
         return Entry(Section.AGENT, {}, place, str(error))
-    return Entry(Section.AGENT, told.fields, place, None, tuple(told.repairs))
+    return Entry(Section.AGENT, agent.fields, place, None, tuple(agent.repairs))
 
 
-def _told_by_json(item: JsonItem) -> _Told:
+def _agent_of_json(item: JsonItem) -> _AgentFields:
     if item.error is not None:
         raise ValidationError(item.error)
     if item.value is None:
         raise ValidationError("tells nothing: metadata.json is an object")
-    found, told = _mapping(item.value, "the file"), _Told()
-    if found.get("agent_id") is not None:
-        told.fields["agent_id"] = found["agent_id"]
-    told.leave_out((name for name in found if name not in _KEYS), "is no key of metadata.json")
-    config = found.get("config")
+    document, agent = _mapping(item.value, "the file"), _AgentFields()
+    if document.get("agent_id") is not None:
+        agent.fields["agent_id"] = document["agent_id"]
+    agent.leave_out((name for name in document if name not in _KEYS), "is no key of metadata.json")
+    config = document.get("config")
     if config is not None:
         settings = _mapping(config, "config")
         # A file tells all settings. One that has its default was hardly set by anybody, and to set
         # it means something: a threshold of similarity, that weaker hits are dropped.
         defaults = AgentConfig.defaults()
-        told.fields["config"] = {
+        agent.fields["config"] = {
             name: value
             for name, value in settings.items()
             if name in AgentConfig.model_fields
             and value is not None
             and value != getattr(defaults, name)
         }
-        told.leave_out(
+        agent.leave_out(
             (f"config.{name}" for name in settings if name not in AgentConfig.model_fields),
             "is no setting",
         )
-    return told
+    return agent
 
 
-def _told_by_yaml(blocks: dict[str, object]) -> _Told:
-    told = _Told()
-    told.leave_out((name for name in blocks if name not in ("memory", "session")), _NOT_OURS)
-    _tell_migration(_mapping(blocks.get("memory"), "memory"), told)
-    _tell_session(_mapping(blocks.get("session"), "session"), told)
-    if not told.fields:
+def _agent_of_yaml(blocks: dict[str, object]) -> _AgentFields:
+    agent = _AgentFields()
+    agent.leave_out((name for name in blocks if name not in ("memory", "session")), _NOT_OURS)
+    _take_migration(_mapping(blocks.get("memory"), "memory"), agent)
+    _take_session(_mapping(blocks.get("session"), "session"), agent)
+    if not agent.fields:
         raise ValidationError(
             "tells nothing: memory.migration or session.capabilities.agent_identity is needed"
         )
-    return told
+    return agent
 
 
-def _tell_migration(memory: dict[str, Any], told: _Told) -> None:
-    told.leave_out((f"memory.{name}" for name in memory if name != "migration"), _NOT_OURS)
+def _take_migration(memory: dict[str, Any], agent: _AgentFields) -> None:
+    agent.leave_out((f"memory.{name}" for name in memory if name != "migration"), _NOT_OURS)
     migration = _mapping(memory.get("migration"), "memory.migration")
     config = {
         ours: migration[name] for name, ours in _IN_YAML.items() if migration.get(name) is not None
     }
     if config:
-        told.fields["config"] = config
+        agent.fields["config"] = config
     unknown = (f"memory.migration.{name}" for name in migration if name not in _IN_YAML)
-    told.leave_out(unknown, "is no setting")
+    agent.leave_out(unknown, "is no setting")
 
 
-def _tell_session(session: dict[str, Any], told: _Told) -> None:
-    told.leave_out((f"session.{name}" for name in session if name != "capabilities"), _NOT_OURS)
+def _take_session(session: dict[str, Any], agent: _AgentFields) -> None:
+    agent.leave_out((f"session.{name}" for name in session if name != "capabilities"), _NOT_OURS)
     capabilities = _mapping(session.get("capabilities"), "session.capabilities")
     for name, value in capabilities.items():
         if name == "agent_identity" and value is not None:
-            told.fields["agent_id"] = value
+            agent.fields["agent_id"] = value
         elif isinstance(value, dict):
-            told.leave_out((f"session.capabilities.{name}.{key}" for key in value), _OF_THE_HOST)
+            agent.leave_out((f"session.capabilities.{name}.{key}" for key in value), _OF_THE_HOST)
         else:
-            told.leave_out([f"session.capabilities.{name}"], _OF_THE_HOST)
+            agent.leave_out([f"session.capabilities.{name}"], _OF_THE_HOST)
 
 
 def _mapping(value: object, name: str) -> dict[str, Any]:

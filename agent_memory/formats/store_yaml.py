@@ -49,7 +49,7 @@ _BEGINS: Final = re.compile(
 _LEFT_OUT: Final[Mapping[str, Any]] = {
     name: row.plain_default
     for name, row in MEMORY_FIELDS.items()
-    if row.default is not None and row.column.holds != "count"
+    if row.default is not None and row.column.kind != "count"
 }
 """What a memory has where the file says nothing: left out in writing, put back in reading.
 
@@ -130,13 +130,13 @@ def _written(lines: Callable[[Mapping[str, Any]], str], entry: Entry) -> str:
         raise ValidationError(message) from error
 
 
-def _agent(told: Mapping[str, Any]) -> str:
-    return "".join(f"  {name(key)}{flow(value)}\n" for key, value in told.items()) or "  {}\n"
+def _agent(fields: Mapping[str, Any]) -> str:
+    return "".join(f"  {name(key)}{flow(value)}\n" for key, value in fields.items()) or "  {}\n"
 
 
-def _memory(told: Mapping[str, Any]) -> str:
+def _memory(values: Mapping[str, Any]) -> str:
     lines = []
-    for key, value in told.items():
+    for key, value in values.items():
         if key in _LEFT_OUT and value == _LEFT_OUT[key]:
             continue
         text = block(value, "      ") if isinstance(value, str) else flow(value)
@@ -144,8 +144,8 @@ def _memory(told: Mapping[str, Any]) -> str:
     return "  - " + "".join(lines)[4:] if lines else "  - {}\n"
 
 
-def _one_line(told: Mapping[str, Any]) -> str:
-    return f"  - {fields(told)}\n"
+def _one_line(values: Mapping[str, Any]) -> str:
+    return f"  - {fields(values)}\n"
 
 
 _LINES: Final[Mapping[Section, Callable[[Mapping[str, Any]], str]]] = {
@@ -194,8 +194,8 @@ def _entry(item: Item) -> Entry:
             if entry.fields
             else entry
         )
-    place, told, error = f"line {item.line}", item.value, item.error
+    place, value, error = f"line {item.line}", item.value, item.error
     is_list = section is Section.AGENT and item.number is not None
-    if error is None and (is_list or not isinstance(told, dict)):
+    if error is None and (is_list or not isinstance(value, dict)):
         error = "must be a mapping"
-    return Entry(section, told if isinstance(told, dict) else {}, place, error)
+    return Entry(section, value if isinstance(value, dict) else {}, place, error)

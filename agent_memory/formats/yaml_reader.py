@@ -59,7 +59,7 @@ def read_items(path: Path) -> Iterator[Item]:
     nested over 40 deep and an item of over 4 MB are ``ValidationError`` with the file and the
     line; a file that cannot be read is ``StorageUnavailable``.
     """
-    with read_steadily(path) as file, _faults_told(file, f"{path}: "):
+    with read_steadily(path) as file, _named_faults(file, f"{path}: "):
         yield from _Document(file).items()
 
 
@@ -68,12 +68,12 @@ def read_yaml(file: BinaryIO) -> object:
 
     What that tells of an item is ``ValidationError`` here, with the line.
     """
-    with _faults_told(file, ""):
+    with _named_faults(file, ""):
         return _Document(file).whole()
 
 
 @contextlib.contextmanager
-def _faults_told(file: BinaryIO, prefix: str) -> Iterator[None]:
+def _named_faults(file: BinaryIO, prefix: str) -> Iterator[None]:
     """Turn what is wrong with a file that the body reads into ``ValidationError``."""
     from yaml import YAMLError  # noqa: PLC0415 - takes 15 ms, and most commands read no YAML
 
@@ -82,10 +82,10 @@ def _faults_told(file: BinaryIO, prefix: str) -> Iterator[None]:
     except _Fault as fault:
         raise ValidationError(f"{prefix}line {fault.line}: {fault}") from None
     except YAMLError as error:
-        raise ValidationError(prefix + _told(error, file)) from error
+        raise ValidationError(prefix + _fault_text(error, file)) from error
 
 
-def _told(error: Any, file: BinaryIO) -> str:  # noqa: ANN401 - yaml's types are loose
+def _fault_text(error: Any, file: BinaryIO) -> str:  # noqa: ANN401 - yaml's types are loose
     """Say where a file is no YAML, and why."""
     if mark := getattr(error, "problem_mark", None):
         return f"line {mark.line + 1}: is not YAML: {error.problem}"
@@ -149,7 +149,7 @@ class _Document:
         self._loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(self._stream)
         self._next: Callable[[], Any] = self._loader.get_event
         self._patterns: dict[str, list[tuple[str, Any]]] = self._loader.yaml_implicit_resolvers
-        self._known: dict[str, Any] = {}
+        self._scalars: dict[str, Any] = {}
         self._open = 0
         """How many collections of the present item have begun and not ended."""
 
@@ -236,8 +236,8 @@ class _Document:
     def _value(self, event: Any, depth: int) -> object:  # noqa: ANN401 - yaml's types are loose
         yaml, kind = self._yaml, type(event)
         if kind is yaml.ScalarEvent:
-            known = None if event.style or event.tag else self._known.get(event.value)
-            return self._scalar(event) if known is None else known
+            scalar = None if event.style or event.tag else self._scalars.get(event.value)
+            return self._scalar(event) if scalar is None else scalar
         if kind is yaml.AliasEvent:
             self._refuse(event, f"the alias *{event.anchor} is not read here: write the value out")
         self._open += 1
@@ -245,31 +245,31 @@ class _Document:
             self._refuse(event, f"the tag {event.tag} is not read here")
         if depth > _MAX_DEPTH:
             self._stop(event, f"is nested over {_MAX_DEPTH} deep")
-        found = self._mapping(depth) if kind is yaml.MappingStartEvent else self._list(depth)
+        value = self._mapping(depth) if kind is yaml.MappingStartEvent else self._list(depth)
         self._open -= 1
-        return found
+        return value
 
     def _list(self, depth: int) -> list[object]:
-        end, found = self._yaml.SequenceEndEvent, []
+        end, value = self._yaml.SequenceEndEvent, []
         while type(event := self._next()) is not end:
-            found.append(self._value(event, depth + 1))
-        return found
+            value.append(self._value(event, depth + 1))
+        return value
 
     def _mapping(self, depth: int) -> dict[str, object]:
         following, end, scalar = self._next, self._yaml.MappingEndEvent, self._yaml.ScalarEvent
-        found: dict[str, object] = {}
+        value: dict[str, object] = {}
         while type(event := following()) is not end:
             # A large file's time is spent here: most of what stands in it is no call of ours.
             is_text = type(event) is scalar and event.style and event.tag is None
             key = event.value if is_text else self._value(event, depth + 1)
             if type(key) is not str:
                 self._refuse(event, "this key is not a text: put it between double quotes")
-            if key in found:
+            if key in value:
                 self._refuse(event, f"the key {key!r:.80} stands twice")
             event = following()
             is_text = type(event) is scalar and event.style and event.tag is None
-            found[key] = event.value if is_text else self._value(event, depth + 1)
-        return found
+            value[key] = event.value if is_text else self._value(event, depth + 1)
+        return value
 
     def _scalar(self, event: Any) -> object:  # noqa: ANN401 - yaml's types are loose
         text: str = event.value
@@ -285,8 +285,8 @@ class _Document:
                 break
         else:
             value = text
-        if len(text) < 20 and len(self._known) < _MOST_KNOWN:
-            self._known[text] = value
+        if len(text) < 20 and len(self._scalars) < _MOST_KNOWN:
+            self._scalars[text] = value
         return value
 
     def _word(self, event: Any, tag: str) -> object:  # noqa: ANN401 - yaml's types are loose

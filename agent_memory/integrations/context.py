@@ -33,7 +33,7 @@ class MemoryContext:
         )
         self._config = config
         self._count_tokens = count_tokens
-        self._given: str | None = None
+        self._last: str | None = None
 
     def text(self, token_budget: int | None = None) -> str:
         """Return the scratchpad as Markdown within the budget; empty when there is nothing."""
@@ -47,9 +47,9 @@ class MemoryContext:
         The first time it is ``None`` only if there is nothing to say.
         """
         text = self.text(token_budget)
-        if text == (self._given or ""):
+        if text == (self._last or ""):
             return None
-        self._given = text
+        self._last = text
         return text or None
 
     def openai_messages(

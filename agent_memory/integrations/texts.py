@@ -28,14 +28,14 @@ def _shortened(text: str) -> str:
     if len(text) <= MAX_MEMORY_CONTENT_LENGTH:
         return text
     head, rest = text[:_HEAD], text[_HEAD:]
-    known = {word.casefold() for word in _WORDS.findall(head)}
+    seen = {word.casefold() for word in _WORDS.findall(head)}
     room = MAX_MEMORY_CONTENT_LENGTH - len(head) - len(_BETWEEN)
     words: list[str] = []
     for word in _WORDS.findall(rest):
         folded = word.casefold()
-        if folded in known or len(word) + 1 > room:
+        if folded in seen or len(word) + 1 > room:
             continue
-        known.add(folded)
+        seen.add(folded)
         words.append(word)
         room -= len(word) + 1
     return head + _BETWEEN + " ".join(words)

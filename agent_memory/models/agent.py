@@ -130,7 +130,7 @@ class AgentSummary(Record):
 
 
 class Problem(Record):
-    """One thing that ``check`` found wrong, and whether it was mended."""
+    """One thing that ``check`` found wrong, and whether it was repaired."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -92,7 +92,7 @@ def new_memory_id() -> str:
 class Column:
     """How a field is stored, and what becomes of it."""
 
-    holds: Literal["text", "word", "list", "object", "task", "time", "flag", "count"]
+    kind: Literal["text", "word", "list", "object", "task", "time", "flag", "count"]
     """What the column holds: a text, a word of an enum, JSON of a list, of an object or of a
     task's metadata, a time as text, 0 or 1, a number."""
     document: Literal["A", "C", "E", ""] = ""
@@ -105,9 +105,9 @@ class Column:
     is kept and nothing is told."""
 
 
-def _usage(holds: Literal["time", "count"], document: Literal["A", "C"]) -> Column:
+def _usage(kind: Literal["time", "count"], document: Literal["A", "C"]) -> Column:
     """Return the column of what tells of changes and accesses, and is none itself."""
-    return Column(holds, document, historic=False, merge="ignored")
+    return Column(kind, document, historic=False, merge="ignored")
 
 
 class SharedFields(Record):
@@ -187,7 +187,7 @@ class MemoryField:
     @property
     def is_json(self) -> bool:
         """Whether the column holds JSON as text."""
-        return self.column.holds in ("list", "object", "task")
+        return self.column.kind in ("list", "object", "task")
 
     @property
     def plain_default(self) -> Any:  # noqa: ANN401 - of any field

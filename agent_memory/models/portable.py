@@ -31,7 +31,7 @@ def fields_as_told(types: Mapping[str, Any]) -> dict[str, Any]:
     """
     fields: dict[str, Any] = {}
     for name, row in MEMORY_FIELDS.items():
-        kind = types.get(name, types.get(row.column.holds, row.annotation))
+        kind = types.get(name, types.get(row.column.kind, row.annotation))
         if name == "content":
             fields[name] = (kind, ...)
         elif row.default is None:
@@ -204,7 +204,7 @@ def _values_as_held() -> dict[str, Any]:
     """Return the columns for ``create_model``, each of which may be missing."""
     rows = [MEMORY_FIELDS[name] for name in (*HISTORIC, *USAGE)]
     kinds = {
-        row.name: _HELD.get(row.name, _HELD.get(row.column.holds, row.annotation)) for row in rows
+        row.name: _HELD.get(row.name, _HELD.get(row.column.kind, row.annotation)) for row in rows
     }
     return {name: (kind | None, None) for name, kind in kinds.items()}
 
@@ -300,7 +300,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class StagedEntry:
     """An entry that was validated: by column, what it tells, and nothing that it does not."""
 
     section: Section

@@ -52,10 +52,10 @@ class SearchFilters(Record):
 
     def are_narrowing(self) -> bool:
         """Return whether they leave out any memory that is not archived."""
-        told = self.model_dump(exclude_defaults=True, exclude={"tags_match"})
-        if told.get("archived", False) is None:
-            told.pop("archived")
-        return any(value is not None and value != {} for value in told.values())
+        filters = self.model_dump(exclude_defaults=True, exclude={"tags_match"})
+        if filters.get("archived", False) is None:
+            filters.pop("archived")
+        return any(value is not None and value != {} for value in filters.values())
 
 
 class ScoreExplanation(Record):

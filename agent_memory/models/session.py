@@ -103,20 +103,20 @@ class SessionContext(SparseRecord):
         return kind
 
     @classmethod
-    def of(cls, given: "SessionContext | Mapping[str, Any]") -> "SessionContext":
+    def of(cls, session: "SessionContext | Mapping[str, Any]") -> "SessionContext":
         """Return the session itself, or the one that a mapping describes.
 
         Raises ``InvalidSession``, which names each value that is wrong and the rule for it.
         """
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, Mapping):
-            kind = type(given).__name__
+        if isinstance(session, cls):
+            return session
+        if not isinstance(session, Mapping):
+            kind = type(session).__name__
             message = f"a {kind} is none: give a SessionContext or a mapping with a user_id"
-            raise InvalidSession.of("session", message, given)
+            raise InvalidSession.of("session", message, session)
         try:
-            return cls.model_validate(dict(given))
+            return cls.model_validate(dict(session))
         except PydanticValidationError as error:
             raise InvalidSession.from_pydantic(error) from error
         except RecursionError as error:  # of metadata
-            raise InvalidSession.of("session", "is nested too deep", given) from error
+            raise InvalidSession.of("session", "is nested too deep", session) from error

@@ -50,7 +50,7 @@ class ImportReport(Record):
 
 @dataclass(slots=True)
 class Plan:
-    """What became, or would become, of the parcels; ``refusals`` are places, ids and reasons."""
+    """What became, or would become, of the entries; ``refusals`` are places, ids and reasons."""
 
     new: int = 0
     changed: int = 0

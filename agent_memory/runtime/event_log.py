@@ -88,8 +88,8 @@ class EventLog:
 
     def files(self) -> list[Path]:
         """Return the files that there are, the oldest first."""
-        every = [*(self._older(number) for number in range(_KEPT, 0, -1)), self.path]
-        return [path for path in every if path.is_file() and not path.is_symlink()]
+        paths = [*(self._older(number) for number in range(_KEPT, 0, -1)), self.path]
+        return [path for path in paths if path.is_file() and not path.is_symlink()]
 
     # Reading ----------------------------------------------------------------------------------
 

@@ -412,11 +412,11 @@ class Store:
 
     # Upkeep -----------------------------------------------------------------------------------
 
-    def check(self, *, mend: bool) -> CheckReport:
-        """Look for damage and drift, and mend it if asked to."""
+    def check(self, *, repair: bool) -> CheckReport:
+        """Look for damage and drift, and repair it if asked to."""
         require(self._engine, Capability.REPAIR)
         return self._engine.check(
-            mend=mend, back_up=lambda: self.lifecycle.back_up_before("repair")
+            repair=repair, back_up=lambda: self.lifecycle.back_up_before("repair")
         )
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:

@@ -314,12 +314,12 @@ class VectorService:
                     problems.append(f"a search with the vector of {memory_id} does not find it")
             return problems
 
-    def mend(self, model_id: int) -> None:
+    def repair_model(self, model_id: int) -> None:
         """Drop the wrong vectors of a model, and build its index anew."""
         with self._engine.write():
             for model in self._engine.embeddings.models():
                 if model.model_id == model_id:
-                    self._engine.vectors.mend(model)
+                    self._engine.vectors.repair_model(model)
 
     def sample(self, model_id: int, size: int) -> list[tuple[PendingText, Quantized]]:
         """Return some memories with their vectors."""

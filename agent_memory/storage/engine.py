@@ -56,7 +56,7 @@ class Capability(StrEnum):
     PROVEN_ERASURE = "proven_erasure"
     """Looking through the raw bytes for what was erased."""
     REPAIR = "repair"
-    """Finding damage in the store, and mending it: ``check``."""
+    """Finding damage in the store, and repairing it: ``check``."""
 
 
 _INSTEAD: Final = {
@@ -207,8 +207,8 @@ class Engine(Protocol):
     def upgrade(self, *, now: datetime) -> None:
         """Apply pending migrations, without a backup."""
 
-    def check(self, *, mend: bool, back_up: Callable[[], object]) -> CheckReport:
-        """Check for damage and drift; repair it if ``mend``, after ``back_up`` where need be."""
+    def check(self, *, repair: bool, back_up: Callable[[], object]) -> CheckReport:
+        """Check for damage and drift; repair it if ``repair``, after ``back_up`` where need be."""
 
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text, each as the keyword index holds it and as it is written."""

@@ -170,5 +170,5 @@ class VectorIndex(Protocol):
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
         """Check every vector of a model, and its index against them."""
 
-    def mend(self, model: EmbeddingModel) -> None:
+    def repair_model(self, model: EmbeddingModel) -> None:
         """Delete the wrong vectors of a model and rebuild its index. Must run in ``write()``."""

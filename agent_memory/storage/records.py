@@ -127,9 +127,9 @@ def _read_task(text: str | None) -> TaskMetadata | None:
 
 def _reader_of(row: MemoryField) -> Callable[[Any], Any] | None:
     """Return what reads a field from its column; ``None`` where both hold the same."""
-    if row.column.holds == "word":
+    if row.column.kind == "word":
         return _reader_of_word(row)
-    if row.column.holds == "time" and row.is_optional:
+    if row.column.kind == "time" and row.is_optional:
         return lambda text: read_stored_time(text) if text else None
     readers: dict[str, Callable[[Any], Any]] = {
         "list": _read_list,
@@ -138,7 +138,7 @@ def _reader_of(row: MemoryField) -> Callable[[Any], Any] | None:
         "time": read_stored_time,
         "flag": bool,
     }
-    return readers.get(row.column.holds)
+    return readers.get(row.column.kind)
 
 
 _READERS: Final = {name: _reader_of(row) for name, row in MEMORY_FIELDS.items()}

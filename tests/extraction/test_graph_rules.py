@@ -86,14 +86,14 @@ def test_another_taste_for_the_same_thing_takes_the_place_of_the_first(
     graph = memory.graph
     for text in ("I like pasta", "I love pasta", "I'm allergic to pasta"):
         known = graph.relationships()
-        graph.apply(graph_updates_by_rules([("mem-1", text)], known=known))
+        graph.apply(graph_updates_by_rules([("mem-1", text)], edges=known))
     assert [it.relationship for it in graph.relationships()] == ["is_allergic_to"]
     assert [it.relationship for it in graph.relationships(include_closed=True)] == [
         "likes", "loves", "is_allergic_to",
     ]  # fmt: skip
     graph.add("I", "loves", "tea")
     gone = graph_updates_by_rules(
-        [("mem-1", "I don't like tea any more")], known=graph.relationships()
+        [("mem-1", "I don't like tea any more")], edges=graph.relationships()
     )
     assert graph.apply(gone).refused == []
 

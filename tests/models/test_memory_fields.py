@@ -129,11 +129,11 @@ def columns() -> dict[str, str]:
 def test_the_columns_are_those_of_the_table() -> None:
     assert columns().keys() == {"seq", *MEMORY_FIELDS}
     for name, row in MEMORY_FIELDS.items():
-        kind = "INTEGER" if row.column.holds in {"flag", "count"} else "TEXT"
+        kind = "INTEGER" if row.column.kind in {"flag", "count"} else "TEXT"
         assert columns()[name] == kind, name
     whole = SCHEMA.read_text()
     for name, row in MEMORY_FIELDS.items():
-        if row.column.holds in JSON:
+        if row.column.kind in JSON:
             assert f"json_valid({name})" in whole
 
 

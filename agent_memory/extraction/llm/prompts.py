@@ -127,15 +127,15 @@ def extraction_messages(
 
 
 def decision_messages(
-    facts: Sequence[Fact], known: Mapping[str, RelatedMemory], prompt: str | None = None
+    facts: Sequence[Fact], related: Mapping[str, RelatedMemory], prompt: str | None = None
 ) -> list[dict[str, str]]:
     """Return what to ask about facts and the memories that they may have to do with.
 
-    ``known`` has the memories by the ids that the model is to use.
+    ``related`` has the memories by the ids that the model is to use.
     """
     memories = [
         _line({"id": number, "text": memory.text, "learned": _day(memory)})
-        for number, memory in known.items()
+        for number, memory in related.items()
     ]
     lines = [_line({"fact": place, "text": fact.text}) for place, fact in enumerate(facts)]
     data = f"{_data('memories', memories)}\n\n{_data('facts', lines)}"

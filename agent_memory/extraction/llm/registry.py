@@ -92,20 +92,20 @@ def _provider(name: object) -> Callable[..., LanguageModel]:
 
 
 def _of_settings(settings: Mapping[str, Any]) -> LanguageModel:
-    known = {"provider", "model", *_SETTINGS, *PROMPT_SETTINGS}
-    unknown = sorted(str(name) for name in settings if name not in known)
+    names = {"provider", "model", *_SETTINGS, *PROMPT_SETTINGS}
+    unknown = sorted(str(name) for name in settings if name not in names)
     if unknown:
         raise ConfigurationError(
             f"a language model has no setting {unknown[0]!r:.100}: there are"
-            f" {', '.join(sorted(known))}"
+            f" {', '.join(sorted(names))}"
         )
     provider = _provider(settings.get("provider", "openai"))
-    given = {name: settings[name] for name in _SETTINGS if settings.get(name) is not None}
-    if provider is AnthropicChat and given.pop("organization", None):
+    options = {name: settings[name] for name in _SETTINGS if settings.get(name) is not None}
+    if provider is AnthropicChat and options.pop("organization", None):
         raise ConfigurationError("organization is a setting of openai alone: leave it out")
-    if isinstance(given.get("api_key"), str):
-        given["api_key"] = _from_environment(given["api_key"])
-    return provider(settings.get("model", ""), **given)
+    if isinstance(options.get("api_key"), str):
+        options["api_key"] = _from_environment(options["api_key"])
+    return provider(settings.get("model", ""), **options)
 
 
 def _from_environment(key: str) -> str:

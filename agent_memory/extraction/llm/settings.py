@@ -94,11 +94,11 @@ class ChatSettings:
         self, status: int, error: Exception, tries: str
     ) -> ProviderError | RateLimitExceeded:
         variable = f"{self.service.upper()}_API_KEY"
-        said = f" ({error!s:.300})"
+        answer = f" ({error!s:.300})"
         if status == 429:
             return RateLimitExceeded(
                 f"{self.service} was asked too much, in {tries}: try again later, or check the"
-                f" account's quota{said}"
+                f" account's quota{answer}"
             )
         advice = {
             400: "refuses the request: check the model's settings",
@@ -108,19 +108,19 @@ class ChatSettings:
             " base_url",
             413: "refuses a text of this length",
         }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
-        return ProviderError(f"{self.service} {advice}{said}")
+        return ProviderError(f"{self.service} {advice}{answer}")
 
 
 def _environment(variable: str) -> str:
     return os.environ.get(variable, "").strip()
 
 
-def _text(given: object, name: str) -> str:
-    if given is None:
+def _text(value: object, name: str) -> str:
+    if value is None:
         return ""
-    if not isinstance(given, str):
-        raise ConfigurationError(f"{name} is a {type(given).__name__}: give a text")
-    return given.strip()
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} is a {type(value).__name__}: give a text")
+    return value.strip()
 
 
 def _model(model: object, service: str) -> str:

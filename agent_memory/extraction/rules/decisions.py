@@ -112,8 +112,8 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
             continue
         if grade_of(memory.text, fact) is not None or _begins_with(memory.text, fact):
             return memory
-        known = statement(memory.text) if stated else None
-        if known and stated and _key(known) == _key(stated) and known.value == stated.value:
+        earlier = statement(memory.text) if stated else None
+        if earlier and stated and _key(earlier) == _key(stated) and earlier.value == stated.value:
             return memory
     return None
 
@@ -127,12 +127,12 @@ def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, s
     for memory in checks.related[place]:
         if checks.is_touched(memory):
             continue
-        known = statement(memory.text) if stated else None
-        if known and stated and _key(known) == _key(stated):
+        earlier = statement(memory.text) if stated else None
+        if earlier and stated and _key(earlier) == _key(stated):
             # What is said of "the" something is only changed where it is said to be so now.
             if stated.is_new or not stated.attribute.startswith("the "):
                 sure = _NEW_VALUE if stated.is_new else _OTHER_VALUE
-                sure = _LOSES_MORE if known.says_more else sure
+                sure = _LOSES_MORE if earlier.says_more else sure
                 return memory, sure, f"another value of {stated.attribute}"
         elif _begins_with(fact, memory.text, or_is=True):
             return memory, _SAYS_MORE, "it says more of the same"

@@ -138,13 +138,13 @@ def graph_updates_by_rules(
     texts: Sequence[tuple[str, str]],
     *,
     speaker: str = USER_NAME,
-    known: Sequence[EdgeView] = (),
+    edges: Sequence[EdgeView] = (),
     now: datetime | None = None,
 ) -> GraphUpdates:
     """Return what some memories say of the graph, in their order, each thing once.
 
     ``texts`` are the ids and contents of the memories; ``reasoning`` names the id. ``speaker`` is
-    whom "I" and "my" mean, unless a text begins with a name ("Alice: I …"). ``known`` are the
+    whom "I" and "my" mean, unless a text begins with a name ("Alice: I …"). ``edges`` are the
     relationships that hold: "loves" takes the place of "likes" among them, for the same thing.
     """
     by_key: dict[tuple[str, str, str, str], GraphUpdate] = {}
@@ -164,7 +164,7 @@ def graph_updates_by_rules(
                     reasoning=f"{memory_id} says so",
                 )
                 key = (action.value, name_key(source), relationship, name_key(target))
-                by_key.setdefault(key, _compared(update, known))
+                by_key.setdefault(key, _compared(update, edges))
     updates = list(by_key.values())
     metadata = GraphUpdatesMetadata(
         processing_time=now or now_utc(), model_used="rules", total_updates=len(updates)
@@ -270,13 +270,13 @@ def _split(what: str) -> list[str]:
     return [two[1], two[2]]
 
 
-def _compared(update: GraphUpdate, known: Sequence[EdgeView]) -> GraphUpdate:
+def _compared(update: GraphUpdate, edges: Sequence[EdgeView]) -> GraphUpdate:
     """Return a change as one of what is known, where that is about the same thing."""
     if update.relationship not in _TASTES:
         return update
     held = [
         edge.relationship
-        for edge in known
+        for edge in edges
         if edge.relationship in _TASTES
         and name_key(edge.source, edge.user_id) == name_key(update.source, edge.user_id)
         and name_key(edge.target) == name_key(update.target)

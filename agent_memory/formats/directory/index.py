@@ -34,10 +34,10 @@ class Index:
 
     def written(self, *, changed_at: datetime, archived: int, total_bytes: int) -> bytes:
         """Return the file: ``total_bytes`` is how much the other files take."""
-        memories = [one for of_kind in self._memories.values() for one in of_kind]
+        memories = [entry for of_kind in self._memories.values() for entry in of_kind]
         by_type = {kind.value: len(of_kind) for kind, of_kind in self._memories.items()}
-        tags = ((tag, one["id"]) for one in memories for tag in one["tags"])
-        importances = _lists((one["importance"], one["id"]) for one in memories)
+        tags = ((tag, entry["id"]) for entry in memories for tag in entry["tags"])
+        importances = _lists((entry["importance"], entry["id"]) for entry in memories)
         index = {
             "version": VERSION,
             "last_updated": e_time(changed_at),
@@ -48,7 +48,7 @@ class Index:
                 "total_storage_bytes": total_bytes,
             },
             "tags_index": _lists(tags),
-            "category_index": _lists((one["category"], one["id"]) for one in memories),
+            "category_index": _lists((entry["category"], entry["id"]) for entry in memories),
             "importance_index": {
                 word.value: importances.get(word.value, []) for word in Importance
             },
@@ -72,7 +72,7 @@ def _laid_out(value: object, indent: str = "") -> str:
     return "{\n" + ",\n".join(keys) + f"\n{indent}}}"
 
 
-class FoundIndex:
+class StoredIndex:
     """The index that stands in a folder, as far as it can be read. ``fault`` says why it cannot."""
 
     def __init__(self, folder: Path) -> None:
@@ -110,6 +110,8 @@ class FoundIndex:
             return f"{INDEX} {self.fault}: it was not used, the files count"
         for name, count in counted.items():
             if self.counts and self.counts.get(name, 0) != count:
-                told = f"{self.counts.get(name, 0)!r:.20}"
-                return f"{INDEX} counts {told} of type {name}, the files have {count}: they count"
+                indexed = f"{self.counts.get(name, 0)!r:.20}"
+                return (
+                    f"{INDEX} counts {indexed} of type {name}, the files have {count}: they count"
+                )
         return None

@@ -79,8 +79,8 @@ def place_of(memory: Memory) -> str:
 
 def kind_in(text: str) -> MemoryKind | None:
     """Return the kind that a file's name, or another spelling of a type, begins with."""
-    found = _KIND.match(text.strip().lower())
-    return MemoryKind(found[0]) if found else None
+    match = _KIND.match(text.strip().lower())
+    return MemoryKind(match[0]) if match else None
 
 
 def is_written_here(name: str) -> bool:
@@ -102,13 +102,13 @@ def archives_of(path: Path) -> list[str]:
     """
     archive = path / ARCHIVE
     places = [archive, *_names_in(archive)]
-    found = [
+    archives = [
         file
         for place in places
         for file in _names_in(place)
         if file.suffix == ".jsonl" and kind_in(file.name) and not file.is_dir()
     ]
-    return [file.relative_to(path).as_posix() for file in found]
+    return [file.relative_to(path).as_posix() for file in archives]
 
 
 def _names_in(folder: Path) -> list[Path]:
@@ -126,12 +126,12 @@ def backups_of(path: Path, name: str) -> list[Path]:
 def stamped_backups(path: Path, name: str) -> list[tuple[str, Path]]:
     """Return the backups of a file with when they were made, newest first. No links are any."""
     base = Path(name).name.removesuffix(".jsonl")
-    found = [
+    backups = [
         (stamp, file)
         for file in _names_in(path / BACKUPS)
         if (stamp := _stamp_of(file, base)) and not file.is_symlink() and file.is_file()
     ]
-    return sorted(found, reverse=True)
+    return sorted(backups, reverse=True)
 
 
 def _stamp_of(file: Path, base: str) -> str | None:

@@ -83,9 +83,9 @@ def digest_of(memory_id: str) -> bytes:
 
 def id_of(item: dict[str, Any]) -> str | None:
     """Return the id that an object tells, if it is a text, or a number, which may stand for one."""
-    told = item.get("id")
-    is_id = isinstance(told, str | int) and not isinstance(told, bool)
-    return str(told) if is_id else None
+    value = item.get("id")
+    is_id = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value) if is_id else None
 
 
 class LinesById:

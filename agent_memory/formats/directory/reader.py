@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats.directory.index import FoundIndex
+from agent_memory.formats.directory.index import StoredIndex
 from agent_memory.formats.directory.layout import (
     ARCHIVE,
     BACKUPS,
@@ -46,7 +46,7 @@ _ID: Final = re.compile(rb'"id"\s*:\s*"([^"\\]{1,128})"')
 
 def read_folder(folder: Path) -> Iterator[Entry]:
     """Yield the memories of E's files, of the archive, and of those beyond E's limits."""
-    index = FoundIndex(folder)
+    index = StoredIndex(folder)
     counted = Counter({kind.value: 0 for kind in MemoryKind})
     last: Entry | None = None
     with _Reader.opened(folder) as reader:
@@ -100,7 +100,7 @@ class _Reader:
         with read_steadily(path) as file:
             yield cls(folder, LinesById(file))
 
-    def entries(self, index: FoundIndex) -> Iterator[Entry]:
+    def entries(self, index: StoredIndex) -> Iterator[Entry]:
         """Yield what all files of the folder tell."""
         if (self._folder / FURTHER).is_symlink():
             yield _unread(FURTHER, "is a symbolic link, and is not followed")
@@ -119,8 +119,8 @@ class _Reader:
         if backup is not None:
             yield from self.lines(name, backup, f"{name} is missing: {backup} was taken")
         elif count:
-            told = f"{INDEX} counts {count!r:.20} memories in it"
-            yield _unread(name, f"is missing: {told}, and {BACKUPS} has no copy")
+            reason = f"{INDEX} counts {count!r:.20} memories in it"
+            yield _unread(name, f"is missing: {reason}, and {BACKUPS} has no copy")
 
     def _file(self, name: str, count: object = 0) -> Iterator[Entry]:
         """Yield the memories of a file. ``count`` is what the index says of it, ``None`` nothing.
@@ -176,16 +176,16 @@ class _Reader:
                     try:
                         item = line.parsed()
                     except ValidationError as error:
-                        if found := backups.restored(line, place, str(error)):
-                            restored.setdefault(found.digest, found)
+                        if line_before := backups.restored(line, place, str(error)):
+                            restored.setdefault(line_before.digest, line_before)
                         else:
                             yield _unread(place, str(error))
                         continue
                     yield self._entry(item, place, repairs)
                     repairs = ()
-            for one in restored.values():
-                if one.digest not in self._seen:
-                    yield self._entry(one.item, one.place, (one.repair,))
+            for repaired in restored.values():
+                if repaired.digest not in self._seen:
+                    yield self._entry(repaired.item, repaired.place, (repaired.repair,))
 
     def _faults_of_further(self) -> Iterator[Entry]:
         if self._further is not None and not self._further.is_filled:

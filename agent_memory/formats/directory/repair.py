@@ -51,31 +51,31 @@ def entry_of(
 
     ``kind`` is that of the file's name, ``further`` what our own file tells of this memory.
     """
-    mending = _Mending(item, kind)
+    repair = _LineRepair(item, kind)
     try:
-        fields = mending.fields(further, is_in_archive=is_in_archive)
+        fields = repair.fields(further, is_in_archive=is_in_archive)
     except ValidationError as error:
         return Entry(Section.MEMORY, {}, place, str(error), repairs)
-    return Entry(Section.MEMORY, fields, place, None, (*repairs, *mending.repairs))
+    return Entry(Section.MEMORY, fields, place, None, (*repairs, *repair.repairs))
 
 
-class _Mending:
+class _LineRepair:
     """The reading of one line. ``repairs`` tells what was put right."""
 
     def __init__(self, item: dict[str, Any], kind: MemoryKind) -> None:
         self.repairs: list[str] = []
-        self._told = {key: value for key, value in item.items() if value is not None}
+        self._item = {key: value for key, value in item.items() if value is not None}
         self._kind = kind
         self._leftover: dict[str, Any] = {}
 
     def fields(self, further: dict[str, Any] | None, *, is_in_archive: bool) -> dict[str, Any]:
         """Return the memory's fields, by our names. Raises ``ValidationError``."""
-        nested = self._told.pop(NESTED, None)
+        nested = self._item.pop(NESTED, None)
         if further is None and isinstance(nested, dict):
             further = nested
         elif nested is not None:
-            self._told[NESTED] = nested
-        told = self._told
+            self._item[NESTED] = nested
+        item = self._item
         count = self._access_count()
         fields: dict[str, Any] = {
             "id": self._id(),
@@ -90,7 +90,7 @@ class _Mending:
             "task_metadata": self._task_metadata(),
         }
         fields = {key: value for key, value in fields.items() if value is not None}
-        if "accessed_at" in told:
+        if "accessed_at" in item:
             fields.setdefault("last_accessed", None)
         metadata = self._metadata()
         return self._completed(fields, metadata, further or {})
@@ -99,86 +99,88 @@ class _Mending:
         self.repairs.append(text)
 
     def _id(self) -> str | None:
-        told = self._told.get("id")
-        if told is None:
+        value = self._item.get("id")
+        if value is None:
             self._note("id is missing: a new one is made")
-        elif isinstance(told, int) and not isinstance(told, bool):
-            self._note(f"id {told} is a number: it was taken for a text")
-            return str(told)
-        elif not isinstance(told, str):
-            raise _unfit("id", told, "is no text")
-        return told
+        elif isinstance(value, int) and not isinstance(value, bool):
+            self._note(f"id {value} is a number: it was taken for a text")
+            return str(value)
+        elif not isinstance(value, str):
+            raise _unfit("id", value, "is no text")
+        return value
 
     def _content(self) -> str:
-        told = self._told.get("content")
-        if told is None:
+        value = self._item.get("content")
+        if value is None:
             raise ValidationError("content: is missing")
-        if not isinstance(told, str):
-            raise _unfit("content", told, "is no text")
-        return told
+        if not isinstance(value, str):
+            raise _unfit("content", value, "is no text")
+        return value
 
     def _category(self) -> Any:  # noqa: ANN401 - what is no text is refused as that of any format
-        told = self._told.get("category")
-        if told is None:
+        value = self._item.get("category")
+        if value is None:
             self._note(f"category is missing: {MemoryCategory.NOTE.value} was taken")
-        return told
+        return value
 
     def _type(self) -> str:
-        told = self._told.get("type")
-        if isinstance(told, str):
-            if told in _KINDS:
-                return told
-            meant = kind_in(told) or self._kind
+        value = self._item.get("type")
+        if isinstance(value, str):
+            if value in _KINDS:
+                return value
+            meant = kind_in(value) or self._kind
         else:
             meant = self._kind
-        self._note(f"type {_shown(told)}: {meant.value} was taken")
+        self._note(f"type {_shown(value)}: {meant.value} was taken")
         return meant.value
 
     def _importance(self) -> str:
-        told = self._told.get("importance")
-        if isinstance(told, str) and told in _IMPORTANCES:
-            return told
-        word = told.strip().lower() if isinstance(told, str) else ""
+        value = self._item.get("importance")
+        if isinstance(value, str) and value in _IMPORTANCES:
+            return value
+        word = value.strip().lower() if isinstance(value, str) else ""
         meant = Importance(word) if word in _IMPORTANCES else Importance.MEDIUM
-        self._note(f"importance {_shown(told)}: {meant.value} was taken")
+        self._note(f"importance {_shown(value)}: {meant.value} was taken")
         return meant.value
 
     def _access_count(self) -> int:
-        told = self._told.get("access_count")
-        if isinstance(told, int) and not isinstance(told, bool) and told >= 0:
-            return told
-        is_number = isinstance(told, str | float) and not isinstance(told, bool)
-        match = _NUMBER.fullmatch(str(told)) if is_number else None
+        value = self._item.get("access_count")
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        is_number = isinstance(value, str | float) and not isinstance(value, bool)
+        match = _NUMBER.fullmatch(str(value)) if is_number else None
         count = int(match[1]) if match else 0
-        self._note(f"access_count {_shown(told)}: {count} was taken")
+        self._note(f"access_count {_shown(value)}: {count} was taken")
         return count
 
     def _archived(self, *, is_in_archive: bool) -> bool:
-        told = self._told.get("archived")
-        if isinstance(told, bool) and (told or not is_in_archive):
-            return told
+        value = self._item.get("archived")
+        if isinstance(value, bool) and (value or not is_in_archive):
+            return value
         if is_in_archive:
-            if told is not None:
-                self._note(f"archived {_shown(told)}: it stands in the archive, so true was taken")
+            if value is not None:
+                self._note(f"archived {_shown(value)}: it stands in the archive, so true was taken")
             return True
-        meant = _WORDS_OF_TRUTH.get(str(told).strip().lower(), False)
-        self._note(f"archived {_shown(told)}: {str(meant).lower()} was taken")
+        meant = _WORDS_OF_TRUTH.get(str(value).strip().lower(), False)
+        self._note(f"archived {_shown(value)}: {str(meant).lower()} was taken")
         return meant
 
     def _tags(self) -> list[Any]:
-        told = self._told.get("tags")
-        if isinstance(told, list):
-            if any(isinstance(tag, dict | list) for tag in told):
-                raise _unfit("tags", told, "has what is no text")
-            tags = [tag if isinstance(tag, str) else _plain(tag) for tag in told if tag is not None]
-            if tags != told:
-                self._note(f"tags {_shown(told)}: {', '.join(tags)} were taken")
+        value = self._item.get("tags")
+        if isinstance(value, list):
+            if any(isinstance(tag, dict | list) for tag in value):
+                raise _unfit("tags", value, "has what is no text")
+            tags = [
+                tag if isinstance(tag, str) else _plain(tag) for tag in value if tag is not None
+            ]
+            if tags != value:
+                self._note(f"tags {_shown(value)}: {', '.join(tags)} were taken")
             return tags
-        if isinstance(told, dict):
-            raise _unfit("tags", told, "is no list of texts")
-        words = [] if told is None else [word.strip() for word in _plain(told).split(",")]
+        if isinstance(value, dict):
+            raise _unfit("tags", value, "is no list of texts")
+        words = [] if value is None else [word.strip() for word in _plain(value).split(",")]
         tags = [word for word in words if word]
-        self._note(f"tags {_shown(told)}: {', '.join(tags) or 'none'} were taken")
+        self._note(f"tags {_shown(value)}: {', '.join(tags) or 'none'} were taken")
         return tags
 
     # Times ------------------------------------------------------------------------------------
@@ -204,27 +206,29 @@ class _Mending:
         return {"timestamp": made, "updated_at": updated or made, "last_accessed": accessed}
 
     def _time(self, name: str) -> str | None:
-        told = self._told.get(name)
-        return told if isinstance(told, str) and _is_time(told) else None
+        value = self._item.get(name)
+        return value if isinstance(value, str) and _is_time(value) else None
 
     def _fault(self, name: str) -> str:
-        told = self._told.get(name)
-        return "is missing" if told is None else f"{told!r:.60} is no time"
+        value = self._item.get(name)
+        return "is missing" if value is None else f"{value!r:.60} is no time"
 
     # Tasks ------------------------------------------------------------------------------------
 
     def _task_metadata(self) -> dict[str, Any] | None:
         """Return a task's metadata; what is not of it is left over."""
-        told = self._told.get("task_metadata")
-        if told is None:
+        document = self._item.get("task_metadata")
+        if document is None:
             return None
-        if not isinstance(told, dict):
-            self._note(f"task_metadata {_shown(told)}: it was put into the metadata")
-            self._leftover["task_metadata"] = told
+        if not isinstance(document, dict):
+            self._note(f"task_metadata {_shown(document)}: it was put into the metadata")
+            self._leftover["task_metadata"] = document
             return None
-        task = {key: value for key, value in told.items() if key in _OF_TASK and value is not None}
-        rest = {key: value for key, value in told.items() if key not in _OF_TASK}
-        self._mend_status(task, rest)
+        task = {
+            key: value for key, value in document.items() if key in _OF_TASK and value is not None
+        }
+        rest = {key: value for key, value in document.items() if key not in _OF_TASK}
+        self._repair_status(task, rest)
         self._mend_rest_of_task(task, rest)
         if rest:
             names = ", ".join(rest)
@@ -232,21 +236,21 @@ class _Mending:
             self._leftover["task_metadata"] = rest
         return task
 
-    def _mend_status(self, task: dict[str, Any], rest: dict[str, Any]) -> None:
-        told = task.get("status")
-        if isinstance(told, str) and told in _STATUSES:
+    def _repair_status(self, task: dict[str, Any], rest: dict[str, Any]) -> None:
+        value = task.get("status")
+        if isinstance(value, str) and value in _STATUSES:
             return
-        word = re.sub(r"[\s_]+", "-", told.strip().lower()) if isinstance(told, str) else ""
+        word = re.sub(r"[\s_]+", "-", value.strip().lower()) if isinstance(value, str) else ""
         if word in _WORDS_OF_STATUS:
             meant = _WORDS_OF_STATUS[word]
         else:
             is_blocked = bool(task.get("blockers"))
             meant = TaskStatus.BLOCKED if is_blocked else TaskStatus.IN_PROGRESS
             meant = TaskStatus.COMPLETED if "completed_at" in task else meant
-            if told is not None:
-                rest["status"] = told
+            if value is not None:
+                rest["status"] = value
         task["status"] = meant.value
-        self._note(f"task_metadata.status {_shown(told)}: {meant.value} was taken")
+        self._note(f"task_metadata.status {_shown(value)}: {meant.value} was taken")
 
     def _mend_rest_of_task(self, task: dict[str, Any], rest: dict[str, Any]) -> None:
         completed = task.get("completed_at")
@@ -259,11 +263,11 @@ class _Mending:
     # Metadata, and what our own file tells ----------------------------------------------------
 
     def _metadata(self) -> dict[str, Any]:
-        metadata = self._told.get("metadata", {})
+        metadata = self._item.get("metadata", {})
         if not isinstance(metadata, dict):
             raise _unfit("metadata", metadata, "is no object")
-        known = _FIELDS | {"metadata"}
-        unknown = {key: value for key, value in self._told.items() if key not in known}
+        names = _FIELDS | {"metadata"}
+        unknown = {key: value for key, value in self._item.items() if key not in names}
         unknown |= self._leftover
         if twice := sorted(unknown.keys() & metadata.keys()):
             raise ValidationError(f"{twice[0]!r:.80}: stands both in the line and in its metadata")
@@ -292,12 +296,12 @@ class _Mending:
 
 def _whole_task(fields: dict[str, Any], ours: object) -> dict[str, Any] | None:
     """Return a task's metadata with our part of it, if that still goes with what E's file says."""
-    told = fields.get("task_metadata")
+    task = fields.get("task_metadata")
     if not isinstance(ours, dict):
-        return told
-    if told is None:
+        return task
+    if task is None:
         return None if fields["kind"] == MemoryKind.TASK.value else ours
-    return {**ours, **told} if ours.get("status") == told["status"] else told
+    return {**ours, **task} if ours.get("status") == task["status"] else task
 
 
 def _is_time(text: str) -> bool:
@@ -313,8 +317,8 @@ def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _shown(told: object) -> str:
-    return "is missing" if told is None else f"{told!r:.60} is not right"
+def _shown(value: object) -> str:
+    return "is missing" if value is None else f"{value!r:.60} is not right"
 
 
 def _unfit(field: str, value: object, fault: str) -> ValidationError:

@@ -51,7 +51,7 @@ class Shaped:
 def shaped(memory: Memory) -> Shaped:
     """Return a memory in E's shape. It may be beyond E's limits: see ``misfit``."""
     category, metadata = given_back(memory)
-    told, untold = _task(memory)
+    task, rest = _task(memory)
     fields: dict[str, Any] = {
         "id": e_id(memory.id),
         "type": memory.kind.value,
@@ -65,9 +65,9 @@ def shaped(memory: Memory) -> Shaped:
         "importance": memory.importance.value,
         "archived": memory.archived,
     }
-    if told is not None:
-        fields["task_metadata"] = told
-    return Shaped(fields, _further(memory, fields, metadata, untold))
+    if task is not None:
+        fields["task_metadata"] = task
+    return Shaped(fields, _further(memory, fields, metadata, rest))
 
 
 def _further(
@@ -101,21 +101,21 @@ def _task(memory: Memory) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     task = memory.task_metadata
     if task is None:
         return None, {}
-    every: dict[str, Any] = {
+    values: dict[str, Any] = {
         "status": task.status.value,
         "completed_at": task.completed_at and e_time(task.completed_at),
         "blockers": task.blockers or None,
         "outcome": task.outcome,
     }
-    every = {key: value for key, value in every.items() if value is not None}
+    values = {key: value for key, value in values.items() if value is not None}
     if memory.kind is not MemoryKind.TASK:
-        return None, every
+        return None, values
     names = _OF_STATUS[task.status]
-    told = {key: value for key, value in every.items() if key in names}
+    fields = {key: value for key, value in values.items() if key in names}
     if "blockers" in names:
-        told.setdefault("blockers", [])
-    rest = {key: value for key, value in every.items() if key not in told}
-    return told, {"status": every["status"], **rest} if rest else {}
+        fields.setdefault("blockers", [])
+    rest = {key: value for key, value in values.items() if key not in fields}
+    return fields, {"status": values["status"], **rest} if rest else {}
 
 
 def e_id(memory_id: str) -> str:

@@ -53,7 +53,7 @@ class CaptureHook:
         self._prompt = ""
         self._last_said = ""
         self._is_closed = agent_name_of(coordinator).endswith(ASSISTANT)
-        self._told: set[str] = set()
+        self._warnings: set[str] = set()
 
     async def on_tool(self, data: Mapping[str, Any]) -> None:
         """Look through what a tool returned, unless it failed."""
@@ -117,9 +117,9 @@ class CaptureHook:
         except (MissingAgentIdentity, StorageClosed):
             return None
         except AgentMemoryError as error:
-            if str(error) not in self._told:
+            if str(error) not in self._warnings:
                 logger.warning("nothing is captured: %s", error)
-            self._told.add(str(error))
+            self._warnings.add(str(error))
             return None
 
 

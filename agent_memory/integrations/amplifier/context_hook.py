@@ -28,8 +28,8 @@ class Reminder:
     def __init__(self, membership: Membership, config: Mapping[str, Any]) -> None:
         self._membership = membership
         self._config = dict(config)
-        self._given: object = None
-        self._told: set[str] = set()
+        self._last_seen: object = None
+        self._warnings: set[str] = set()
 
     async def changed(self) -> str | None:
         """Return the text if it has changed, or was never given; else ``None``.
@@ -51,16 +51,16 @@ class Reminder:
     def _read(self, opener: Opener) -> str | None:
         memory = opener() if opener.exists() else None
         seen = (opener.agent_id, _entries(memory))
-        if seen == self._given:
+        if seen == self._last_seen:
             return None
         text = "" if memory is None else memory.context(config=self._config)
-        self._given = seen
+        self._last_seen = seen
         return text
 
     def _tell(self, message: str) -> None:
-        if message not in self._told:
+        if message not in self._warnings:
             logger.warning("nobody is reminded of anything: %s", message)
-        self._told.add(message)
+        self._warnings.add(message)
 
 
 def _entries(memory: AgentMemory | None) -> frozenset[tuple[object, ...]]:

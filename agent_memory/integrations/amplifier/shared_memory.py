@@ -92,12 +92,12 @@ class SessionMemories:
         switch = capabilities.get("memory", coordinator.get_capability("memory"))
         if isinstance(switch, Mapping) and switch.get("enabled") is False:
             raise MissingAgentIdentity("memory is switched off for this session")
-        given = coordinator.get_capability(CAPABILITY) or capabilities.get(CAPABILITY)
+        capability = coordinator.get_capability(CAPABILITY) or capabilities.get(CAPABILITY)
         if not options.get("of_parent"):
-            return resolve_agent_id(options.get("agent_id"), given, agent_name_of(coordinator))
+            return resolve_agent_id(options.get("agent_id"), capability, agent_name_of(coordinator))
         parent = _sessions.get(coordinator.parent_id or "")
-        if parent is None or options.get("agent_id") or given:
-            return resolve_agent_id(options.get("agent_id"), given)
+        if parent is None or options.get("agent_id") or capability:
+            return resolve_agent_id(options.get("agent_id"), capability)
         return parent.agent_id(parent.options({}))
 
     def opened(self, agent_id: str, options: Mapping[str, Any]) -> AgentMemory:
@@ -178,9 +178,9 @@ class Opener:
 
 def join(coordinator: Coordinator, config: object) -> tuple[Membership, dict[str, Any]]:
     """Take a module into its session's memories; with it return the rest of its configuration."""
-    given = dict(config) if isinstance(config, Mapping) else {}
-    options = {str(name): given.pop(name) for name in list(given) if name in OPTIONS}
-    return _memories_of(coordinator).join(options), given
+    settings = dict(config) if isinstance(config, Mapping) else {}
+    options = {str(name): settings.pop(name) for name in list(settings) if name in OPTIONS}
+    return _memories_of(coordinator).join(options), settings
 
 
 def agent_name_of(coordinator: Coordinator) -> str:

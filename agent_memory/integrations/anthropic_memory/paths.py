@@ -37,14 +37,14 @@ def parents_of(place: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(3, len(parts))]
 
 
-def _plain(path: str, given: str) -> str:
-    """Return a path without what says nothing, or refuse it; ``given`` is what the model wrote."""
+def _plain(path: str, original: str) -> str:
+    """Return a path without what says nothing, or refuse it; ``original`` is as it was written."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise ToolError(f"Path must start with {ROOT}, got: {given}")
+        raise ToolError(f"Path must start with {ROOT}, got: {original}")
     parts: list[str] = []
     for part in path.removeprefix(ROOT).split("/"):
         if part == ".." and not parts:
-            raise ToolError(f"Path {given} would escape {ROOT} directory")
+            raise ToolError(f"Path {original} would escape {ROOT} directory")
         if part == "..":
             parts.pop()
         elif part not in ("", "."):

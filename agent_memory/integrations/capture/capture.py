@@ -293,10 +293,10 @@ def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> Memory
         raise ValidationError.from_pydantic(error) from error
 
 
-def _session_name(given: str | None, memory: object) -> str:
-    if given is None and isinstance(memory, AgentMemory):
+def _session_name(session_id: str | None, memory: object) -> str:
+    if session_id is None and isinstance(memory, AgentMemory):
         return memory.session_id
-    name = given or os.environ.get(_SESSION_VARIABLE) or f"session-{uuid.uuid4().hex[:12]}"
+    name = session_id or os.environ.get(_SESSION_VARIABLE) or f"session-{uuid.uuid4().hex[:12]}"
     try:
         return clean_label(name)
     except ValueError as error:

@@ -108,13 +108,13 @@ async def _answer(
 
 def _security(names: Sequence[str]) -> TransportSecuritySettings:
     """Refuse what was meant for another name: a web page that calls this machine by its own."""
-    known = [*_LOOPBACK, *names]
+    hosts = [*_LOOPBACK, *names]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
-        allowed_hosts=[form for name in known for form in (name, f"{name}:*")],
+        allowed_hosts=[form for name in hosts for form in (name, f"{name}:*")],
         allowed_origins=[
             form
-            for name in known
+            for name in hosts
             for scheme in ("http", "https")
             for form in (f"{scheme}://{name}", f"{scheme}://{name}:*")
         ],

@@ -79,9 +79,9 @@ def read_message(line: bytes) -> Request | Notification | None:
 
 
 def _read(message: dict[str, Any]) -> Request | Notification:
-    has_id, given = "id" in message, message.get("id")
-    is_name = isinstance(given, str | int) and not isinstance(given, bool)
-    request_id = given if is_name else None
+    has_id, number = "id" in message, message.get("id")
+    is_name = isinstance(number, str | int) and not isinstance(number, bool)
+    request_id = number if is_name else None
     method, params = message.get("method"), message.get("params")
     if not isinstance(method, str):
         raise BadMessage(INVALID_REQUEST, "method must be a text", request_id)

@@ -154,12 +154,12 @@ def _title(memory: Memory) -> str:
     return f"{title}…" if len(memory.content) > _TITLE_LENGTH else title or memory.id
 
 
-def _budget(given: object) -> int | None:
+def _budget(value: object) -> int | None:
     """Return the number of tokens that a user typed: arguments of prompts are texts."""
-    if given is None or given == "":
+    if value is None or value == "":
         return None
     try:
-        return int(str(given).strip())
+        return int(str(value).strip())
     except ValueError as error:
-        message = f"token_budget: must be a whole number of tokens, not {given!r:.80}"
+        message = f"token_budget: must be a whole number of tokens, not {value!r:.80}"
         raise RequestFailed(INVALID_PARAMS, message) from error

@@ -217,11 +217,11 @@ class MemoryTools:
     def _result(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolResult:
         tool = next((tool for tool in TOOLS if tool.name == name), None)
         if tool is None:
-            known = ", ".join(tool.name for tool in TOOLS)
-            return _failed("UNKNOWN_TOOL", f"there is no tool {name!r:.80}: there are {known}")
+            names = ", ".join(tool.name for tool in TOOLS)
+            return _failed("UNKNOWN_TOOL", f"there is no tool {name!r:.80}: there are {names}")
         try:
-            given = tool.arguments.model_validate(_read(arguments))
-            return ToolResult(True, data=self._verbs[tool.name](self._open(), given))
+            request = tool.arguments.model_validate(_read(arguments))
+            return ToolResult(True, data=self._verbs[tool.name](self._open(), request))
         except PydanticValidationError as error:
             return _failure(ValidationError.from_pydantic(error))
         except AgentMemoryError as error:
@@ -242,9 +242,9 @@ class MemoryTools:
 
     # The tools --------------------------------------------------------------------------------
 
-    def _store(self, memory: AgentMemory, given: StoreArguments) -> dict[str, Any]:
+    def _store(self, memory: AgentMemory, request: StoreArguments) -> dict[str, Any]:
         spent = memory.embedding_usage.cost_usd
-        known: list[str] = []
+        existing_ids: list[str] = []
         similar: list[Duplicate] = []
         usual = memory.configure().on_duplicate
 
@@ -252,14 +252,14 @@ class MemoryTools:
             if duplicate.grade is DuplicateGrade.SIMILAR:
                 similar.append(duplicate)
                 return None
-            known.append(duplicate.memory_id)
+            existing_ids.append(duplicate.memory_id)
             return "merge" if usual is None else None
 
         memory_id = memory.store(
-            given.content,
-            category=given.category,
-            tags=given.tags,
-            metadata=given.metadata,
+            request.content,
+            category=request.category,
+            tags=request.tags,
+            metadata=request.metadata,
             on_duplicate=decide,
         )
         pad = memory.scratchpad().memories
@@ -270,7 +270,7 @@ class MemoryTools:
             "backend": memory.backend.value,
             "embedding_cost": memory.embedding_usage.cost_usd - spent,
         }
-        if memory_id in known:
+        if memory_id in existing_ids:
             data["note"] = "it was known already: nothing new was stored"
         elif similar:
             data["note"] = "there are similar memories: update one of them if this replaces it"
@@ -279,13 +279,13 @@ class MemoryTools:
             ]
         return data
 
-    def _search(self, memory: AgentMemory, given: SearchArguments) -> dict[str, Any]:
-        filters = given.filters.model_dump(exclude_none=True) if given.filters else {}
-        if given.since is not None:
+    def _search(self, memory: AgentMemory, request: SearchArguments) -> dict[str, Any]:
+        filters = request.filters.model_dump(exclude_none=True) if request.filters else {}
+        if request.since is not None:
             dates = filters.setdefault("date_range", {})
-            dates["start"] = max(given.since, dates.get("start", given.since))
-        limit = min(given.limit, self._most_results)
-        results = memory.search(given.query, limit, filters=SearchFilters(**filters))
+            dates["start"] = max(request.since, dates.get("start", request.since))
+        limit = min(request.limit, self._most_results)
+        results = memory.search(request.query, limit, filters=SearchFilters(**filters))
         took = round(results.search_metadata.processing_time_ms, 3)
         data = {
             "memories": [self._hit(hit) for hit in results],
@@ -300,8 +300,8 @@ class MemoryTools:
             return {"notice": DATA_NOTICE, **data}
         return {**data, "reason": results.search_metadata.explanation or "nothing was found"}
 
-    def _list_recent(self, memory: AgentMemory, given: ListRecentArguments) -> dict[str, Any]:
-        recent = memory.list_recent(min(given.limit, self._most_results))
+    def _list_recent(self, memory: AgentMemory, request: ListRecentArguments) -> dict[str, Any]:
+        recent = memory.list_recent(min(request.limit, self._most_results))
         listed = [
             {
                 **self._brief(each),
@@ -317,24 +317,24 @@ class MemoryTools:
             "backend": memory.backend.value,
         }
 
-    def _get(self, memory: AgentMemory, given: GetArguments) -> dict[str, Any]:
-        return {"notice": DATA_NOTICE, "memory": _whole(_existing(memory, given.memory_id))}
+    def _get(self, memory: AgentMemory, request: GetArguments) -> dict[str, Any]:
+        return {"notice": DATA_NOTICE, "memory": _whole(_existing(memory, request.memory_id))}
 
-    def _update(self, memory: AgentMemory, given: UpdateArguments) -> dict[str, Any]:
-        changes = given.model_dump(exclude_none=True, exclude={"memory_id"})
+    def _update(self, memory: AgentMemory, request: UpdateArguments) -> dict[str, Any]:
+        changes = request.model_dump(exclude_none=True, exclude={"memory_id"})
         if not changes:
             raise ValidationError.of(
                 "memory_update", "name a field to change: content, category, tags or metadata", {}
             )
-        before = _existing(memory, given.memory_id)
-        now = memory.update(given.memory_id, **changes)
+        before = _existing(memory, request.memory_id)
+        now = memory.update(request.memory_id, **changes)
         return {"memory": _whole(now), "changed": now.version != before.version}
 
-    def _promote(self, memory: AgentMemory, given: PromoteArguments) -> dict[str, Any]:
-        return memory.promote(given.memory_id).model_dump()
+    def _promote(self, memory: AgentMemory, request: PromoteArguments) -> dict[str, Any]:
+        return memory.promote(request.memory_id).model_dump()
 
-    def _forget(self, memory: AgentMemory, given: ForgetArguments) -> dict[str, Any]:
-        gone = memory.delete(given.memory_id)
+    def _forget(self, memory: AgentMemory, request: ForgetArguments) -> dict[str, Any]:
+        gone = memory.delete(request.memory_id)
         return {"memory_id": gone.id, "forgotten": True}
 
     # What is told of a memory -----------------------------------------------------------------

@@ -117,13 +117,13 @@ class ConfigSection(SparseRecord):
         name = reference_in(text)
         if name is None:
             return text
-        found = (os.environ if environ is None else environ).get(name, "").strip()
-        if not found:
+        value = (os.environ if environ is None else environ).get(name, "").strip()
+        if not value:
             raise ConfigurationError(
                 f"{self.section}.{field} is ${{{name}}}, and the environment variable {name} is"
                 " not set: set it, or give the value itself"
             )
-        return found
+        return value
 
     def resolved_api_key(self, environ: Mapping[str, str] | None = None) -> str | None:
         """Return the key, looked up where it is ``${NAME}``.

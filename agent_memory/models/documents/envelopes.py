@@ -64,16 +64,16 @@ def failure(
     if isinstance(error, PydanticValidationError):
         error = ValidationError.from_pydantic(error)
     code, message = ErrorCode.INTERNAL_ERROR, _UNEXPECTED
-    known = dict(details or {})
+    shown = dict(details or {})
     if isinstance(error, AgentMemoryError):
         is_listed = error.code in list(ErrorCode)
         code, message = ErrorCode(error.code) if is_listed else code, _printable(str(error))
-        known = {**_details(error), **known}
+        shown = {**_details(error), **shown}
     return ErrorResponse(
         error=ErrorDetail(
             code=code,
             message=message,
-            details=known or None,
+            details=shown or None,
             timestamp=now,
             request_id=request_id,
         )
@@ -82,22 +82,22 @@ def failure(
 
 def _details(error: AgentMemoryError) -> dict[str, Any]:
     """Return what an error carries beside its message, as JSON data."""
-    found: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     memory_id = getattr(error, "memory_id", None)
     if isinstance(memory_id, str) and memory_id:
-        found["memory_id"] = without_secrets(_shortened(memory_id))
+        details["memory_id"] = without_secrets(_shortened(memory_id))
     if isinstance(error, ValidationError) and (faults := error.errors()):
-        found["errors"] = [_fault(fault) for fault in faults]
-    return found
+        details["errors"] = [_fault(fault) for fault in faults]
+    return details
 
 
 def _fault(fault: Mapping[str, Any]) -> dict[str, Any]:
-    loc = [it if isinstance(it, int) else _shortened(str(it)) for it in fault["loc"]]
-    told: dict[str, Any] = {"loc": loc}
-    told |= {name: _printable(str(fault[name])) for name in ("msg", "type") if name in fault}
+    loc = [part if isinstance(part, int) else _shortened(str(part)) for part in fault["loc"]]
+    fields: dict[str, Any] = {"loc": loc}
+    fields |= {name: _printable(str(fault[name])) for name in ("msg", "type") if name in fault}
     if "input" in fault:
-        told["input"] = _shown(fault["input"])
-    return told
+        fields["input"] = _shown(fault["input"])
+    return fields
 
 
 def _shown(value: object) -> object:

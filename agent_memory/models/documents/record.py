@@ -111,23 +111,23 @@ class MemoryRecord(SparseRecord):
         The embedding, the score, the version and the time of the last change are not stored: the
         store has its own.
         """
-        said = self.metadata
-        metadata = dict(said.custom_metadata or {})
-        category = said.category
+        record = self.metadata
+        metadata = dict(record.custom_metadata or {})
+        category = record.category
         if category is not None and category not in _NINE.union(categories):
             metadata[ORIGINAL_CATEGORY] = category
             category = MemoryCategory.NOTE.value
-        if agent_id is not None and said.agent_id not in (None, agent_id):
-            metadata["agent_id"] = said.agent_id
+        if agent_id is not None and record.agent_id not in (None, agent_id):
+            metadata["agent_id"] = record.agent_id
         fields = {
             "id": self.id,
             "content": self.content,
             "category": category,
-            "tags": said.tags,
-            "user_id": said.user_id,
-            "run_id": said.run_id,
-            "memory_type": said.memory_type,
-            "timestamp": said.created_at,
+            "tags": record.tags,
+            "user_id": record.user_id,
+            "run_id": record.run_id,
+            "memory_type": record.memory_type,
+            "timestamp": record.created_at,
             "metadata": metadata or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
@@ -220,7 +220,7 @@ class MemorySearchResponse(SparseRecord):
     @classmethod
     def from_results(
         cls,
-        found: SearchResults,
+        results: SearchResults,
         *,
         score_threshold: float | None = None,
         embeddings: Mapping[str, Sequence[float]] | None = None,
@@ -232,7 +232,7 @@ class MemorySearchResponse(SparseRecord):
         ``embeddings`` are the vectors by id, of those that have one. ``score_threshold``, where it
         was asked for, is told among the filters.
         """
-        how = found.search_metadata
+        how = results.search_metadata
         applied = dict(how.filters_applied)
         if score_threshold is not None:
             applied["score_threshold"] = score_threshold
@@ -242,16 +242,16 @@ class MemorySearchResponse(SparseRecord):
                 MemoryRecord.from_memory(
                     hit.memory, score=hit.similarity, embedding=vectors.get(hit.memory.id)
                 )
-                for hit in found
+                for hit in results
             ],
-            total_count=found.total_count,
+            total_count=results.total_count,
             search_metadata=RecordSearchMetadata.model_construct(
                 query_time=how.query_time,
                 processing_time_ms=round(how.processing_time_ms),
                 embedding_time_ms=round(how.embedding_time_ms),
                 vector_search_time_ms=round(how.vector_search_time_ms),
                 filters_applied=applied,
-                explanation=None if found.results else how.explanation,
+                explanation=None if results.results else how.explanation,
                 degraded=list(how.degraded) or None,
             ),
         )

@@ -181,13 +181,13 @@ class SearchMemoryResponse(SparseRecord):
 
     @classmethod
     def from_results(
-        cls, found: SearchResults, *, now: datetime, request_id: str | None = None
+        cls, results: SearchResults, *, now: datetime, request_id: str | None = None
     ) -> "SearchMemoryResponse":
         """Make it of what ``AgentMemory.search`` returned; scores are the hits' similarities."""
-        how = found.search_metadata
-        records = [MemoryRecord.from_memory(hit.memory, score=hit.similarity) for hit in found]
+        how = results.search_metadata
+        records = [MemoryRecord.from_memory(hit.memory, score=hit.similarity) for hit in results]
         return cls(
-            data=FoundMemories.model_construct(results=records, total_count=found.total_count),
+            data=FoundMemories.model_construct(results=records, total_count=results.total_count),
             metadata=SearchMemoryMetadata(
                 timestamp=now,
                 processing_time_ms=round(how.processing_time_ms),
@@ -195,7 +195,7 @@ class SearchMemoryResponse(SparseRecord):
                 search_metadata=SearchTimings(
                     embedding_time_ms=round(how.embedding_time_ms),
                     vector_search_time_ms=round(how.vector_search_time_ms),
-                    explanation=None if found.results else how.explanation,
+                    explanation=None if results.results else how.explanation,
                     degraded=list(how.degraded) or None,
                 ),
             ),

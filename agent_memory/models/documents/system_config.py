@@ -63,14 +63,14 @@ class LLMConfig(ConfigSection):
         It is what ``AgentMemory.add(llm=…)`` takes. Raises ``ConfigurationError`` for a variable
         that is not set.
         """
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: value
             for name in type(self).model_fields
             if (value := getattr(self, name)) is not None and name != "api_key"
         }
-        found |= {name: self.resolved(name, environ) for name in _LOOKED_UP if name in found}
+        values |= {name: self.resolved(name, environ) for name in _LOOKED_UP if name in values}
         key = self.resolved_api_key(environ)
-        return found if key is None else {**found, "api_key": key}
+        return values if key is None else {**values, "api_key": key}
 
 
 class OpenAIConfig(LLMConfig):

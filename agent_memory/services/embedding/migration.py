@@ -235,7 +235,7 @@ class VectorMigration:
         if self._refused and not self.progress.vectors_stored:
             problems.append(f"{self.embedder.name} refused every text")
         if problems:
-            self.store.vectors.mend(building.model_id)
+            self.store.vectors.repair_model(building.model_id)
         problems += self._unsteady(building)
         if problems:
             raise MigrationError(f"the new vectors are not right: {'; '.join(problems[:3])}")

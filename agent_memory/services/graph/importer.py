@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from agent_memory.models.portable import Parcel, Section
+from agent_memory.models.portable import Section, StagedEntry
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
@@ -29,20 +29,20 @@ class GraphImporter:
         self._count = 0
         self._notes: list[str] = []
 
-    def take(self, parcel: Parcel, memory_ids: Mapping[str, str]) -> None:
+    def take(self, entry: StagedEntry, memory_ids: Mapping[str, str]) -> None:
         """Import an entity or a relationship.
 
         ``memory_ids`` has the new ids of memories that got another one here. Raises
         ``RejectedContent``.
         """
-        values = _with_ids(parcel.values, memory_ids)
+        values = _with_ids(entry.values, memory_ids)
         names = ("name", "type", "relationship", "temporal_context")
         for text in (*(values.get(name) for name in names), *values.get("aliases", ())):
             self._admission.refuse_row({"content": text or ""})
         self._count += 1
         if self._dry_run:
             return
-        if parcel.section is Section.ENTITY:
+        if entry.section is Section.ENTITY:
             entity_id = self._engine.graph_maintenance.import_entity(values, self._now)
             self._entity_ids[values["id"]] = entity_id
             return
@@ -65,7 +65,7 @@ class GraphImporter:
 
 
 def _with_ids(values: Mapping[str, Any], memory_ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of a parcel, with the ids of memories as they are here."""
+    """Return the fields of a entry, with the ids of memories as they are here."""
     fields = dict(values)
     for name in ("sources", "undone"):
         if name in fields:

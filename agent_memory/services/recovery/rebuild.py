@@ -88,9 +88,9 @@ def _refuse_sound(place: Path) -> None:
             raise
         return  # such as a table that cannot be read
     try:
-        problems = store.check(mend=False).problems
+        problems = store.check(repair=False).problems
         if all(problem.kind != "damaged_file" for problem in problems):
-            advice = "`check --repair` mends the rest; " if problems else ""
+            advice = "`check --repair` repairs the rest; " if problems else ""
             raise MigrationError(
                 f"{place} is sound: {advice}`rollback` without --from goes back to keyword"
                 " search and keeps all of it. Move the file away to go back to the backup's state"

@@ -136,7 +136,7 @@ def _refuse_problems(chosen: Path, report: CheckReport) -> None:
     more = f"; and {len(details) - _MOST_NAMED} more" if len(details) > _MOST_NAMED else ""
     raise StorageCorrupt(
         f"{chosen} is not sound, so nothing was restored: {named}{more}. Restore another backup, or"
-        " mend this one: open it with AgentMemory.open and call check(repair=True)"
+        " repair this one: open it with AgentMemory.open and call check(repair=True)"
     )
 
 

@@ -177,7 +177,7 @@ def fields_of(row: RowValues) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, field in MEMORY_FIELDS.items():
         value = row[name]
-        if value is None or (field.column.holds == "count" and value == field.default):
+        if value is None or (field.column.kind == "count" and value == field.default):
             continue
         if name == "updated_at" and value == row["timestamp"]:
             continue
@@ -191,7 +191,7 @@ def _has_bytes(value: object) -> bool:
 
 def _plain(field: MemoryField, value: Any) -> Any:  # noqa: ANN401 - any column
     """Return a column's value as plain data."""
-    if field.column.holds == "flag":
+    if field.column.kind == "flag":
         return bool(value)
     if not field.is_json:
         return value

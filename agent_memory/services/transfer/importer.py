@@ -17,7 +17,7 @@ from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.memory_fields import HISTORIC
-from agent_memory.models.portable import Parcel, Section
+from agent_memory.models.portable import Section, StagedEntry
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.models.transfer import OnConflict, Plan
 from agent_memory.services.graph.importer import GraphImporter
@@ -77,17 +77,17 @@ class Importer:
         self._stray_vectors = 0
         self._of_graph = GraphImporter(engine, self._admission, dry_run=dry_run, now=now)
 
-    def import_parcels(self, parcels: Iterable[Parcel]) -> Iterator[int]:
-        """Import parcels, in order; yield after each page how many are done."""
-        page: list[Parcel] = []
+    def import_entries(self, entries: Iterable[StagedEntry]) -> Iterator[int]:
+        """Import entries, in order; yield after each page how many are done."""
+        page: list[StagedEntry] = []
         done = 0
-        for parcel in parcels:
+        for entry in entries:
             done += 1
-            if page and (parcel.section is not page[0].section or len(page) >= _PAGE):
+            if page and (entry.section is not page[0].section or len(page) >= _PAGE):
                 self._take_page(page)
                 page = []
                 yield done
-            page.append(parcel)
+            page.append(entry)
         self._take_page(page)
         self._finish()
         yield done
@@ -97,7 +97,7 @@ class Importer:
         if self._error is not None:
             raise self._error
 
-    def _take_page(self, page: Sequence[Parcel]) -> None:
+    def _take_page(self, page: Sequence[StagedEntry]) -> None:
         if not page:
             return
         takers = {
@@ -119,9 +119,9 @@ class Importer:
         if taker is not None:
             taker(page)
 
-    def _take_agent(self, page: Sequence[Parcel]) -> None:
-        for parcel in page:
-            self._agent.update(parcel.values)
+    def _take_agent(self, page: Sequence[StagedEntry]) -> None:
+        for entry in page:
+            self._agent.update(entry.values)
 
     def _next_entry(self, row: Mapping[str, Any]) -> str:
         """Return when a memory came into the scratchpad, where a file has but the order.
@@ -137,87 +137,87 @@ class Importer:
         self._last_entry = max(self._last_entry, used)
         return entered_at
 
-    def _rejections(self, page: Sequence[Parcel]) -> None:
+    def _rejections(self, page: Sequence[StagedEntry]) -> None:
         stored = {rejection.words_hash for rejection in self._engine.rejections.all()}
-        new = [parcel for parcel in page if parcel.values["words_hash"] not in stored]
+        new = [entry for entry in page if entry.values["words_hash"] not in stored]
         if new:
             self.plan.notes.append(f"{len(new):,} rejections are taken over: `reject --list`")
         if not self._dry_run:
-            for parcel in new:
-                self._engine.rejections.put(parcel.values)
+            for entry in new:
+                self._engine.rejections.put(entry.values)
 
     # The graph --------------------------------------------------------------------------------
 
-    def _graph(self, page: Sequence[Parcel]) -> None:
-        for parcel in page:
+    def _graph(self, page: Sequence[StagedEntry]) -> None:
+        for entry in page:
             try:
-                self._of_graph.take(parcel, self._ids)
+                self._of_graph.take(entry, self._ids)
             except RejectedContent as error:
-                self._refuse(parcel, error)
+                self._refuse(entry, error)
 
     # Memories ---------------------------------------------------------------------------------
 
-    def _memories(self, page: Sequence[Parcel]) -> None:
-        ids = [parcel.values["id"] for parcel in page]
+    def _memories(self, page: Sequence[StagedEntry]) -> None:
+        ids = [entry.values["id"] for entry in page]
         rows = self._engine.memory_rows.get_many(ids)
         self._had_history |= self._engine.history.ids_with_history(ids)
-        for parcel in page:
-            row = rows.get(parcel.values["id"])
-            _keep_category(parcel.values, row)
+        for entry in page:
+            row = rows.get(entry.values["id"])
+            _keep_category(entry.values, row)
             try:
-                self._admission.refuse_row(parcel.values)
+                self._admission.refuse_row(entry.values)
                 if row is None:
-                    self._insert(parcel)
+                    self._insert(entry)
                 else:
-                    self._compare(parcel, row)
+                    self._compare(entry, row)
             except (RejectedContent, LimitReached) as error:
-                self._refuse(parcel, error)
+                self._refuse(entry, error)
 
-    def _refuse(self, parcel: Parcel, error: ValidationError) -> None:
-        self._error = self._error or type(error)(f"{parcel.place}: {error}", error.errors())
-        self.plan.refusals.append((parcel.place, parcel.values["id"], str(error)))
+    def _refuse(self, entry: StagedEntry, error: ValidationError) -> None:
+        self._error = self._error or type(error)(f"{entry.place}: {error}", error.errors())
+        self.plan.refusals.append((entry.place, entry.values["id"], str(error)))
 
-    def _compare(self, parcel: Parcel, row: Mapping[str, Any]) -> None:
-        values = {k: v for k, v in parcel.values.items() if k not in _NOT_COMPARED}
+    def _compare(self, entry: StagedEntry, row: Mapping[str, Any]) -> None:
+        values = {k: v for k, v in entry.values.items() if k not in _NOT_COMPARED}
         changes = {k: v for k, v in values.items() if not _is_same(k, v, row[k])}
         if not changes:
             self.plan.same += 1
         elif self._on_conflict == "keep-both":
-            self._keep_both(parcel)
+            self._keep_both(entry)
         elif self._on_conflict == "replace" or (
-            self._on_conflict == "newer" and _changed_at(parcel.values) > row["updated_at"]
+            self._on_conflict == "newer" and _changed_at(entry.values) > row["updated_at"]
         ):
             self._admission.refuse_move(row, {**row, **changes})
             self.plan.changed += 1
             if not self._dry_run:
-                moment = parcel.values.get("updated_at", format_time(self._now))
+                moment = entry.values.get("updated_at", format_time(self._now))
                 self._engine.memory_rows.update(row["id"], changes, updated_at=moment)
         else:
             self.plan.kept += 1
 
-    def _keep_both(self, parcel: Parcel) -> None:
+    def _keep_both(self, entry: StagedEntry) -> None:
         """Store it under another id, which is the same each time that it is imported."""
-        digest = hashlib.sha256(to_json(_identity(parcel.values)).encode()).hexdigest()
-        values = {**parcel.values, "id": f"mem-{digest[:12]}"}
-        self._ids[parcel.values["id"]] = values["id"]
+        digest = hashlib.sha256(to_json(_identity(entry.values)).encode()).hexdigest()
+        values = {**entry.values, "id": f"mem-{digest[:12]}"}
+        self._ids[entry.values["id"]] = values["id"]
         other = self._engine.memory_rows.get(values["id"])
         if other is None:
-            self._insert(Parcel(parcel.section, parcel.place, values))
+            self._insert(StagedEntry(entry.section, entry.place, values))
         else:
             self.plan.same += 1
 
-    def _insert(self, parcel: Parcel) -> None:
-        self._admission.refuse_beyond(parcel.values)
+    def _insert(self, entry: StagedEntry) -> None:
+        self._admission.refuse_beyond(entry.values)
         self.plan.new += 1
         if self._dry_run:
             return
         moment = format_time(self._now)
-        timestamp = parcel.values.get("timestamp", moment)
+        timestamp = entry.values.get("timestamp", moment)
         values = {
             "created_by_session": self._session_id,
             "timestamp": timestamp,
             "updated_at": timestamp,
-            **parcel.values,
+            **entry.values,
         }
         row_id = self._engine.memory_rows.insert(values)
         self._new[values["id"]] = row_id
@@ -226,33 +226,33 @@ class Importer:
 
     # Data about memories -----------------------------------------------------------------------
 
-    def _scratchpad(self, page: Sequence[Parcel]) -> None:
+    def _scratchpad(self, page: Sequence[StagedEntry]) -> None:
         """Put memories that are new here into the scratchpad."""
-        rows = self._engine.memory_rows.get_many([parcel.values["id"] for parcel in page])
-        for parcel in page:
-            row_id = self._new.get(parcel.values["id"])
+        rows = self._engine.memory_rows.get_many([entry.values["id"] for entry in page])
+        for entry in page:
+            row_id = self._new.get(entry.values["id"])
             if row_id is None:
                 continue
-            entered_at = parcel.values.get("entered_at")
+            entered_at = entry.values.get("entered_at")
             if entered_at is None:
-                entered_at = self._next_entry(rows[parcel.values["id"]])
+                entered_at = self._next_entry(rows[entry.values["id"]])
             entered_at = min(entered_at, format_time(self._now))
-            reason = parcel.values.get("reason", "stored")
+            reason = entry.values.get("reason", "stored")
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 
-    def _reviews(self, page: Sequence[Parcel]) -> None:
+    def _reviews(self, page: Sequence[StagedEntry]) -> None:
         """Put memories in question that are new here."""
-        for parcel in page:
-            row_id = self._new.get(parcel.values["id"])
+        for entry in page:
+            row_id = self._new.get(entry.values["id"])
             if row_id is not None:
-                values = dict(parcel.values)
+                values = dict(entry.values)
                 if "replaced_by" in values:
                     values["replaced_by"] = self._ids.get(
                         values["replaced_by"], values["replaced_by"]
                     )
                 self._engine.reviews.put(row_id, values)
 
-    def _models(self, page: Sequence[Parcel]) -> None:
+    def _models(self, page: Sequence[StagedEntry]) -> None:
         """Find the model among those of the store, or add it where the store has none."""
         values = page[0].values
         wanted = EmbeddingModel(
@@ -278,21 +278,21 @@ class Importer:
                 f"its vectors are of {wanted.model}, which is not this store's model: left out"
             )
 
-    def _vectors(self, page: Sequence[Parcel]) -> None:
+    def _vectors(self, page: Sequence[StagedEntry]) -> None:
         if self._model is None:
             return
         kept = []
-        for parcel in page:
-            row_id = self._new.get(parcel.values["id"])
-            row = self._engine.memory_rows.get(parcel.values["id"])
-            data = _bytes_of(parcel.values["vector"])
+        for entry in page:
+            row_id = self._new.get(entry.values["id"])
+            row = self._engine.memory_rows.get(entry.values["id"])
+            data = _bytes_of(entry.values["vector"])
             if row_id is None or row is None:
                 continue
-            is_current = text_hash(row["content"]).hex() == parcel.values["hash"]
+            is_current = text_hash(row["content"]).hex() == entry.values["hash"]
             if not is_current or len(data) != self._model.dimensions or not any(data):
                 self._stray_vectors += 1
                 continue
-            vector = Quantized(parcel.values["scale"], data)
+            vector = Quantized(entry.values["scale"], data)
             pending = PendingText(row_id, row["content"])
             if self._engine.embeddings.put(self._model.model_id, pending, vector):
                 kept.append(row_id)
@@ -300,38 +300,38 @@ class Importer:
             self._engine.embeddings.dequeue(kept)
             self._engine.embeddings.set_indexed(self._model.model_id, is_indexed=False)
 
-    def _changes(self, page: Sequence[Parcel]) -> None:
+    def _changes(self, page: Sequence[StagedEntry]) -> None:
         """Import the history of memories that are new here, and of memories that were deleted."""
         if self._boundary is None:
             self._boundary = self._engine.operations.last_number()
-        ids = {parcel.values["id"] for parcel in page}
+        ids = {entry.values["id"] for entry in page}
         others = ids - self._new.keys() - self._first_events.keys()
         with_history = self._engine.history.ids_with_history(sorted(others)) | self._had_history
         rows = self._engine.memory_rows.get_many(sorted(ids))
-        for parcel in page:
-            memory_id = parcel.values["id"]
+        for entry in page:
+            memory_id = entry.values["id"]
             is_new = memory_id in self._new or memory_id in self._first_events
             # What happened here is what happened: it is not mixed with what happened elsewhere.
             if memory_id in with_history or (not is_new and memory_id in rows):
                 continue
-            new = parcel.values.get("new") or {}
+            new = entry.values.get("new") or {}
             try:
-                for values in (parcel.values.get("old") or {}, new):
+                for values in (entry.values.get("old") or {}, new):
                     self._admission.refuse_row({"content": "", **values})
             except RejectedContent as error:
-                self._refuse(parcel, error)
+                self._refuse(entry, error)
                 continue
-            self._first_events.setdefault(memory_id, parcel.values["event"])
-            if parcel.values["event"] == "ADD" and not new and memory_id in rows:
+            self._first_events.setdefault(memory_id, entry.values["event"])
+            if entry.values["event"] == "ADD" and not new and memory_id in rows:
                 row = rows[memory_id]
                 new = {k: row[k] for k in HISTORIC if row[k] is not None}
             change = Change(
                 change_id=0,
                 memory_id=memory_id,
-                event=parcel.values["event"],
-                changed_at=parcel.values["at"],
-                session_id=parcel.values.get("session"),
-                old=parcel.values.get("old") or {},
+                event=entry.values["event"],
+                changed_at=entry.values["at"],
+                session_id=entry.values.get("session"),
+                old=entry.values.get("old") or {},
                 new=new,
             )
             self._engine.history.insert(change)

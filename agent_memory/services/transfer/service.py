@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from agent_memory.models.portable import Parcel
+from agent_memory.models.portable import StagedEntry
 from agent_memory.models.transfer import OnConflict, Plan
 from agent_memory.services.lifecycle.snapshot import copy_as_of
 from agent_memory.services.transfer.exporter import Dump
@@ -50,9 +50,9 @@ class TransferService:
         """Raise ``StorageClosed`` for a store that is: a connection of its own would not."""
         self._engine.agent.identity()
 
-    def import_parcels(
+    def import_entries(
         self,
-        parcels: Iterable[Parcel],
+        entries: Iterable[StagedEntry],
         *,
         on_conflict: OnConflict,
         dry_run: bool,
@@ -61,7 +61,7 @@ class TransferService:
         session_id: str,
         progress: Callable[[int], None],
     ) -> Plan:
-        """Import parcels, all or none; with ``dry_run`` only return what that would do.
+        """Import entries, all or none; with ``dry_run`` only return what that would do.
 
         Unless ``refuses``, a memory that is not admitted is left out, and listed in the plan.
         """
@@ -75,7 +75,7 @@ class TransferService:
                 session_id=session_id,
                 now=now,
             )
-            for done in importer.import_parcels(parcels):
+            for done in importer.import_entries(entries):
                 progress(done)
             if refuses and not dry_run:
                 importer.raise_refusal()

@@ -33,7 +33,6 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.portable import (
     Entry,
-    Parcel,
     PortableAgent,
     PortableChange,
     PortableEntity,
@@ -46,6 +45,7 @@ from agent_memory.models.portable import (
     PortableValues,
     PortableVector,
     Section,
+    StagedEntry,
 )
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.record import Record
@@ -140,7 +140,7 @@ class Staging:
                 yield number
         yield number
 
-    def parcels(self) -> Iterator[Parcel]:
+    def entries(self) -> Iterator[StagedEntry]:
         """Yield what was staged, in order."""
         try:
             self._aside.seek(0)
@@ -148,7 +148,7 @@ class Staging:
             raise _unwritable(error) from error
         for line in self._aside:
             section, place, values = json.loads(line)
-            yield Parcel(Section(section), place, values)
+            yield StagedEntry(Section(section), place, values)
 
     def notes(self) -> list[str]:
         """Say which memories look like they hold secrets, by some of their ids."""
@@ -174,8 +174,8 @@ class Staging:
             for note in self.refusals
         ]
         raise ValidationError(
-            f"{path}: {first.place}: {first.message}{more}. Nothing was taken in: mend it, or leave"
-            " out what is wrong with --skip-bad (skip_bad=True)",
+            f"{path}: {first.place}: {first.message}{more}. Nothing was taken in: correct it, or"
+            " leave out what is wrong with --skip-bad (skip_bad=True)",
             faults,
         )
 

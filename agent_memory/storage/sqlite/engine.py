@@ -211,11 +211,11 @@ class SQLiteEngine:
 
     # Care -------------------------------------------------------------------------------------
 
-    def check(self, *, mend: bool, back_up: Callable[[], object]) -> CheckReport:
-        """Check for damage and drift; repair it if ``mend``, after ``back_up`` where need be."""
+    def check(self, *, repair: bool, back_up: Callable[[], object]) -> CheckReport:
+        """Check for damage and drift; repair it if ``repair``, after ``back_up`` where need be."""
         from agent_memory.storage.sqlite.maintenance.check import check  # noqa: PLC0415
 
-        return check(self.database, self.database.path, mend=mend, back_up=back_up)
+        return check(self.database, self.database.path, repair=repair, back_up=back_up)
 
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text, each as the keyword index holds it and as it is written."""

@@ -222,7 +222,7 @@ def _advice(version: int, faults: Sequence[schema_check.Fault]) -> str:
         return "Restore a backup, or import this file into a new memory"
     if version < latest_version():
         return "Import this file into a new memory, or drop what you did not make with `sqlite3`"
-    return "If you did not make that, `agent-memory check --repair` mends it, after a backup"
+    return "If you did not make that, `agent-memory check --repair` repairs it, after a backup"
 
 
 def faults(database: Database) -> list[schema_check.Fault]:
@@ -230,7 +230,7 @@ def faults(database: Database) -> list[schema_check.Fault]:
     return schema_check.find_faults(database, shipped_schema(current_version(database)))
 
 
-def mend(database: Database) -> None:
+def repair(database: Database) -> None:
     """Restore our triggers and views. Must run inside ``write(vetted=False)``.
 
     None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.

@@ -219,7 +219,7 @@ class VectorIndex(Table):
                 problems.append(Problem(kind="stale_vector_index", detail=detail))
         return problems
 
-    def mend(self, model: EmbeddingModel) -> None:
+    def repair_model(self, model: EmbeddingModel) -> None:
         """Delete the wrong vectors of a model and rebuild its index. Must run in ``write()``."""
         wrong = [row_id for row_id, _ in self._embeddings.faults(model)]
         self._embeddings.drop(model.model_id, wrong)
@@ -249,7 +249,7 @@ class VectorIndex(Table):
         self._embeddings.drop_orphans()
         models = self._embeddings.models()
         for model in models:
-            self.mend(model)
+            self.repair_model(model)
         if models:
             self._embeddings.queue_missing(models[0].model_id)
         if self._db.load_vectors():

@@ -23,9 +23,9 @@ from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 
 def check(
-    database: Database, path: Path, *, mend: bool, back_up: Callable[[], object] = lambda: None
+    database: Database, path: Path, *, repair: bool, back_up: Callable[[], object] = lambda: None
 ) -> CheckReport:
-    """Look for what is wrong, mend it if asked to, and report.
+    """Look for what is wrong, repair it if asked to, and report.
 
     ``back_up`` is called before anything is taken out of the file that somebody else put there.
     Raises ``StorageReadOnly`` where it may only read: FTS5 compares its index where it may write.
@@ -33,7 +33,7 @@ def check(
     if database.read_only:
         raise StorageReadOnly(f"{path} was opened read-only: open it without read_only")
     problems = _problems(database)
-    if problems and mend:
+    if problems and repair:
         with contextlib.suppress(StorageCorrupt):
             if any(problem.kind.startswith("foreign") for problem in problems):
                 back_up()
@@ -44,7 +44,7 @@ def check(
             problem.model_copy(update={"repaired": left.pop(problem.detail, None) is None})
             for problem in problems
         ]
-        problems += left.values()  # mending has brought them to light
+        problems += left.values()  # repairing has brought them to light
     total = check_indexes.count_memories(database)
     warning = database.warning
     notes = [] if warning is None else [warning]
@@ -63,7 +63,7 @@ def _tolerated_damage() -> Iterator[None]:
 
 def _mend(database: Database) -> None:
     with database.write(vetted=False):
-        schema.mend(database)
+        schema.repair(database)
         check_indexes.repair(database, schema.objects())
         check_history.repair(database)
         AgentTable(database).repair()

@@ -1,7 +1,7 @@
 """Finds and repairs what SQLite's own checks do not see.
 
 ``PRAGMA integrity_check`` passes while the keyword index disagrees with the rows: here the index is
-compared with them, and so are the tags and the scratchpad. Nothing is thrown away in mending: text
+compared with them, and so are the tags and the scratchpad. A repair throws nothing away: text
 that cannot be read as JSON is kept in the memory's metadata.
 """
 
@@ -42,7 +42,7 @@ _COUNT_LOST_ENTRIES: Final = """
 SELECT count(*) FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)"""
 
 _IS_BROKEN: Final = {
-    # metadata first: mending the others writes into it
+    # metadata first: repairing the others writes into it
     "metadata": "CASE WHEN json_valid(metadata) THEN json_type(metadata) END IS NOT 'object'",
     "tags": "CASE WHEN json_valid(tags) THEN json_type(tags) END IS NOT 'array'",
     "task_metadata": "task_metadata IS NOT NULL AND"

@@ -51,7 +51,7 @@ def _disarm(copy: Path) -> None:
     try:
         if not database.can_write:
             with contextlib.suppress(StorageUntrusted), database.write(vetted=False):
-                schema.mend(database)
+                schema.repair(database)
     finally:
         database.close()
 

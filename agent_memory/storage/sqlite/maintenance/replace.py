@@ -108,7 +108,7 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
         schema.upgrade(database, now=format_time(now), before_upgrade=lambda: None)
         with database.write():
             OperationTable(database).record_irreversible("restore", session_id="restore", now=now)
-        return check(database, backup, mend=False)
+        return check(database, backup, repair=False)
     finally:
         database.close()
 

@@ -205,7 +205,7 @@ AND id NOT IN (
         return problems
 
     def repair(self) -> None:
-        """Mend the graph. Must run inside ``write()``.
+        """Repair the graph. Must run inside ``write()``.
 
         A time that is none becomes that of now, or when the relationship began; what joins two
         users' entities is closed as if it had never held, for it cannot be told whose it is.
