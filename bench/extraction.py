@@ -1,12 +1,16 @@
-"""The rules that draw facts from conversations, on LoCoMo, which stays where it is: give its path.
+"""The rules that draw facts from conversations, on files that stay where they are: give the path.
 
-    python -m bench.extraction PATH/dev.json             what is kept of the turns, and what is not
-    python -m bench.extraction PATH/dev.json --recall    and how well searches find what was kept
+    python -m bench.extraction PATH/locomo.json             what is kept of LoCoMo's turns
+    python -m bench.extraction PATH/locomo.json --recall    and how well searches find it
+    python -m bench.extraction PATH/cases.json --missed 99  whether what is true is kept
 
-A turn bears evidence when a question names it. Of those turns, and of the turns that the dataset's
-own observations cite, the share with a kept fact is what counts; the share of facts from turns that
-bear none is the most that could be junk. Recall is that of ``bench.locomo``, with a memory for each
-fact in place of one for each turn, and with those that ``add`` leaves, which compares and decides.
+Of a file with statements, pairs and noise, the shares of ``bench.truth`` are printed.
+
+Of LoCoMo, a turn bears evidence when a question names it. Of those turns, and of the turns that the
+dataset's own observations cite, the share with a kept fact is what counts; the share of facts from
+turns that bear none is the most that could be junk. Recall is that of ``bench.locomo``, with a
+memory for each fact in place of one for each turn, and with those that ``add`` leaves, which
+compares and decides.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.models.conversation import Message
 from bench.locomo import DIALOGUE_ID, Conversation, Document, measure, read
 from bench.machine import describe_machine
+from bench.truth import KEYS
+from bench.truth import measure as measure_truth
 
 
 @dataclass
@@ -180,16 +186,19 @@ def print_recall(entries: list[dict[str, Any]], path: Path, embedder: str) -> No
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("path", type=Path, help="a LoCoMo file")
+    parser.add_argument("path", type=Path, help="a LoCoMo file, or one of cases")
     parser.add_argument("--recall", action="store_true", help="search for what was kept")
-    parser.add_argument("--missed", type=int, default=0, help="show so many missed turns")
+    parser.add_argument("--missed", type=int, default=0, help="show so many that went wrong")
     parser.add_argument("--embedder", default="none", help="for searches by meaning too")
     words = parser.parse_args()
     entries = json.loads(words.path.read_text(encoding="utf-8"))
+    print(describe_machine())
+    if isinstance(entries, dict) and entries.keys() >= KEYS:
+        measure_truth(entries).print(shown=words.missed)
+        return
     counts = Counts()
     for entry in entries:
         count(entry, counts)
-    print(describe_machine())
     print_counts(counts)
     for text in counts.missed[: words.missed]:
         print("  -", text)

@@ -67,10 +67,9 @@ _FRONTED: Final = frozenset(
     """.split()
 )
 _SENTENCE_BREAK: Final = "\n"
-# Scripts without spaces between words, of which each character counts as one.
-_DENSE: Final = re.compile(
-    "[\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
+DENSE: Final = "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Scripts without spaces between words, of which each character counts as one."""
+_DENSE: Final = re.compile(f"[{DENSE}]")
 
 
 def one_line(text: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agent_memory.text.small_talk import is_made_of_small_talk, opening_end, words_said
+
 _FLAGS: Final = re.IGNORECASE
 _JUDGED: Final = 1_000
 """Characters of a sentence that it is judged by."""
@@ -36,6 +38,7 @@ _OPENER: Final = (
 _ASKING: Final = _any(
     r"""
     (?:do|did|are|were|have|can|could|would|will) you\b
+    (?:is|are|was|does|do|did|can|should|shall|has|have) (?:it|this|that|there|we|I|they|he|she)\b
     (?:what|how|why|where|who|which)(?:'?s|\s(?:is|are|was|do|did|does|about|have|would|can))\b
     """
 )
@@ -56,20 +59,50 @@ _TELLING: Final = _pattern(
 _ORDERS: Final = _words(
     """
     write rewrite make give show tell explain summarise summarize translate generate create list
-    find help fix add use run check look describe compare convert draft suggest recommend stay enjoy
-    send calculate implement debug refactor continue
+    find help fix add run rerun check look describe compare convert draft suggest recommend
+    send calculate implement debug refactor continue open read delete remove rename change update
+    sort format print repeat edit correct improve shorten expand review test try put move undo
+    finish start build install commit push deploy merge let's
     """
 )
+_POINTING: Final = _words("it this that these those them here above below again")
 _ORDER: Final = _pattern(
-    rf"{_OPENER}(?:(?:can|could|would|will) you\s+(?:please\s+)?)?"
-    rf"(?:{_ORDERS}|let me know|keep (?:me|it|up)|take care|have (?:a|fun)|go on|try again)\b"
+    r"^\W*(?:(?:can|could|would|will) you\s+|I(?:'d| would)? (?:want|like|need) you to\s+"
+    r"|please\s+|kindly\s+|just\s+|now\s+|also\s+)*"
+    rf"(?:{_ORDERS}|let me know|keep (?:me|it|up|going)|take care|have (?:a|fun)|go on|stay \w+$"
+    rf"|(?:use|do|keep|take) (?:{_POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
+_WANTED: Final = _pattern(r"^\W*I(?:'d| would)? (?:want|like|need) you to\b")
+# What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
+_STANDING: Final = _pattern(
+    r"\b(?:always|never|every|each|any|anything|whenever|all(?! (?:of|the|this|that|these|those)\b)"
+    r"|instead of|rather than|from now on|going forward|in future|in the future|by default"
+    r"|everywhere|unless|only (?:when|if|on|in|after|before)|daily|weekly|monthly"
+    r"|(?:make|be) sure|(?:before|after) (?:\w+ing|you|a|an))\b"
+)
+_NO_KIND: Final = _words(
+    """
+    a an the this that these those it them me us my your our his her their some more one two three
+    another other again here now as to for in with out up on off over at by from of how what why
+    let's
+    """
+)
+_OF_A_KIND: Final = _pattern(
+    rf"(?:\s+(?!{_NO_KIND}\b)(?:[\w-]+\s+){{0,3}}?[\w-]*[^\Ws]s"
+    r"\s+(?:in|with|to|at|by|on|as|from|without|under|via|using)\b"
+    rf"|(?<!continue)(?<!help)(?<!start)\s+(?:with|via|using|from|on)\s+(?!{_NO_KIND}\b)\w"
+    r"|(?<!me)\s+[^,;:]{1,60}? (?:when|if) (?:an?|the|we|there)\b"
+    rf")(?!.*\b{_POINTING}\b)"
+)
+"""What follows a verb where a kind is spoken of: "invoices to …", "with Bazel", "if a …"."""
 _KEPT_ORDER: Final = _pattern(
-    r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|note|forget|keep in mind)\b"
+    r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|note|keep in mind"
+    r"|forget(?! (?:it|that|about (?:it|that))\W*$))\b"
 )
 _ASKED_TO_REMEMBER: Final = _pattern(
     r"\b(?:can|could|will|would) you (?:please |also )?remember\s+(?:that|to|this:)"
 )
+_ASKED_FOR: Final = _pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
 _FORGET: Final = _pattern(
     r"^\W*(?:[\w-]{1,40}:\s+)?(?:(?:please|can you|could you|ok|actually)[\s,]+)*"
     r"(?:forget|delete|erase|remove|stop remembering)\b(?!\W+(?:to\b|about it|it\b))"
@@ -94,8 +127,10 @@ _DENIED: Final = _pattern(
     r"\b(?:(?-i:no)|not|never|nobody|none|neither|nor|hardly|no longer|\w+n't)\b"
 )
 
-_INTENSE: Final = _words(
-    "so really very pretty such a an too just truly absolutely quite all totally super"
+_INTENSE: Final = (
+    "(?:"
+    + _words("so really very pretty such a an too just truly absolutely quite all totally super")
+    + r"\s+)*"
 )
 _JUDGEMENT: Final = _words(
     """
@@ -107,49 +142,79 @@ _JUDGEMENT: Final = _words(
     """
 )
 _FEELING: Final = _words("glad happy sorry proud excited thrilled")
-_LEARN: Final = _words("hear know see")
-_ABOUT: Final = "(?:that |for |of |about )*"
 _IS: Final = r"(?:'?s|\s(?:is|was|are|were|sounds?|looks?|seems?|must be|must have been|would be))"
-_OF_OTHERS: Final = _any(
-    rf"""
-    (?:that|this|it|which|these|those){_IS}\s+(?:the\s+)?(?:{_INTENSE}\s+)*{_JUDGEMENT}\b
-    (?:sounds?|look(?:s|ing)?)\s+(?:like\s+(?:you|it)|(?:like\s+)?(?:{_INTENSE}\s+)*{_JUDGEMENT})\b
-    (?:I'm|I am|so)\s+(?:{_INTENSE}\s+)*(?:{_FEELING})\s+(?:to {_LEARN}|{_ABOUT}(?:you|your|that))\b
-    you(?:'re| are)\s+(?:{_INTENSE}\s+)*(?:most|doing|right|welcome|{_JUDGEMENT})\b
-    you(?:'ve)? (?:got (?:this|it)|deserve|rock|must|should be|definitely|inspire)\b
-    """
-)
-_POLITE: Final = _any(
-    r"""
-    (?:thanks|thank you|thx|cheers|congrats|congratulations|well done|way to go)\b
-    (?:good|nice|great) (?:luck|for you|job|call|point|idea|one|work|to (?:see|hear|know|meet)|to)\b
-    (?:no (?:problem|worries)|take care|talk to you|see you|bye|good ?bye|catch you|later)\b
-    good (?:morning|night|evening|day|afternoon)\b
-    keep (?:it |up|going|me|at)|(?:have (?:a|fun)|enjoy)\b
-    can't wait to (?:hear|see (?:it|you|what|your|how|the))\b
-    I (?:can't imagine|cannot imagine|can imagine|bet|see|get it|appreciate (?:it|that|you|your))\b
-    I (?:totally |completely |really )?(?:agree|understand|hear you)\b
-    (?:same here|me too|of course|for sure|let'?s? me know)\b
-    what an?\b|how\s+\w+[!.]
-    (?:I )?(?:hope (?:you|your|it|that|all)|wish(?:ing)? you)\b
-    (?:I )?love (?:it|that|this|your|the (?:pic|photo|picture))\b
-    """
-)
-_REACTION: Final = _pattern(rf"^\W*(?:\w+,?[\s!.]+){{0,3}}(?:{_OF_OTHERS}|{_POLITE})")
-_FILLER: Final = _pattern(
-    r"\b(?:haha\w*|thank you|so much|a lot|of course|by the way|you know|I mean|I guess|I think|"
-    + _words(
-        """
-        hi hey hello hiya yo wow yeah yep yup yes no nope ok okay sure right well oh ah aww? lol omg
-        thanks thx please sorry cool great nice awesome amazing good fine absolutely exactly
-        definitely totally indeed true agreed btw anyway gosh really very so too just
+_SOUNDS: Final = rf"(?:sounds?|look(?:s|ing)?)\s+(?:like\s+)?{_INTENSE}"
+_REACTION: Final = _pattern(
+    _any(
+        rf"""
+        (?:that|this|it|which|these|those){_IS}\s+(?:the\s+)?{_INTENSE}{_JUDGEMENT}\b
+        {_SOUNDS}(?:you|{_JUDGEMENT})\b
+        (?:I'm|I am|so)\s+{_INTENSE}{_FEELING}\s+to (?:hear|know|see)\b
+        (?:I'm|I am|so)\s+{_INTENSE}{_FEELING}\s+(?:that |for |of |about )*(?:you|your|that)\b
+        you(?:'re| are)\s+{_INTENSE}(?:most|doing|right|welcome|{_JUDGEMENT})\b
+        you(?:'ve)? (?:got (?:this|it)|deserve|rock|must be|should be|definitely|inspire)\b
+        (?:thanks|thank you|thx|cheers|congrats|congratulations|well done|way to go)\b
+        (?:good|nice|great) (?:luck|for you|job|call|point|idea|one|work|to)\b
+        (?:take care|talk to you|see you|bye|good ?bye|catch you)\b
+        good (?:morning|night|evening|day|afternoon)\b
+        keep (?:it |up|going|me|at)|have (?:a|fun)\b|enjoy (?:your|the|it)\b
+        can't wait to (?:hear|see (?:it|you|what|your|how|the))\b
+        I (?:can't imagine|cannot imagine|can imagine|bet|appreciate (?:it|that|you|your))\b
+        I (?:\w+ly )?(?:agree|understand|hear you)(?: (?:with )?(?:you|that|this))?\W*$
+        what an?\b|how\s+\w+\W*$
+        (?:I )?(?:hope (?:you|your|it|that|all)|wish(?:ing)? you)\b
+        (?:I )?love (?:(?:it|that|this)\W*$|your\b|the (?:pic|photo|picture)\b)
         """
     )
-    + r")\b"
 )
-_CJK_POLITE: Final = re.compile(
-    r"^\W*(?:你好|您好|谢谢|好的|嗯+|哈+|对|是的|再见|早上好|晚安|こんにちは|ありがとう(?:ございます)?|はい|いいえ"
-    r"|そうですね?|おはよう(?:ございます)?|안녕하세요|감사합니다|네)\W*$"
+_TOLD: Final = _pattern(r"\b(?:I|I'm|I've|my|we|our)\b|\d")
+"""What a reaction has no word of. "What a day I had" tells something."""
+_RESULT: Final = _words(
+    """
+    output result answer response reply code test tests link build script page table text function
+    command example summary translation formatting one
+    """
+)
+_BETWEEN: Final = _words(
+    """
+    just still is was are were look looks seem seems too very now so all also again not isn't
+    wasn't doesn't does didn't don't do did won't can't say says what give gives me
+    """
+)
+_VERDICT: Final = _any(
+    r"""
+    works?|worked|working|runs?|compiles?|helps?|helped|fail(?:s|ed|ing)?|crash(?:es|ed)?|broke
+    hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad|off|missing|long|short
+    slow|better|worse|the same|I meant|I asked for|I wanted|I want|(?:an )?errors?|file not found
+    """
+)
+_TO_ASSISTANT: Final = _any(
+    r"""
+    \w+n't|\w+ed|are|were|did|do|have|just|still|again|also|forgot|broke|made|gave|keep|said|lost
+    misunderstood|wrong
+    """
+)
+_ANSWERED: Final = rf"(?:it|this|that|(?:the|your|my) (?:\w+ )?{_RESULT})"
+_SAID: Final = _words("meant asked asking said talking")
+_FAULT: Final = _words("error errors exception exceptions warning warnings traceback failure")
+_OF_THE_EXCHANGE: Final = _pattern(
+    _any(
+        rf"""
+        {_ANSWERED}(?:'s)?(?: {_BETWEEN})* {_VERDICT}\b.{{0,20}}$
+        (?:still |the )*(?:same|broken|wrong|failing|nothing|no change)\b.{{0,10}}$
+        I(?:'m| am)? (?:still |just )?(?:get|got|getting|see|seeing)(?: \w+){{0,4}} {_FAULT}\b
+        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? {_NO_KIND}\b
+        I(?:'d| would)? (?:need|want|like)(?: your| some| more)? (?:help|options|examples|details)\b
+        here(?:'s| is| are) (?:the|it|that|what|an?|some|this)(?: \w+){{0,3}}\W*$
+        you(?:'re|'ve|'d)? {_TO_ASSISTANT}\b
+        not (?:that|this|the|a|an|what|it|quite|exactly|really)\b
+        let's (?:start|try|continue|go|move|do|see|talk|get|look|stop|begin|leave|wait|say)\b
+        """
+    )
+)
+"""What is said about what was just done or answered, and holds no longer than that."""
+_CLAUSE_END: Final = re.compile(
+    r"[,;:!?()\u2026\u2013\u2014\u3001\u3002\uff0c\uff01\uff1a]+|\.(?=\s|$)|\s-+\s"
 )
 _IMAGE: Final = re.compile(r"^\[image: [^\]]*\]$")
 
@@ -157,8 +222,9 @@ _IMAGE: Final = re.compile(r"^\[image: [^\]]*\]$")
 def is_asking(sentence: str) -> bool:
     """Return whether a sentence has a question's form; a request to remember is no question."""
     tail = sentence[-_JUDGED:]
-    is_formed = _QUESTION.search(tail) or _INTERROGATIVE.match(tail)
-    return is_formed is not None and _ASKED_TO_REMEMBER.search(tail) is None
+    if _ASKED_TO_REMEMBER.search(tail) or (_ASKED_FOR.match(tail) and is_standing(tail)):
+        return False
+    return _QUESTION.search(tail) is not None or _INTERROGATIVE.match(tail) is not None
 
 
 def is_question(sentence: str) -> bool:
@@ -172,18 +238,50 @@ def tells_by_asking(sentence: str) -> bool:
 
 
 def is_order(sentence: str) -> bool:
-    """Return whether a sentence orders something for now: "Explain why …"."""
-    return _ORDER.match(sentence[:_JUDGED]) is not None
+    """Return whether a sentence orders something for now: "Explain why …", "Run the tests again".
+
+    What is to be done always, every time, or with all of a kind is no such order.
+    """
+    head = _without_opening(sentence[:_JUDGED])
+    match = _ORDER.match(head) or _WANTED.match(head)
+    return match is not None and not (
+        is_standing(head) or _OF_A_KIND.match(head, match.end()) is not None
+    )
+
+
+def is_standing(sentence: str) -> bool:
+    """Return whether a sentence speaks of what is to hold always, or of all of a kind."""
+    return _STANDING.search(sentence[:_JUDGED]) is not None
 
 
 def is_small_talk(sentence: str) -> bool:
-    """Return whether a sentence greets, thanks, reacts, asks, or orders something for now."""
+    """Return whether a sentence says nothing to keep.
+
+    Each of its clauses greets, thanks, reacts, asks, orders something for now, or is about what was
+    just answered. A clause that is none of these has content, whatever stands before it.
+    """
     if is_request_to_remember(sentence):
         return False
     head = sentence[:_JUDGED]
-    patterns = (_IMAGE, _CJK_POLITE, _REACTION)
-    is_reaction = any(pattern.match(head) for pattern in patterns)
-    return is_reaction or is_question(sentence) or is_order(sentence)
+    if _IMAGE.match(head) or is_question(sentence) or is_order(head):
+        return True
+    words = words_said(head)
+    is_one_word = len(words) == 1 and words[0].form.isalpha() and head.isascii()
+    return is_one_word or all(_is_empty(clause) for clause in _CLAUSE_END.split(head))
+
+
+def _is_empty(clause: str) -> bool:
+    if is_made_of_small_talk(clause):
+        return True
+    bare = _without_opening(clause)
+    if _OF_THE_EXCHANGE.match(bare) or is_order(bare):
+        return True
+    reaction = _REACTION.match(bare)
+    return reaction is not None and _TOLD.search(bare, reaction.end()) is None
+
+
+def _without_opening(text: str) -> str:
+    return text[opening_end(text) :].lstrip(" \t\n\"'*_-([")
 
 
 def is_supposed(sentence: str) -> bool:
@@ -211,8 +309,3 @@ def without_request(sentence: str) -> str:
     """Return a sentence without "Remember that" in front, as it is if nothing else is in it."""
     match = _LABEL.match(sentence)
     return sentence if match is None else sentence[match.end() :].strip() or sentence
-
-
-def without_fillers(sentence: str) -> str:
-    """Return a sentence without the words that stand in any."""
-    return _FILLER.sub(" ", sentence)

@@ -17,15 +17,13 @@ from agent_memory.extraction.rules.statements import statement
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.text.sentences import fitting, sentences
+from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.speech_acts import (
     is_request_to_forget,
     is_request_to_remember,
     is_small_talk,
-    tells_by_asking,
-    without_fillers,
     without_request,
 )
-from agent_memory.text.stems import stems
 
 _OF_SPEAKER: Final = 0.7
 _OF_OTHERS: Final = 0.5
@@ -38,26 +36,6 @@ _JUDGED: Final = 1_000
 
 _SELF: Final = re.compile(
     r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
-)
-# "I'm vegetarian", "I am Bob"; not how somebody feels for now, nor what they are doing.
-_BEING: Final = re.compile(
-    r"\bI(?:['\u2019]m| am) (?:an? )?(?!(?:so|very|really|not|just|in|on|at|with|here|there|back"
-    r"|home|ready|done|late|sorry|sure|fine|good|great|well|ok|okay|glad|happy|sad|tired|excited"
-    r"|afraid|curious|confused|stuck|bored|busy|stuffed|hungry|all|also|still|too|a|an|the|\w+ing"
-    r"|\w+ed)\b)[^\W\d_]{2,}[^\w]*(?:now\W*)?$",
-    re.IGNORECASE,
-)
-_NAME: Final = re.compile(r"(?<![.!?])\s(?!I\b)[A-Z][\w&-]+")
-_NUMBER: Final = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|twice|first|second|third)\b",
-    re.IGNORECASE,
-)
-_TIME: Final = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|since|year|month|week|weekend|day|morning"
-    r"|evening|recently|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february"
-    r"|march|april|june|july|august|september|october|november|december|summer|winter|spring"
-    r"|autumn|birthday|anniversary)s?\b",
-    re.IGNORECASE,
 )
 _DONE: Final = (
     r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
@@ -108,7 +86,7 @@ def _facts_of(message: Message, place: int, *, keeps_small_talk: bool) -> Iterat
 def _belongs(sentence: str, role: MessageRole, *, keeps_small_talk: bool) -> bool:
     """Return whether a sentence that is not worth keeping alone stays beside one that is."""
     sentence = sentence[:_JUDGED]
-    if role is not MessageRole.USER or not stems(without_fillers(sentence)):
+    if role is not MessageRole.USER or is_made_of_small_talk(sentence):
         return False
     return keeps_small_talk or not is_small_talk(sentence)
 
@@ -139,11 +117,5 @@ def _worth(sentence: str, role: MessageRole) -> float:
         return 0.0
     if role is MessageRole.ASSISTANT:
         return _OF_OTHERS if _LASTING.search(sentence) else 0.0
-    words = len(stems(without_fillers(sentence)))
-    speaks_of_itself = _SELF.search(sentence) is not None
-    if is_request_to_remember(sentence) or tells_by_asking(sentence) or _BEING.search(sentence):
-        return _OF_SPEAKER
-    if speaks_of_itself and words >= 2:
-        return _OF_SPEAKER
-    signs = any(sign.search(sentence) for sign in (_NAME, _NUMBER, _TIME))
-    return _OF_OTHERS if words >= 3 or (words >= 2 and signs) else 0.0
+    is_told = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
+    return _OF_SPEAKER if is_told else _OF_OTHERS
