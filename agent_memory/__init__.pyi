@@ -2,8 +2,8 @@
 from agent_memory.api.async_memory import MemoryStorage as MemoryStorage
 from agent_memory.api.graph import MemoryGraph as MemoryGraph
 from agent_memory.api.memory import AgentMemory as AgentMemory
-from agent_memory.api.session import SessionGraph as SessionGraph
 from agent_memory.api.session import SessionMemory as SessionMemory
+from agent_memory.api.session_graph import SessionGraph as SessionGraph
 from agent_memory.api.system_config import load_system_config as load_system_config
 from agent_memory.api.system_config import memory_arguments as memory_arguments
 from agent_memory.api.system_config import refuse_remote_store as refuse_remote_store

@@ -16,7 +16,7 @@ from agent_memory.api.arguments import (
     validate_model,
 )
 from agent_memory.errors import ValidationError
-from agent_memory.models.fields import clean_label, clean_text
+from agent_memory.models.fields import clean_label, clean_scope_id, clean_text
 from agent_memory.models.graph import (
     EdgeView,
     EntityView,
@@ -52,7 +52,8 @@ class MemoryGraph:
     they are erased, it is gone. What has no memory stays.
 
     ``user_id`` says whose graph is meant: users' graphs never mix. In writing, ``None`` is that of
-    the memories, or the agent's own; in looking, ``None`` looks at all of them. A time is one like
+    the memories, or the agent's own; in looking, ``None`` looks at all of them. ``run_id`` looks at
+    what the memories of one run say, and what was said by hand in it. A time is one like
     those of ``AgentMemory``; ``as_of`` looks at what held at a time, as far as is known now, also
     from memories that were deleted later.
 
@@ -93,8 +94,8 @@ class MemoryGraph:
             aliases=[_cleaned("aliases", alias, clean_name) for alias in aliases],
             confidence=_confidence(confidence),
             memory_ids=_ids(memory_id),
-            user_id=_label("user_id", user_id),
-            run_id=_label("run_id", run_id),
+            user_id=_scope_id("user_id", user_id),
+            run_id=_scope_id("run_id", run_id),
         )
 
     def add(
@@ -134,8 +135,8 @@ class MemoryGraph:
         return self._store.add(
             fact,
             memory_ids=_ids(memory_id),
-            user_id=_label("user_id", user_id),
-            run_id=_label("run_id", run_id),
+            user_id=_scope_id("user_id", user_id),
+            run_id=_scope_id("run_id", run_id),
         )
 
     def update(
@@ -229,8 +230,8 @@ class MemoryGraph:
         changes = self._store.apply(
             validate_model(GraphUpdates, updates).updates,
             memory_ids=check_ids(source_memory_ids),
-            user_id=_label("user_id", user_id),
-            run_id=_label("run_id", run_id),
+            user_id=_scope_id("user_id", user_id),
+            run_id=_scope_id("run_id", run_id),
             at=None if at is None else parse_moment("at", at),
         )
         return GraphReport(changes=changes)
@@ -244,24 +245,29 @@ class MemoryGraph:
         return self._store.merge(
             _cleaned("keep", keep, clean_name),
             _cleaned("other", other, clean_name),
-            user_id=_label("user_id", user_id),
+            user_id=_scope_id("user_id", user_id),
         )
 
     # Looking ----------------------------------------------------------------------------------
 
-    def entities(self, *, user_id: str | None = None, limit: int | None = None) -> list[EntityView]:
+    def entities(
+        self, *, user_id: str | None = None, run_id: str | None = None, limit: int | None = None
+    ) -> list[EntityView]:
         """Return the entities, oldest first; ``limit`` of them at most."""
-        return self._store.entities(_label("user_id", user_id), limit=_limit(limit))
+        return self._store.entities(*_scope(user_id, run_id), limit=_limit(limit))
 
-    def entity(self, name: str, *, user_id: str | None = None) -> EntityView | None:
+    def entity(
+        self, name: str, *, user_id: str | None = None, run_id: str | None = None
+    ) -> EntityView | None:
         """Return the entity that has this name or alias, or ``None``."""
-        return self._store.entity(_cleaned("name", name, clean_name), _label("user_id", user_id))
+        return self._store.entity(_cleaned("name", name, clean_name), *_scope(user_id, run_id))
 
     def relationships(
         self,
         entity: str | None = None,
         *,
         user_id: str | None = None,
+        run_id: str | None = None,
         as_of: Time | None = None,
         include_closed: bool = False,
         limit: int | None = None,
@@ -273,7 +279,7 @@ class MemoryGraph:
         """
         return self._store.relationships(
             None if entity is None else _cleaned("entity", entity, clean_name),
-            _label("user_id", user_id),
+            *_scope(user_id, run_id),
             as_of=_as_of(as_of),
             include_closed=include_closed,
             limit=_limit(limit),
@@ -285,6 +291,7 @@ class MemoryGraph:
         depth: int = 1,
         *,
         user_id: str | None = None,
+        run_id: str | None = None,
         as_of: Time | None = None,
     ) -> Neighbourhood:
         """Return what is within ``depth`` relationships (1 to 8) of an entity, nearest first.
@@ -293,7 +300,7 @@ class MemoryGraph:
         """
         return self._store.neighbours(
             _cleaned("name", name, clean_name),
-            _label("user_id", user_id),
+            *_scope(user_id, run_id),
             depth=check_whole_number("depth", depth, lowest=1, highest=MAX_DEPTH),
             as_of=_as_of(as_of),
         )
@@ -305,6 +312,7 @@ class MemoryGraph:
         max_depth: int = 4,
         *,
         user_id: str | None = None,
+        run_id: str | None = None,
         as_of: Time | None = None,
     ) -> GraphPath:
         """Return a shortest way between two entities of up to ``max_depth`` relationships (1 to 8).
@@ -315,13 +323,18 @@ class MemoryGraph:
         return self._store.path(
             _cleaned("source", source, clean_name),
             _cleaned("target", target, clean_name),
-            _label("user_id", user_id),
+            *_scope(user_id, run_id),
             depth=check_whole_number("max_depth", max_depth, lowest=1, highest=MAX_DEPTH),
             as_of=_as_of(as_of),
         )
 
     def related_memory_ids(
-        self, query: str, *, user_id: str | None = None, limit: int = 10
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 10,
     ) -> list[str]:
         """Return the memories behind what holds at the entities that a query names, best first.
 
@@ -331,11 +344,11 @@ class MemoryGraph:
         """
         check_whole_number("limit", limit, lowest=1)
         words = query_words(check_query(query))
-        user = _label("user_id", user_id)
+        user, run = _scope(user_id, run_id)
         named = self._store.named_in(keys_of(words), user)
         if not named:
             return []
-        near, far = self._store.around(list(named), user, limit=_MOST_AROUND)
+        near, far = self._store.around(list(named), user, run, limit=_MOST_AROUND)
         query_set = {*words}
         scored: dict[str, float] = {}
         for edges, weight in ((near, 1.0), (far, 0.25)):
@@ -355,6 +368,7 @@ class MemoryGraph:
         *,
         format: str = "graphml",  # noqa: A002 - the option's name
         user_id: str | None = None,
+        run_id: str | None = None,
         as_of: Time | None = None,
         overwrite: bool = False,
     ) -> Path:
@@ -371,7 +385,7 @@ class MemoryGraph:
             raise ValidationError.of("format", f"must be one of {', '.join(WRITERS)}", format)
         place = paths.resolve_file(path)
         refuse_target(place, self._path, overwrite=overwrite)
-        entities, edges = self._store.everything(_label("user_id", user_id), _as_of(as_of))
+        entities, edges = self._store.everything(*_scope(user_id, run_id), _as_of(as_of))
         WRITERS[format](place, entities, edges)
         return place
 
@@ -385,8 +399,17 @@ def _cleaned(field: str, value: str, clean: Callable[[str], str]) -> str:
         raise ValidationError.of(field, str(error), value) from error
 
 
+def _scope(user_id: str | None, run_id: str | None) -> tuple[str | None, str | None]:
+    """Return whose graph is looked at, and of which run; a file may have ids of any form."""
+    return _label("user_id", user_id), _label("run_id", run_id)
+
+
 def _label(field: str, value: str | None) -> str | None:
     return None if value is None else _cleaned(field, value, clean_label)
+
+
+def _scope_id(field: str, value: str | None) -> str | None:
+    return None if value is None else _cleaned(field, value, clean_scope_id)
 
 
 def _ids(memory_id: str | None) -> list[str]:

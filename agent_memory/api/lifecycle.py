@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_memory.api.arguments import check_ids, check_whole_number, join_filters
 from agent_memory.api.opening import OpenMemory
@@ -13,6 +13,9 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.retention import TidyReport, Undone
 from agent_memory.models.safety import FoundSecrets, Rejection
 from agent_memory.models.search import SearchFilters
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 
 class LifecycleVerbs(OpenMemory):
@@ -71,6 +74,16 @@ class LifecycleVerbs(OpenMemory):
         if change_id is not None:
             check_whole_number("change_id", change_id, lowest=1)
         return self._store.lifecycle.undo(change_id, session_id=self.session_id)
+
+    def _undo_of(self, owner: Owner, change_id: int | None) -> Undone:
+        """Undo a change of one owner's memories, or of what was done last to these."""
+        if change_id is not None:
+            check_whole_number("change_id", change_id, lowest=1)
+        return self._store.lifecycle.undo(change_id, session_id=self.session_id, owner=owner)
+
+    def _own_change_ids(self, memory_id: str, owner: Owner) -> frozenset[int]:
+        """Return the changes of a memory while it was this owner's."""
+        return self._store.lifecycle.own_change_ids(memory_id, owner)
 
     def erase(
         self,

@@ -77,6 +77,11 @@ class MaintenanceVerbs(OpenMemory):
         """How memories are searched: by keyword, or by meaning too."""
         return self._store.backend()
 
+    @property
+    def on_duplicate(self) -> str | None:
+        """The file's setting of what is done with duplicates where a call does not say."""
+        return self._store.config().on_duplicate
+
     def info(self) -> AgentInfo:
         """Return the agent's metadata (A) with live figures, and its file's."""
         return self._store.info().model_copy(update={"suggestion": self.suggestion()})

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_memory.api.agents import list_agents
-from agent_memory.api.conversations import ConversationVerbs
-from agent_memory.api.lifecycle import LifecycleVerbs
-from agent_memory.api.maintenance import MaintenanceVerbs
-from agent_memory.api.scratchpad import ScratchpadVerbs
-from agent_memory.api.transfer import TransferVerbs
+from agent_memory.api.verbs import MemoryVerbs
 
 if TYPE_CHECKING:
     from agent_memory.api.session import SessionMemory
@@ -42,9 +38,7 @@ def _restore(
     return restore(path, backup, agent_id=agent_id, keep_replaced=keep_replaced)
 
 
-class AgentMemory(
-    ConversationVerbs, ScratchpadVerbs, MaintenanceVerbs, LifecycleVerbs, TransferVerbs
-):
+class AgentMemory(MemoryVerbs):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
@@ -84,9 +78,11 @@ class AgentMemory(
     def session(self, context: SessionContext | Mapping[str, Any]) -> SessionMemory:
         """Return the verbs within one session: what it may do, with what is its own.
 
+        ``context`` is C's ``SessionContext`` or a mapping of its fields. Users and runs have the
+        ids that people have: 1 to 128 printable characters.
+
         Raises ``InvalidSession`` for what is no session, or one with another agent.
         """
-        from agent_memory.api.session import SessionMemory  # noqa: PLC0415
-        from agent_memory.models.session import SessionContext  # noqa: PLC0415 - seldom used
+        from agent_memory.api.session import SessionMemory  # noqa: PLC0415 - seldom used
 
-        return SessionMemory(self, SessionContext.of(context))
+        return SessionMemory(self, context)

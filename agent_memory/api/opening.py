@@ -192,6 +192,11 @@ class OpenMemory:
         return MemoryGraph(self._store.graph, self.path)
 
     @property
+    def id_prefix(self) -> str:
+        """How the ids must begin that are given to ``store``: anyhow. Sessions have one each."""
+        return ""
+
+    @property
     def embedding_usage(self) -> EmbeddingUsage:
         """What was embedded through this object: requests, texts, tokens, dollars."""
         return self._embedding.usage

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_memory.api.arguments import check_whole_number, validate_model
 from agent_memory.api.opening import OpenMemory
 from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
 from agent_memory.services.rendering import render_context
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 
 class ScratchpadVerbs(OpenMemory):
@@ -34,11 +37,15 @@ class ScratchpadVerbs(OpenMemory):
 
     def scratchpad(self) -> Scratchpad:
         """Return the hot set (A), most recently used first."""
+        return self._scratchpad_of(None)
+
+    def _scratchpad_of(self, owner: Owner | None) -> Scratchpad:
+        """Return what is in the scratchpad of a session's memories, or of all."""
         entries = [
             ScratchpadMemoryEntry.model_construct(
                 **memory.model_dump(include=set(ScratchpadMemoryEntry.model_fields))
             )
-            for memory in self._store.scratchpad()
+            for memory in self._store.scratchpad(owner)
         ]
         max_size = self._store.config().scratchpad_max_size
         return Scratchpad.model_construct(
@@ -63,12 +70,22 @@ class ScratchpadVerbs(OpenMemory):
         the tokens of a text; without it they are estimated as a quarter of the UTF-8 bytes. The
         text is empty when the scratchpad is, or nothing fits.
         """
+        return self._context_of(None, token_budget, config=config, count_tokens=count_tokens)
+
+    def _context_of(
+        self,
+        owner: Owner | None,
+        token_budget: int | None,
+        *,
+        config: MemoryContextConfig | Mapping[str, Any] | None,
+        count_tokens: Callable[[str], int] | None,
+    ) -> str:
         chosen = (
             self._context_config if config is None else validate_model(MemoryContextConfig, config)
         )
         budget = chosen.token_budget if token_budget is None else token_budget
         check_whole_number("token_budget", budget, lowest=0)
-        memories = self._store.scratchpad()
+        memories = self._store.scratchpad(owner)
         text, shown = render_context(
             memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
         )

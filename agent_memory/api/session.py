@@ -7,10 +7,14 @@ memory about nobody in particular belongs to no session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agent_memory.api.arguments import check_whole_number, validate_model
+from agent_memory.api.arguments import check_ids, check_whole_number, validate_model
+from agent_memory.api.session_graph import SessionGraph
 from agent_memory.errors import (
     InvalidSession,
     LimitReached,
@@ -19,31 +23,31 @@ from agent_memory.errors import (
     RejectedContent,
     ValidationError,
 )
+from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.memory import HistoryEntry, Memory
+from agent_memory.models.retention import Undone
+from agent_memory.models.scratchpad import Promotion, Scratchpad
 from agent_memory.models.search import SearchFilters, SearchResults
-from agent_memory.models.session import SessionContext, SessionType
+from agent_memory.models.session import SessionContext, SessionScope
 
 if TYPE_CHECKING:
-    from agent_memory.api.arguments import Time
-    from agent_memory.api.conversations import ConversationVerbs
-    from agent_memory.api.graph import MemoryGraph
+    from agent_memory.api.verbs import MemoryVerbs
+    from agent_memory.embeddings.usage import EmbeddingUsage
     from agent_memory.models.conversation import Message
     from agent_memory.models.decision import Review
     from agent_memory.models.documents.responses import AddMemoryResponse
-    from agent_memory.models.graph import (
-        EdgeView,
-        EntityView,
-        GraphChange,
-        GraphPath,
-        Neighbourhood,
-    )
+    from agent_memory.models.duplicate import Duplicate
+    from agent_memory.models.enums import StorageBackend
+    from agent_memory.models.transfer import ExportReport
 
 Result = TypeVar("Result")
 
 _OWNERS: Final = ("agent_id", "run_id", "user_id")
 _FIXED: Final = ("agent_id", "id", "run_id", "session_id", "user_id")
 """What a session may not say of a memory: an id could be another's, and saying so would tell."""
-_MOST_CHANGES: Final = 100_000
+_MOST: Final = 2**62
+_EXPORTS: Final = ("json", "jsonl", "record-json", "record-jsonl", "scratchpad", "backup")
+"""The formats that hold memories alone; the others hold what is the agent's."""
 
 
 class SessionMemory:
@@ -52,20 +56,56 @@ class SessionMemory:
     It is made by ``AgentMemory.session``. What belongs to other sessions is as if it were not
     there: ``get`` returns ``None``, and changing it raises ``MemoryNotFound``. Each verb raises
     ``PermissionDenied`` where the session may not read, write or delete, before it looks at what
-    it was given.
+    it was given. The verbs are those of ``AgentMemory``, and what takes a memory takes a session
+    too: ``MemoryTools``, ``MemoryContext`` and the integrations.
 
-    How common a word is counts in the order of results, and is told of the whole file.
+    ``scope`` has the ids and the permissions. Closing it closes nothing: the memory is others' too.
     """
 
-    def __init__(self, memory: ConversationVerbs, context: SessionContext) -> None:
-        if context.agent_id not in (None, memory.agent_id):
+    def __init__(self, memory: MemoryVerbs, context: SessionContext | Mapping[str, Any]) -> None:
+        self.scope = SessionScope.of(context)
+        if self.scope.agent_id not in (None, memory.agent_id):
             raise InvalidSession(
-                f"the session is with agent {context.agent_id!r}, and these are the memories of"
+                f"the session is with agent {self.scope.agent_id!r}, and these are the memories of"
                 f" agent {memory.agent_id!r}: open the memory of that agent"
             )
         self._memory = memory
-        self.context = context
-        self._run_id = context.run_id if context.session_type is SessionType.RUN else None
+        self._owner = self.scope.owner
+        self._run_id = self._owner.run_id
+
+    @property
+    def agent_id(self) -> str:
+        """The agent whose memory it is."""
+        return self._memory.agent_id
+
+    @property
+    def session_id(self) -> str:
+        """What memories are signed with: the run, else the name of the memory's own session."""
+        return self.scope.run_id or self._memory.session_id
+
+    @cached_property
+    def id_prefix(self) -> str:
+        """How an id must begin that ``store`` is given: no other session can have stored it."""
+        name = f"{self.scope.user_id}\n{self._run_id or ''}"
+        return f"s-{hashlib.sha256(name.encode()).hexdigest()[:24]}-"
+
+    @property
+    def backend(self) -> StorageBackend:
+        """How memories are searched: by keyword, or by meaning too."""
+        return self._memory.backend
+
+    @property
+    def embedding_usage(self) -> EmbeddingUsage:
+        """What was embedded through the memory that this session is of."""
+        return self._memory.embedding_usage
+
+    @property
+    def on_duplicate(self) -> str | None:
+        """The file's setting of what is done with duplicates where a call does not say."""
+        return self._memory.on_duplicate
+
+    def close(self) -> None:
+        """Leave the memory open: it is others' too."""
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -104,6 +144,16 @@ class SessionMemory:
         offset: int = 0,
     ) -> list[Memory]:
         """Return the memories of this session, newest first."""
+        return self.list_recent(limit, offset=offset, filters=filters)
+
+    def list_recent(
+        self,
+        limit: int = 10,
+        *,
+        offset: int = 0,
+        filters: SearchFilters | Mapping[str, Any] | None = None,
+    ) -> list[Memory]:
+        """Return the newest memories of this session, newest first."""
         self._refuse_unless("read")
         asked = self._narrowed(filters, {})
         return self._memory.list_recent(limit, offset=offset, filters=asked)
@@ -119,17 +169,60 @@ class SessionMemory:
         Only those are told since which it belongs to this session.
         """
         self._refuse_unless("read")
-        entries = list(self._own_changes(memory_id))
-        if not entries:
+        own = self._memory._own_change_ids(memory_id, self._owner)
+        if not own:
             raise MemoryNotFound(memory_id)
-        return entries[: check_whole_number("limit", limit, lowest=1)]
+        entries = self._memory.history(memory_id, limit=_MOST)
+        limit = check_whole_number("limit", limit, lowest=1)
+        return [entry for entry in entries if entry.change_id in own][:limit]
+
+    def duplicates(self, content: str) -> list[Duplicate]:
+        """Return the memories of this session that say what a text says, best grade first."""
+        self._refuse_unless("read")
+        return self._memory.duplicates(content, user_id=self.scope.user_id, run_id=self._run_id)
+
+    def scratchpad(self) -> Scratchpad:
+        """Return what of this session is in the scratchpad, most recently used first."""
+        self._refuse_unless("read")
+        return self._memory._scratchpad_of(self._owner)
+
+    def context(
+        self,
+        token_budget: int | None = None,
+        *,
+        config: MemoryContextConfig | Mapping[str, Any] | None = None,
+        count_tokens: Callable[[str], int] | None = None,
+    ) -> str:
+        """Return this session's scratchpad as Markdown, as ``AgentMemory.context`` does."""
+        self._refuse_unless("read")
+        return self._memory._context_of(
+            self._owner, token_budget, config=config, count_tokens=count_tokens
+        )
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "json",  # noqa: A002 - the option's name
+        overwrite: bool = False,
+    ) -> ExportReport:
+        """Write the memories of this session out, archived ones too, as ``AgentMemory.export``.
+
+        ``format`` is ``json``, ``jsonl``, ``record-json``, ``record-jsonl``, ``scratchpad`` or
+        ``backup``: the others hold what is the agent's.
+        """
+        self._refuse_unless("read")
+        if format not in _EXPORTS:
+            raise PermissionDenied(
+                f"format: {format!r:.80} holds more than a session's memories: use one of"
+                f" {', '.join(_EXPORTS)}"
+            )
+        return self._memory._export_of(self._owner, path, format=format, overwrite=overwrite)
 
     @property
     def graph(self) -> SessionGraph:
-        """The graph of this session's user."""
-        return SessionGraph(
-            self._memory.graph, self.context.user_id, self._refuse_unless, self._require
-        )
+        """The graph of this session's user; in a session of a run, what its memories say of it."""
+        return SessionGraph(self._memory.graph, self._owner, self._refuse_unless, self._required)
 
     # Writing ----------------------------------------------------------------------------------
 
@@ -148,17 +241,17 @@ class SessionMemory:
             raise PermissionDenied("may_delete: the session's permissions say that: leave it out")
         if arguments.get("dry_run") or arguments.get("llm") is not None:
             self._refuse_unless("read")  # both show what is known
-        may_delete = self.context.permissions.delete
+        may_delete = self.scope.permissions.delete
         answer = _without_details(
             lambda: self._memory.add(
                 messages,
-                user_id=self.context.user_id,
+                user_id=self.scope.user_id,
                 run_id=self._run_id,
                 may_delete=may_delete,
                 **arguments,
             )
         )
-        if self.context.permissions.read:
+        if self.scope.permissions.read:
             return answer
         changes = [memory.model_copy(update={"previous_memory": None}) for memory in answer.data]
         return answer.model_copy(update={"data": changes})
@@ -166,21 +259,28 @@ class SessionMemory:
     def store(self, content: str, **arguments: Any) -> str:  # noqa: ANN401 - AgentMemory.store's
         """Store a memory of this session, and return its id; ``AgentMemory.store`` says how.
 
-        It takes no ``id``.
+        An ``id`` must begin with this session's ``id_prefix``.
         """
         self._refuse_unless("write")
-        self._refuse_fixed(arguments)
-        if callable(arguments.get("on_duplicate")):
-            self._refuse_unless("read")  # it is told what is known
-        return _without_details(
-            lambda: self._memory.store(
-                content,
-                user_id=self.context.user_id,
-                run_id=self._run_id,
-                session_id=self.context.run_id,
-                **arguments,
-            )
-        )
+        self._refuse_told(arguments)
+        own = self._owned(arguments)
+        return _without_details(lambda: self._memory.store(content, **own))
+
+    def store_many(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        **arguments: Any,  # noqa: ANN401 - AgentMemory.store_many's
+    ) -> list[str]:
+        """Store memories of this session, all or none, and return their ids in order."""
+        self._refuse_unless("write")
+        self._refuse_told(arguments)
+        own = [self._owned(item) if isinstance(item, Mapping) else item for item in items]
+        return _without_details(lambda: self._memory.store_many(own, **arguments))
+
+    def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
+        """Raise what ``store`` would raise for one item, without storing it."""
+        self._refuse_unless("write")
+        self._memory.validate(self._owned(item), on_secret=on_secret)
 
     def update(self, memory_id: str, **changes: Any) -> Memory:  # noqa: ANN401 - AgentMemory's
         """Change a memory of this session, and return it as it is now."""
@@ -191,6 +291,39 @@ class SessionMemory:
         self._require(memory_id)
         return self._shown(_without_details(lambda: self._memory.update(memory_id, **changes)))
 
+    def promote(self, memory_id: str) -> Promotion:
+        """Put a memory of this session into the scratchpad by hand, as ``AgentMemory.promote``."""
+        self._refuse_unless("write")
+        self._require(memory_id)
+        promotion = self._memory.promote(memory_id)
+        is_own = promotion.evicted is not None and self._own(promotion.evicted) is not None
+        size = len(self._memory._scratchpad_of(self._owner).memories)
+        shown = {"evicted": promotion.evicted if is_own else None, "scratchpad_size": size}
+        return promotion.model_copy(update=shown)
+
+    def demote(self, memory_id: str) -> bool:
+        """Take a memory of this session out of the scratchpad; return whether it was in."""
+        self._refuse_unless("write")
+        self._require(memory_id)
+        return self._memory.demote(memory_id)
+
+    def unarchive(self, memory_ids: str | Iterable[str]) -> list[Memory]:
+        """Bring archived memories of this session back and return them, all or none."""
+        self._refuse_unless("write")
+        own = self._required(memory_ids)
+        return self._all_shown(_without_details(lambda: self._memory.unarchive(own)))
+
+    def undo(self, change_id: int | None = None) -> Undone:
+        """Undo one change of this session's memories, or what was done to them last.
+
+        Of what one verb did to memories of several users, these alone are as they were before.
+        Needs the permission to read, to write and to delete. Raises ``ValidationError`` as
+        ``AgentMemory.undo`` does; another's change is like one that never was.
+        """
+        for permission in ("read", "write", "delete"):
+            self._refuse_unless(permission)
+        return _without_details(lambda: self._memory._undo_of(self._owner, change_id))
+
     # Deleting ---------------------------------------------------------------------------------
 
     def delete(self, memory_id: str) -> Memory:
@@ -199,13 +332,25 @@ class SessionMemory:
         self._require(memory_id)
         return self._shown(self._memory.delete(memory_id))
 
+    def delete_many(self, memory_ids: str | Iterable[str]) -> list[Memory]:
+        """Delete several memories of this session, all or none; return them as they were."""
+        self._refuse_unless("delete")
+        own = self._required(memory_ids)
+        return self._all_shown(self._memory.delete_many(own))
+
+    def archive(self, memory_ids: str | Iterable[str]) -> list[Memory]:
+        """Archive memories of this session and return them: they leave all searches."""
+        self._refuse_unless("delete")
+        own = self._required(memory_ids)
+        return self._all_shown(self._memory.archive(own))
+
     def delete_all(
         self, *, filters: SearchFilters | Mapping[str, Any] | None = None
     ) -> list[Memory]:
         """Delete all memories of this session, archived ones too, or those like ``filters``."""
         self._refuse_unless("delete")
         gone = self._memory.delete_all(filters=self._narrowed(filters, {}))
-        return [self._shown(memory) for memory in gone]
+        return self._all_shown(gone)
 
     # Questions --------------------------------------------------------------------------------
 
@@ -230,11 +375,7 @@ class SessionMemory:
 
     def _own_reviews(self) -> list[Review]:
         reviews = self._memory.reviews()
-        return [
-            review
-            for review in reviews
-            if self._is_own({"user_id": review.user_id, "run_id": review.run_id})
-        ]
+        return [review for review in reviews if self._owner.owns(review.user_id, review.run_id)]
 
     def _require_review(self, review_id: int) -> None:
         check_whole_number("review_id", review_id, lowest=1)
@@ -244,20 +385,42 @@ class SessionMemory:
 
     def _shown(self, memory: Memory) -> Memory:
         """Return a memory, without what it says where the session may not read."""
-        if self.context.permissions.read:
+        if self.scope.permissions.read:
             return memory
         return memory.model_copy(update={"content": "", "tags": [], "metadata": {}})
 
+    def _all_shown(self, memories: Iterable[Memory]) -> list[Memory]:
+        return [self._shown(memory) for memory in memories]
+
+    def _owned(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a new memory as this session's."""
+        stated = {name: value for name, value in fields.items() if value is not None}
+        memory_id = stated.get("id")
+        is_own_id = isinstance(memory_id, str) and memory_id.startswith(self.id_prefix)
+        self._refuse_fixed(stated, but=("id", "session_id") if is_own_id else ("session_id",))
+        session_id = stated.get("session_id") or self.scope.run_id
+        return {
+            **fields,
+            "user_id": self.scope.user_id,
+            "run_id": self._run_id,
+            "session_id": session_id,
+        }
+
+    def _refuse_told(self, arguments: Mapping[str, Any]) -> None:
+        """Refuse a function that is told what is known, where the session may not read."""
+        if callable(arguments.get("on_duplicate")):
+            self._refuse_unless("read")
+
     def _refuse_unless(self, permission: str) -> None:
-        if not getattr(self.context.permissions, permission):
+        if not getattr(self.scope.permissions, permission):
             raise PermissionDenied(
-                f"this session of user {self.context.user_id!r} may not {permission}: its"
+                f"this session of user {self.scope.user_id!r} may not {permission}: its"
                 f" permissions say so"
             )
 
-    def _refuse_fixed(self, arguments: Mapping[str, Any]) -> None:
+    def _refuse_fixed(self, arguments: Mapping[str, Any], *, but: Sequence[str] = ()) -> None:
         for name in _FIXED:
-            if name in arguments:
+            if name in arguments and name not in but:
                 raise PermissionDenied(
                     f"{name}: the session says whose its memories are, and a new one gets its id:"
                     f" leave {name} out"
@@ -270,7 +433,7 @@ class SessionMemory:
     ) -> SearchFilters:
         """Return filters that find nothing but what is of this session."""
         checked = validate_model(SearchFilters, filters)
-        scope: dict[str, Any] = {"user_id": self.context.user_id}
+        scope: dict[str, Any] = {"user_id": self.scope.user_id}
         if self._run_id is not None:
             scope["run_id"] = self._run_id
         for name in _OWNERS:
@@ -284,120 +447,21 @@ class SessionMemory:
                 scope[name] = value
         return checked.model_copy(update=scope)
 
-    def _is_own(self, values: Mapping[str, Any]) -> bool:
-        is_users = values.get("user_id") == self.context.user_id
-        return is_users and self._run_id in (None, values.get("run_id"))
-
     def _own(self, memory_id: str) -> Memory | None:
         memory = self._memory.get(memory_id)
-        is_own = memory is not None and self._is_own(
-            {"user_id": memory.user_id, "run_id": memory.run_id}
-        )
+        is_own = memory is not None and self._owner.owns(memory.user_id, memory.run_id)
         return memory if is_own else None
 
     def _require(self, memory_id: str) -> None:
         if self._own(memory_id) is None:
             raise MemoryNotFound(memory_id)
 
-    def _own_changes(self, memory_id: str) -> Iterator[HistoryEntry]:
-        """Yield the changes of a memory while it was this session's, newest first."""
-        try:
-            entries = self._memory.history(memory_id, limit=_MOST_CHANGES)
-        except MemoryNotFound:
-            return
-        memory = self._memory.get(memory_id)
-        values = {} if memory is None else _owners(memory)
-        for entry in entries:
-            after = entry.new_values or {}
-            before = entry.old_values or {}
-            if entry.event == "DELETE":
-                values = {name: before.get(name) for name in ("user_id", "run_id")}
-            if not self._is_own(values):
-                return
-            moved = {n for n in ("user_id", "run_id") if before.get(n) != after.get(n)}
-            if entry.event == "UPDATE" and moved & (before.keys() | after.keys()):
-                values = {**values, **{name: before.get(name) for name in moved}}
-                if not self._is_own(values):
-                    return
-            yield entry
-
-
-class SessionGraph:
-    """The graph of one user, as a session may use it; ``MemoryGraph`` says what the verbs do.
-
-    All that is read from this user's memories is in it, whichever run they are of.
-    """
-
-    def __init__(
-        self,
-        graph: MemoryGraph,
-        user_id: str,
-        refuse_unless: Callable[[str], None],
-        require: Callable[[str], None],
-    ) -> None:
-        self._graph = graph
-        self._user_id = user_id
-        self._refuse_unless = refuse_unless
-        self._require = require
-
-    def entities(self, *, limit: int | None = None) -> list[EntityView]:
-        """Return the entities, oldest first."""
-        self._refuse_unless("read")
-        return self._graph.entities(user_id=self._user_id, limit=limit)
-
-    def entity(self, name: str) -> EntityView | None:
-        """Return the entity that has this name or alias, or ``None``."""
-        self._refuse_unless("read")
-        return self._graph.entity(name, user_id=self._user_id)
-
-    def relationships(
-        self,
-        entity: str | None = None,
-        *,
-        as_of: Time | None = None,
-        include_closed: bool = False,
-        limit: int | None = None,
-    ) -> list[EdgeView]:
-        """Return the relationships that hold, of one entity or of all, oldest first."""
-        self._refuse_unless("read")
-        return self._graph.relationships(
-            entity,
-            user_id=self._user_id,
-            as_of=as_of,
-            include_closed=include_closed,
-            limit=limit,
-        )
-
-    def neighbours(self, name: str, depth: int = 1, *, as_of: Time | None = None) -> Neighbourhood:
-        """Return what is within ``depth`` relationships of an entity, nearest first."""
-        self._refuse_unless("read")
-        return self._graph.neighbours(name, depth, user_id=self._user_id, as_of=as_of)
-
-    def path(
-        self, source: str, target: str, max_depth: int = 4, *, as_of: Time | None = None
-    ) -> GraphPath:
-        """Return a shortest way between two entities."""
-        self._refuse_unless("read")
-        return self._graph.path(source, target, max_depth, user_id=self._user_id, as_of=as_of)
-
-    def add(self, source: str, relationship: str, target: str, **more: Any) -> EdgeView:  # noqa: ANN401 - MemoryGraph.add's
-        """Say that something holds. A memory of another user cannot say so."""
-        self._refuse_unless("write")
-        for name in ("user_id", "run_id"):
-            if name in more:
-                raise PermissionDenied(f"the session says whose the graph is: leave {name} out")
-        if more.get("memory_id") is not None:
-            self._require(more["memory_id"])
-        return self._graph.add(source, relationship, target, **more, user_id=self._user_id)
-
-    def remove(self, source: str, relationship: str, target: str) -> GraphChange:
-        """Say that something holds no more. It stays in the past."""
-        self._refuse_unless("delete")
-        return self._graph.remove(source, relationship, target, user_id=self._user_id)
-
-
-def _owners(memory: Memory) -> dict[str, Any]:
-    return {"user_id": memory.user_id, "run_id": memory.run_id}
+    def _required(self, memory_ids: str | Iterable[str]) -> list[str]:
+        """Return ids that are all of this session's memories."""
+        ids = check_ids(memory_ids)
+        for memory_id in ids:
+            self._require(memory_id)
+        return ids
 
 
 def _without_details(call: Callable[[], Result]) -> Result:

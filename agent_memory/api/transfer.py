@@ -18,6 +18,7 @@ from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
     from agent_memory.formats.protocol import Source
+    from agent_memory.models.session import Owner
     from agent_memory.services.transfer.staging import Staging
 
 _MOST_LISTED: Final = 1_000
@@ -71,6 +72,31 @@ class TransferVerbs(OpenMemory):
         The file is private, and takes the place of what was there, if ``overwrite``, when it is
         whole. Raises ``ValidationError``, ``StorageFull`` and ``StorageUnavailable``.
         """
+        dump = self.dump(embeddings=embeddings, as_of=as_of)
+        report = self._write_out(path, format, dump, overwrite=overwrite)
+        notes = [*report.notes, *self._left_out(report.format)]
+        return report.model_copy(update={"notes": notes})
+
+    def _export_of(
+        self,
+        owner: Owner,
+        path: str | os.PathLike[str],
+        *,
+        format: str,  # noqa: A002 - the option's name
+        overwrite: bool,
+    ) -> ExportReport:
+        """Write one owner's memories out, in a format that holds memories alone."""
+        dump = self._store.transfer.dump(owner=owner)
+        return self._write_out(path, format, dump, overwrite=overwrite)
+
+    def _write_out(
+        self,
+        path: str | os.PathLike[str],
+        format: str,  # noqa: A002 - the option's name
+        dump: contextlib.AbstractContextManager[Source],
+        *,
+        overwrite: bool,
+    ) -> ExportReport:
         from agent_memory.formats.registry import codec  # noqa: PLC0415 - an edge, and seldom used
 
         chosen = codec(format)
@@ -78,13 +104,13 @@ class TransferVerbs(OpenMemory):
         self._refuse_own(place)
         with system_told(place):
             _refuse_target(place, is_folder=chosen.is_folder, overwrite=overwrite)
-        with self.dump(embeddings=embeddings, as_of=as_of) as source:
+        with dump as source:
             written = chosen.write(place, source)
         return ExportReport(
             path=str(place),
             format=chosen.name,
             memory_count=written.memories,
-            notes=[*written.notes, *self._left_out(chosen.name)],
+            notes=list(written.notes),
         )
 
     def _left_out(self, format: str) -> list[str]:  # noqa: A002 - the option's name

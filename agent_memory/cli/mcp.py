@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from agent_memory.cli.options import Session
@@ -26,6 +28,8 @@ from agent_memory.cli.streams import refuse_closed
     help="Answer other machines, which call this one NAME. There is no password.",
 )
 @click.option("--read-only", is_flag=True, help="Offer only what reads.")
+@click.option("--user", "user_id", metavar="ID", help="Only what is about this user.")
+@click.option("--run", "run_id", metavar="ID", help="Only what is of this run of the user's.")
 @click.pass_obj
 def mcp(
     session: Session,
@@ -34,7 +38,7 @@ def mcp(
     port: int | None,
     host: str | None,
     names: tuple[str, ...],
-    read_only: bool,
+    **served_options: Any,
 ) -> None:
     """Serve a memory to Claude, Cursor, VS Code and others (Model Context Protocol).
 
@@ -45,6 +49,7 @@ def mcp(
     Examples:
       agent-memory mcp --agent bob
       agent-memory --agent bob mcp --http 8765
+      agent-memory mcp --agent bob --user alice@example.org
       claude mcp add memory -- agent-memory mcp --agent bob
     """
     from agent_memory.integrations.mcp import ServedMemory, run  # noqa: PLC0415 - seldom needed
@@ -55,5 +60,5 @@ def mcp(
         refuse_closed("stdin", "stdout")
     session.agent = agent_id or session.agent
     session.path()  # raises where nobody says whose memory
-    served = ServedMemory(session.agent, root=session.root, db=session.db, read_only=read_only)
+    served = ServedMemory(session.agent, root=session.root, db=session.db, **served_options)
     run(served, port=port, host=host or "127.0.0.1", remote_names=names)

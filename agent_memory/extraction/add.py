@@ -26,7 +26,7 @@ from agent_memory.models.documents.responses import (
     AddMemoryResponse,
 )
 from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory
-from agent_memory.models.session import SessionContext
+from agent_memory.models.session import SessionScope
 
 _MOST_MESSAGES: Final = 10_000
 _ANYBODY: Final = "anybody"
@@ -98,7 +98,7 @@ def messages_of(source: object) -> list[Message]:
 
 
 def _refuse_session(request: AddRequest, agent_id: str) -> None:
-    """Refuse ids that C does not allow, and another agent's."""
+    """Refuse ids that no session can have, and another agent's."""
     if request.agent_id not in (None, agent_id):
         message = f"{request.agent_id!r:.120} is not {agent_id!r}, whose memories these are"
         raise InvalidSession.of("agent_id", message, request.agent_id)
@@ -106,7 +106,7 @@ def _refuse_session(request: AddRequest, agent_id: str) -> None:
         "user_id": _ANYBODY if request.user_id is None else request.user_id,
         "run_id": request.run_id,
     }
-    SessionContext.of({name: value for name, value in ids.items() if value is not None})
+    SessionScope.of({name: value for name, value in ids.items() if value is not None})
 
 
 def _fields(metadata: Mapping[str, Any], categories: Sequence[str]) -> dict[str, Any]:

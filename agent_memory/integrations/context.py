@@ -6,9 +6,13 @@ What it holds is recalled data, and says so: see ``AgentMemory.context``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from agent_memory import AgentMemory, MemoryContextConfig
+from agent_memory import MemoryContextConfig
+from agent_memory.integrations.identity import opener_of
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession, Opener
 
 Role = Literal["system", "developer", "user"]
 
@@ -16,21 +20,20 @@ Role = Literal["system", "developer", "user"]
 class MemoryContext:
     """What an agent is reminded of, once, and again when it changed. Threads may share it.
 
-    ``memory`` is an open memory, or a function that opens it, such as a ``LazyMemory``.
+    ``memory`` is an open memory or a session of it, or a function that opens it, such as a
+    ``LazyMemory``.
     ``count_tokens`` counts the tokens of a text as the model does (else they are estimated: a
     quarter of its bytes). Every method raises what ``AgentMemory.context`` raises.
     """
 
     def __init__(
         self,
-        memory: AgentMemory | Callable[[], AgentMemory],
+        memory: MemoryOrSession | Opener,
         *,
         config: MemoryContextConfig | Mapping[str, Any] | None = None,
         count_tokens: Callable[[str], int] | None = None,
     ) -> None:
-        self._open: Callable[[], AgentMemory] = (
-            (lambda: memory) if isinstance(memory, AgentMemory) else memory
-        )
+        self._open = opener_of(memory)
         self._config = config
         self._count_tokens = count_tokens
         self._last: str | None = None

@@ -13,9 +13,18 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory import AgentMemory, MissingAgentIdentity
+
+if TYPE_CHECKING:
+    from agent_memory import SessionContext, SessionMemory
+
+    MemoryOrSession = AgentMemory | SessionMemory
+    """An agent's memory, or one session of it: what belongs to one user, or to one run."""
+    Opener = Callable[[], MemoryOrSession]
+    """What opens a memory when it is first needed, such as a ``LazyMemory``."""
 
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
 CAPABILITY: Final = "agent_identity"
@@ -38,27 +47,45 @@ def resolve_agent_id(
     )
 
 
+def opener_of(memory: MemoryOrSession | Opener) -> Opener:
+    """Return a function that gives the memory; one that opens it is that already."""
+    return memory if callable(memory) else lambda: memory
+
+
 class LazyMemory:
     """An agent's memory that is opened when it is first asked for, once for all threads.
 
     ``agent_id`` may be ``None``: then ``resolve_agent_id`` is asked when the memory is opened.
-    ``options`` are those of ``AgentMemory`` (``root``, ``session_id``, ``on_event``, …). A memory
-    that could not be opened is tried again at the next call.
+    ``session`` is the session that is meant, where it is not the whole memory: C's context, or a
+    mapping such as ``{"user_id": "alice"}``. ``options`` are those of ``AgentMemory`` (``root``,
+    ``session_id``, ``on_event``, …). A memory that could not be opened is tried again at the next
+    call.
     """
 
-    def __init__(self, agent_id: str | None = None, **options: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        agent_id: str | None = None,
+        *,
+        session: SessionContext | Mapping[str, Any] | None = None,
+        **options: Any,  # noqa: ANN401 - AgentMemory's
+    ) -> None:
         self.agent_id = agent_id
+        self._session = session
         self._options = options
         self._memory: AgentMemory | None = None
         self._opening = threading.Lock()
 
-    def __call__(self) -> AgentMemory:
-        """Return the open memory. Raises what ``AgentMemory`` and ``resolve_agent_id`` raise."""
+    def __call__(self) -> MemoryOrSession:
+        """Return the open memory, or the session of it.
+
+        Raises what ``AgentMemory``, ``AgentMemory.session`` and ``resolve_agent_id`` raise.
+        """
         with self._opening:
             if self._memory is None:
                 agent_id = resolve_agent_id(self.agent_id)
                 self._memory = AgentMemory(agent_id, **self._options)
-            return self._memory
+            memory = self._memory
+        return memory if self._session is None else memory.session(self._session)
 
     @property
     def is_open(self) -> bool:

@@ -28,6 +28,8 @@ _WINDOWS_DEVICES: Final = frozenset(
     {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 )
 _MAX_METADATA_DEPTH: Final = 20
+MAX_SCOPE_ID_LENGTH: Final = 128
+"""Characters of the id of a user or a run."""
 
 
 def validate_agent_id(agent_id: str) -> bool:
@@ -167,6 +169,24 @@ def clean_label(label: str) -> str:
     return clean_text(label)
 
 
+def clean_scope_id(scope_id: str) -> str:
+    """Return the id of a user or a run, or raise ``ValueError``.
+
+    It is any id that people have (a UUID, an e-mail address, ``auth0|5f7c``): 1 to 128 printable
+    characters, with no space at either end.
+    """
+    if not 1 <= len(scope_id) <= MAX_SCOPE_ID_LENGTH:
+        raise ValueError(
+            f"an id has 1 to {MAX_SCOPE_ID_LENGTH} characters, and this one {len(scope_id):,}"
+        )
+    if not scope_id.isprintable() or scope_id != scope_id.strip():
+        raise ValueError(
+            f"{scope_id!r:.160} is not an id of a user or a run: use printable characters,"
+            " with no space at either end"
+        )
+    return clean_text(scope_id)
+
+
 def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as plain JSON data, or raise ``ValueError``.
 
@@ -225,4 +245,5 @@ Content = Annotated[str, AfterValidator(clean_content)]
 Tags = Annotated[list[str], BeforeValidator(_refuse_scalar_text), AfterValidator(clean_tags)]
 Text = Annotated[str, AfterValidator(clean_text)]
 Label = Annotated[str, AfterValidator(clean_label)]
+ScopeId = Annotated[str, AfterValidator(clean_scope_id)]
 Metadata = Annotated[dict[str, Any], AfterValidator(clean_metadata)]

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.enums import HistoryEvent
-from agent_memory.models.fields import Content, Label, MemoryId
+from agent_memory.models.fields import Content, Label, MemoryId, ScopeId
 from agent_memory.models.memory_fields import SharedFields, StoredFields
 from agent_memory.models.record import Record
 from agent_memory.models.times import UtcDatetime, age_in_days, now_utc
@@ -17,7 +17,17 @@ ACCESS_BOOST_RATE: Final = 0.05
 """A's rate: a memory accessed ``n`` times counts ``1 + 0.05 n``."""
 
 
-class MemoryInput(SharedFields):
+class _GivenFields(SharedFields):
+    """The fields as a caller may give them: ids of users and runs are those a session can have.
+
+    A file may hold others, which an older version or another program wrote.
+    """
+
+    user_id: ScopeId | None = None
+    run_id: ScopeId | None = None
+
+
+class MemoryInput(_GivenFields):
     """What a caller may say of a memory that it stores: the fields of ``AgentMemory.store``.
 
     ``id`` makes the storing idempotent; without it the memory gets a new one.
@@ -30,7 +40,7 @@ class MemoryInput(SharedFields):
     id: MemoryId | None = None
 
 
-class MemoryChanges(SharedFields):
+class MemoryChanges(_GivenFields):
     """What ``AgentMemory.update`` may change. Only the fields that are given change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

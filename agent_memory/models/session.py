@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -18,6 +19,7 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import InvalidSession
 from agent_memory.models.documents.record_rules import CustomMetadata
+from agent_memory.models.fields import AgentId, ScopeId
 from agent_memory.models.record import SparseRecord
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
@@ -120,3 +122,48 @@ class SessionContext(SparseRecord):
             raise InvalidSession.from_pydantic(error) from error
         except RecursionError as error:  # of metadata
             raise InvalidSession.of("session", "is nested too deep", session) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memories are meant: a user's, or those of one run of this user's."""
+
+    user_id: str
+    run_id: str | None = None
+
+    def owns(self, user_id: object, run_id: object) -> bool:
+        """Return whether a memory about this user, of this run, is meant."""
+        return user_id == self.user_id and self.run_id in (None, run_id)
+
+
+class SessionScope(SessionContext):
+    """A session context whose ids are those that people have; ``AgentMemory.session`` makes it.
+
+    C's own model takes letters, digits and ``_`` alone. Here a user and a run have 1 to 128
+    printable characters (a UUID, an e-mail address, ``auth0|5f7c``), an agent has an agent's id.
+    """
+
+    user_id: ScopeId
+    agent_id: AgentId | None = None
+    run_id: ScopeId | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memories the session may see: the run's in a session of the type RUN."""
+        is_of_run = self.session_type is SessionType.RUN
+        return Owner(self.user_id, self.run_id if is_of_run else None)
+
+    @classmethod
+    def of(cls, session: SessionContext | Mapping[str, Any]) -> "SessionScope":
+        """Return the scope of a session, or of a mapping. Raises ``InvalidSession``.
+
+        A context is checked again: ``model_copy`` makes one without a user, which is everybody's.
+        """
+        if isinstance(session, SessionContext):
+            session = {
+                name: dict(value) if isinstance(value, SessionPermissions) else value
+                for name, value in session
+            }
+        scope = super().of(session)
+        assert isinstance(scope, cls)  # noqa: S101 - of a mapping it makes one
+        return scope

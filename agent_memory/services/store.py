@@ -44,6 +44,7 @@ from agent_memory.storage.filters import EVERYTHING, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
 
 if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
     from agent_memory.services.decisions import DecisionService
     from agent_memory.services.erasure.service import ErasureService
     from agent_memory.services.graph.service import GraphService
@@ -319,13 +320,18 @@ class Store:
         self._complete_fingerprints()
         yield from duplicates.groups(self._engine, agent_id=self.agent_id)
 
-    def scratchpad(self) -> list[Memory]:
-        """Return the memories in the scratchpad, most recently used first."""
+    def scratchpad(self, owner: Owner | None = None) -> list[Memory]:
+        """Return the memories in the scratchpad, most recently used first: one owner's, or all."""
         self._unit_of_work.flush()
         with self._engine.read():
             row_ids = self._engine.scratchpad.members()
             memories = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
-        return [memories[row_id] for row_id in row_ids]
+        listed = (memories[row_id] for row_id in row_ids)
+        return [
+            memory
+            for memory in listed
+            if owner is None or owner.owns(memory.user_id, memory.run_id)
+        ]
 
     def history(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
         """Return the changes of one memory, or of all, newest first."""

@@ -54,6 +54,7 @@ class GraphTable(Protocol):
         *,
         agent_id: str,
         user_id: str | None,
+        run_id: str | None = None,
         ids: Sequence[str] | None = None,
         out_of_sight: bool = False,
         limit: int = -1,

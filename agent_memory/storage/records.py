@@ -302,12 +302,14 @@ class Amount:
 class GraphMoment:
     """A time that the graph is looked at, as it is stored, and whose graph; ``None``: everybody's.
 
-    ``is_past`` lets memories count that were deleted later.
+    ``is_past`` lets memories count that were deleted later. With a ``run_id`` only what memories of
+    this run say is seen, and what was said by hand in it.
     """
 
     stamp: str
     user_id: str | None
     is_past: bool
+    run_id: str | None = None
 
 
 @dataclass(frozen=True)

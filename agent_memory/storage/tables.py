@@ -148,6 +148,9 @@ class HistoryTable(Protocol):
     def last_change(self) -> int:
         """Return the change id of the newest change, 0 for none."""
 
+    def last_change_of(self, user_id: str, run_id: str | None) -> int:
+        """Return the newest change of the memories of a user, or of one run of them; 0 for none."""
+
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
         """Record session and time of a memory's changes after the change id ``since``."""
 
@@ -202,6 +205,9 @@ class OperationTable(Protocol):
 
     def record_irreversible(self, verb: str, *, session_id: str, now: datetime) -> None:
         """Record an operation that ``undo`` cannot take back."""
+
+    def around(self, change_id: int) -> Operation | None:
+        """Return the newest operation that a change belongs to, if it belongs to any."""
 
     def last(self) -> Operation | None:
         """Return the last operation, if there was any."""

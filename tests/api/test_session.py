@@ -16,9 +16,11 @@ from agent_memory import (
     MemoryNotFound,
     PermissionDenied,
     RejectedContent,
+    SessionContext,
     ValidationError,
 )
-from agent_memory.api.session import SessionGraph, SessionMemory
+from agent_memory.api.session import SessionMemory
+from agent_memory.api.session_graph import SessionGraph
 from agent_memory.models.decision import Decision
 
 SECRET = "walnut"
@@ -32,10 +34,20 @@ BY_ID: dict[str, Call] = {
     "update": lambda session, memory_id: session.update(memory_id, content="taken over"),
     "delete": lambda session, memory_id: session.delete(memory_id),
     "store": lambda session, memory_id: session.store("taken over", id=memory_id),
+    "store_many": lambda session, memory_id: session.store_many(
+        [{"content": "taken over", "id": memory_id}]
+    ),
+    "validate": lambda session, memory_id: session.validate({"content": "x", "id": memory_id}),
+    "promote": lambda session, memory_id: session.promote(memory_id),
+    "demote": lambda session, memory_id: session.demote(memory_id),
+    "archive": lambda session, memory_id: session.archive(memory_id),
+    "unarchive": lambda session, memory_id: session.unarchive(memory_id),
+    "delete_many": lambda session, memory_id: session.delete_many([memory_id]),
 }
 BY_FILTER: dict[str, Callable[[SessionMemory, Any], object]] = {
     "search": lambda session, filters: session.search("the plan", 100, filters=filters),
     "get_all": lambda session, filters: session.get_all(filters=filters),
+    "list_recent": lambda session, filters: session.list_recent(100, filters=filters),
     "count": lambda session, filters: session.count(filters=filters),
     "delete_all": lambda session, filters: session.delete_all(filters=filters),
 }
@@ -46,7 +58,14 @@ OF_GRAPH: dict[str, Callable[[SessionMemory, str, str], object]] = {
     "neighbours": lambda session, name, _: session.graph.neighbours(name, 8),
     "path": lambda session, name, other: session.graph.path(name, other),
     "add": lambda session, name, other: session.graph.add(name, "knows", other, memory_id=NOWHERE),
+    "add_entity": lambda session, name, _: session.graph.add_entity(name, memory_id=NOWHERE),
+    "update": lambda session, name, other: session.graph.update(
+        name, "knows", other, memory_id=NOWHERE
+    ),
+    "apply": lambda session, *_: session.graph.apply({"updates": []}, source_memory_ids=[NOWHERE]),
+    "merge": lambda session, name, other: session.graph.merge(name, other),
     "remove": lambda session, name, other: session.graph.remove(name, "lives_in", other),
+    "related_memory_ids": lambda session, name, _: session.graph.related_memory_ids(name),
 }
 WIDE: tuple[Any, ...] = (
     None,
@@ -97,9 +116,11 @@ def outcome(call: Call, session: SessionMemory, memory_id: str) -> str:
 def test_every_verb_of_a_session_is_tried_here() -> None:
     verbs = {name for name in vars(SessionMemory) if not name.startswith("_")}
     of_reviews = {"reviews", "approve", "dismiss"}
-    assert verbs == BY_ID.keys() | BY_FILTER.keys() | of_reviews | {"add", "graph"}
+    of_the_file = {"agent_id", "backend", "close", "embedding_usage", "id_prefix", "on_duplicate"}
+    below = {"add", "context", "duplicates", "export", "graph", "scratchpad", "session_id", "undo"}
+    assert verbs == BY_ID.keys() | BY_FILTER.keys() | of_reviews | of_the_file | below
     of_graph = {name for name in vars(SessionGraph) if not name.startswith("_")}
-    assert of_graph == OF_GRAPH.keys()
+    assert of_graph == OF_GRAPH.keys() | {"export"}
 
 
 @pytest.mark.parametrize("verb", BY_ID)
@@ -316,12 +337,15 @@ def test_what_a_session_may_not_do_it_does_not(
         {},
         {"user_id": ""},
         {"user_id": "alice\n"},
-        {"user_id": "al ice"},
+        {"user_id": " alice"},
         {"user_id": "alice", "agent_id": "carol"},
         {"user_id": "alice", "session_type": "RUN"},
-        {"user_id": "alice", "run_id": "run/1"},
-        {"user_id": "a" * 101},
+        {"user_id": "alice", "run_id": "run\t1"},
+        {"user_id": "a" * 129},
         {"user_id": "alice", "permissions": {"read": "maybe"}},
+        SessionContext(user_id="alice").model_copy(update={"user_id": None}),
+        SessionContext(user_id="alice").model_copy(update={"user_id": ""}),
+        SessionContext(user_id="alice").model_copy(update={"session_type": "RUN"}),
         "alice",
         None,
     ],
@@ -360,3 +384,201 @@ def test_a_session_of_another_users_run_sees_nothing(memory: AgentMemory, bens: 
     assert session.get_all() == []
     with pytest.raises(MemoryNotFound):
         session.delete(bens)
+
+
+IDS = (
+    "9f1c2d3e-4b5a-6789-abcd-ef0123456789",
+    "ann.o'hara+memory@example.org",
+    "auth0|5f7c8ec7c33c6c004bbafe82",
+    "Åse Ærø",
+    "a" * 128,
+)
+
+
+@pytest.mark.parametrize("user_id", IDS)
+def test_users_and_runs_have_the_ids_that_people_have(memory: AgentMemory, user_id: str) -> None:
+    session = memory.session({"user_id": user_id, "run_id": f"{user_id}"[:100]})
+    memory_id = session.store("The kettle is red")
+    session.add("I live in Oslo.")
+    assert session.get(memory_id) is not None
+    assert session.count() == 2
+    assert memory.session({"user_id": user_id}).count() == 2
+
+
+@pytest.mark.parametrize("name", ["user_id", "run_id"])
+@pytest.mark.parametrize("wrong", ["a" * 129, "line\nbreak", " alice", "bell\x07", ""])
+def test_nothing_is_stored_for_whom_no_session_could_be(
+    memory: AgentMemory, name: str, wrong: str
+) -> None:
+    memory_id = memory.store("a kettle")
+    calls: list[Callable[[], object]] = [
+        lambda: memory.store("x", **{name: wrong}),  # type: ignore[arg-type]
+        lambda: memory.store_many([{"content": "x", name: wrong}]),
+        lambda: memory.update(memory_id, **{name: wrong}),  # type: ignore[arg-type]
+        lambda: memory.add("I live in Oslo.", **{name: wrong}),  # type: ignore[arg-type]
+        lambda: memory.graph.add("Ann", "knows", "Ben", **{name: wrong}),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(ValidationError) as refusal:
+            call()
+        assert name in str(refusal.value)
+    assert memory.count() == 1
+
+
+def test_a_context_cannot_be_widened_by_copying_it(memory: AgentMemory, bens: str) -> None:
+    context = SessionContext(user_id="alice", run_id="run-1")
+    for changes in ({"user_id": None}, {"user_id": ["alice", "ben"]}, {"permissions": None}):
+        with pytest.raises(InvalidSession):
+            SessionMemory(memory, context.model_copy(update=changes))
+    assert memory.get(bens) is not None
+
+
+def test_each_user_has_a_scratchpad_and_a_context(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    memory.promote(bens)
+    (own,) = alice.get_all()
+    promotion = alice.promote(own.id)
+    assert (promotion.evicted, promotion.scratchpad_size) == (None, 1)
+    assert [entry.id for entry in alice.scratchpad().memories] == [own.id]
+    assert "oak" in alice.context()
+    assert SECRET not in alice.context()
+    assert SECRET in memory.session({"user_id": "ben"}).context()
+    assert alice.demote(own.id)
+    assert alice.context() == ""
+
+
+def test_a_promotion_does_not_tell_what_of_others_it_evicted(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    memory.configure(scratchpad_max_size=10)
+    for n in range(9):
+        memory.promote(memory.store(f"plan {n}", user_id="ben"))
+    memory.promote(bens)
+    (own,) = alice.get_all()
+    assert alice.promote(own.id).evicted is None
+    assert [entry.id for entry in alice.scratchpad().memories] == [own.id]
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "record-json", "scratchpad", "backup"])
+def test_a_session_exports_its_own_and_no_more(
+    memory: AgentMemory, alice: SessionMemory, bens: str, tmp_path: Path, form: str
+) -> None:
+    memory.promote(bens)
+    place = tmp_path / f"alice.{form}"
+    report = alice.export(place, format=form)
+    text = place.read_text(encoding="utf-8")
+    assert "oak" in text
+    assert SECRET not in text
+    assert bens not in text
+    assert report.memory_count == 1
+    with AgentMemory.open(tmp_path / "again.db") as again:
+        again.import_(place)
+        assert [found.content for found in again.list_recent()] == ["Alice likes oak"]
+
+
+@pytest.mark.parametrize("form", ["store", "sqlite", "metadata", "settings", "directory"])
+def test_a_session_exports_no_format_that_holds_the_agents(
+    alice: SessionMemory, tmp_path: Path, form: str
+) -> None:
+    with pytest.raises(PermissionDenied, match="format"):
+        alice.export(tmp_path / "all", format=form)
+    assert list(tmp_path.glob("all*")) == []
+
+
+def test_undo_is_of_ones_own_changes(memory: AgentMemory, alice: SessionMemory, bens: str) -> None:
+    (own,) = alice.get_all()
+    alice.update(own.id, content="Alice likes elm")
+    alice.archive(own.id)
+    memory.update(bens, content="Ben has another plan")
+    assert alice.undo().memory_ids == [own.id]
+    assert alice.get_all()[0].content == "Alice likes elm"
+    assert alice.undo().verb == "undo"  # what was undone is done again
+    alice.undo()
+    change = next(entry for entry in alice.history(own.id) if entry.event == "ADD")
+    bens_change = memory.history(bens)[0].change_id
+    for number in (bens_change, 10_000):
+        with pytest.raises(ValidationError, match="no such change"):
+            alice.undo(number)
+    with pytest.raises(ValidationError, match="changed again since"):
+        alice.undo(change.change_id)
+    found = memory.get(bens)
+    assert found is not None
+    assert found.content == "Ben has another plan"
+
+
+def test_of_what_one_verb_did_to_several_users_one_takes_back_only_ones_own(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    (own,) = alice.get_all()
+    memory.delete_many([own.id, bens])
+    assert alice.undo().memory_ids == [own.id]
+    assert alice.get(own.id) is not None
+    assert memory.get(bens) is None
+
+
+def test_a_change_before_a_memory_was_ones_own_is_anothers(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    memory.update(bens, content="Ben has the plan no more")
+    numbers = [entry.change_id for entry in memory.history(bens)]
+    memory.update(bens, user_id="alice")
+    for number in numbers:
+        with pytest.raises(ValidationError, match="no such change"):
+            alice.undo(number)
+
+
+def test_an_id_is_taken_only_with_the_sessions_own_beginning(
+    memory: AgentMemory, alice: SessionMemory
+) -> None:
+    ben = memory.session({"user_id": "ben"})
+    run = memory.session({"user_id": "alice", "run_id": "r"})
+    assert len({session.id_prefix for session in (alice, ben, run)}) == 3
+    memory_id = f"{alice.id_prefix}note"
+    assert alice.store("a note", id=memory_id) == memory_id
+    for other in (ben, run):
+        with pytest.raises(PermissionDenied, match="id"):
+            other.store("a note", id=memory_id)
+
+
+def test_a_run_sees_nothing_of_other_runs_through_the_graph(memory: AgentMemory) -> None:
+    first = memory.session({"user_id": "alice", "run_id": "first"})
+    second = memory.session({"user_id": "alice", "run_id": "second"})
+    secret = first.store("Zed keeps the walnut")
+    shared = second.store("Ann knows Ben")
+    first.graph.add("Zed", "keeps", "walnut", memory_id=secret)
+    first.graph.add("Ann", "knows", "Ben", memory_id=secret)
+    first.graph.add_entity("Ann", aliases=["Agent Zed"], memory_id=secret)
+    told = second.graph.add("Ann", "knows", "Ben", memory_id=shared)
+    seen = [
+        told,
+        second.graph.entities(),
+        second.graph.relationships(include_closed=True),
+        second.graph.neighbours("Ann", 8),
+        second.graph.path("Ann", "Ben"),
+        second.graph.related_memory_ids("Ann Zed walnut"),
+        second.graph.entity("Zed"),
+    ]
+    assert "Ann" in repr(seen)
+    for hidden in ("Zed", "walnut", secret, "first"):
+        assert hidden not in repr(seen)
+    for call in (
+        lambda: second.graph.relationships("Zed"),
+        lambda: second.graph.remove("Zed", "keeps", "walnut"),
+        lambda: second.graph.merge("Ann", "Zed"),
+        lambda: second.graph.add("Zed", "keeps", "oak"),
+    ):
+        with pytest.raises((ValidationError, PermissionDenied)):
+            call()
+    user = memory.session({"user_id": "alice"})
+    assert {edge.target for edge in user.graph.relationships()} == {"walnut", "Ben"}
+
+
+def test_a_runs_graph_is_written_out_alone(memory: AgentMemory, tmp_path: Path) -> None:
+    first = memory.session({"user_id": "alice", "run_id": "first"})
+    second = memory.session({"user_id": "alice", "run_id": "second"})
+    for session, name in ((first, "walnut"), (second, "oak")):
+        session.graph.add("Ann", "likes", name, memory_id=session.store(f"Ann likes {name}"))
+    written = second.graph.export(tmp_path / "graph.json", format="json").read_text("utf-8")
+    assert "oak" in written
+    assert "walnut" not in written

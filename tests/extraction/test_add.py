@@ -433,8 +433,8 @@ def call(**words: Any) -> Callable[[AgentMemory], object]:
 
 
 WRONG: dict[str, tuple[Callable[[AgentMemory], object], type[Exception], str]] = {
-    "user": (call(user_id="al ice"), InvalidSession, "user_id"),
-    "run": (call(user_id="alice", run_id="a/b"), InvalidSession, "run_id"),
+    "user": (call(user_id="al\nice"), InvalidSession, "user_id"),
+    "run": (call(user_id="alice", run_id="a" * 129), InvalidSession, "run_id"),
     "agent": (call(agent_id="carol"), InvalidSession, "carol"),
     "confidence": (call(min_confidence=2), ValidationError, "min_confidence"),
     "reserved": (call(metadata={"user_id": "eve"}), ValidationError, "user_id"),

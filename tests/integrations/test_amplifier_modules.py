@@ -360,3 +360,31 @@ def test_hooks_take_whatever_they_are_told(root: Path) -> None:
 
     assert set(asyncio.run(do())) == {"continue"}
     assert not root.exists()
+
+
+def test_the_modules_of_one_users_session_see_that_users_memories(root: Path) -> None:
+    with AgentMemory("alice", root=root, embedder=None) as memory:
+        memory.promote(memory.store("Ben keeps the walnut", user_id="ben@example.org"))
+    config = {"agent_id": "alice", "storage_root": str(root), "user_id": "ann@example.org"}
+
+    async def do() -> Any:
+        coordinator = MockCoordinator()
+        cleanups = [await mount(coordinator, config) for mount in MOUNTS[:3]]
+        offered = coordinator.mount_points["tools"]
+        await offered["memory_store"].execute({"content": "Ann likes tea"})
+        prompt = {"prompt": "Remember that the office closes at six."}
+        await coordinator.hooks.emit("prompt:submit", prompt)
+        listed = await offered["memory_list_recent"].execute({})
+        reminded = await coordinator.hooks.emit("provider:request", {})
+        for cleanup in cleanups:
+            await cleanup()
+        return listed.output, reminded.context_injection
+
+    output, reminder = asyncio.run(do())
+    assert "tea" in str(output)
+    assert "tea" in reminder
+    assert "walnut" not in f"{output}{reminder}"
+    with AgentMemory("alice", root=root, embedder=None) as memory:
+        ann = memory.session({"user_id": "ann@example.org"})
+        assert any("office" in found.content for found in ann.get_all())
+        assert (ann.count(), memory.count()) == (2, 3)

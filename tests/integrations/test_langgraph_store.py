@@ -165,6 +165,7 @@ def test_an_item_comes_back_from_an_export(
     store.put(USERS, "k", AWKWARD)
     memory.export(tmp_path / "all.yaml")
     with AgentMemoryStore("other", root=tmp_path) as other:
+        assert isinstance(other.memory, AgentMemory)
         other.memory.import_(tmp_path / "all.yaml")
         assert other.get(USERS, "k").value == AWKWARD  # type: ignore[union-attr]
 
@@ -610,6 +611,7 @@ class Interrupted(AgentMemory):
 
 
 def test_a_put_is_done_whatever_happens_to_its_item_meanwhile(store: AgentMemoryStore) -> None:
+    assert isinstance(store.memory, AgentMemory)
     with Interrupted.open(store.memory.path) as interrupted:
         other = AgentMemoryStore(interrupted)
         interrupted.before(lambda: store.put(USERS, "k", {"text": "theirs"}))

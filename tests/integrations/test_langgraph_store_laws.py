@@ -27,6 +27,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
+from agent_memory import AgentMemory
 from agent_memory.integrations.langgraph import AgentMemoryStore
 
 LABELS = st.sampled_from(["a", "b", "A", "a_%", "é", "a b", "*x"])
@@ -110,6 +111,7 @@ def test_batches_have_the_results_that_they_have_in_memory(batches: list[list[Op
         for batch in batches:
             expected = in_memory(reference, batch)
             assert [told(result) for result in store.batch(batch)] == expected
+        assert isinstance(store.memory, AgentMemory)
         assert store.memory.check().problems == []
 
 

@@ -6,9 +6,9 @@ import ast
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from agent_memory import AgentMemory, AgentMemoryError, MissingAgentIdentity, StorageClosed
+from agent_memory import AgentMemoryError, MissingAgentIdentity, StorageClosed
 from agent_memory.integrations.amplifier.messages import said_since
 from agent_memory.integrations.amplifier.protocol import (
     Cleanup,
@@ -24,6 +24,9 @@ from agent_memory.integrations.amplifier.shared_memory import (
     logger,
 )
 from agent_memory.integrations.capture.capture import MemoryCapture
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import Opener as MemoryOpener
 
 __amplifier_module_type__ = "hook"
 
@@ -109,7 +112,7 @@ class CaptureHook:
             opener = self._membership.opener()
             if opener.agent_id not in self._captures:
                 self._captures[opener.agent_id] = MemoryCapture(
-                    cast("Callable[[], AgentMemory]", lambda: _Borrowed(opener)),
+                    cast("MemoryOpener", lambda: _Borrowed(opener)),
                     session_id=self._membership.session_id,
                     config=self._config,
                 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from agent_memory import AgentMemory, AgentMemoryError, MemoryContextConfig, MissingAgentIdentity
+from agent_memory import AgentMemoryError, MemoryContextConfig, MissingAgentIdentity
 from agent_memory.integrations.amplifier.protocol import Cleanup, Coordinator, HookResult
 from agent_memory.integrations.amplifier.shared_memory import Membership, Opener, join, logger
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession
 
 __amplifier_module_type__ = "hook"
 
@@ -63,7 +66,7 @@ class Reminder:
         self._warnings.add(message)
 
 
-def _entries(memory: AgentMemory | None) -> frozenset[tuple[object, ...]]:
+def _entries(memory: MemoryOrSession | None) -> frozenset[tuple[object, ...]]:
     pad = [] if memory is None else memory.scratchpad().memories
     return frozenset((entry.id, entry.content, entry.category, tuple(entry.tags)) for entry in pad)
 

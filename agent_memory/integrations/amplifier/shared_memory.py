@@ -12,7 +12,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory import (
     AgentMemory,
@@ -27,18 +27,32 @@ from agent_memory.integrations.amplifier.event_bridge import EventBridge
 from agent_memory.integrations.amplifier.protocol import Coordinator, in_thread
 from agent_memory.integrations.identity import CAPABILITY, resolve_agent_id
 
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession
+
 logger: Final = logging.getLogger("agent_memory.amplifier")
 
 STORE_CAPABILITIES: Final = ("memory.store", "agent_memory.store")
 """Where a session's memories are found; the second where somebody else has the first."""
 OPTIONS: Final = frozenset(
-    {"agent_id", "of_parent", "embedder", "event_text", *MemoryToolConfig.model_fields}
+    {
+        "agent_id",
+        "of_parent",
+        "user_id",
+        "run_id",
+        "embedder",
+        "event_text",
+        *MemoryToolConfig.model_fields,
+    }
 )
 """What a module's configuration may say of the memory; ``MemoryToolConfig`` has the most of it.
 
-``of_parent`` means the memory of the session that delegated to this one. ``embedder`` is a name,
+``of_parent`` means the memory of the session that delegated to this one. ``user_id`` and ``run_id``
+mean what is about this user, and of this run, alone. ``embedder`` is a name,
 ``event_text`` puts the text of queries and memories into events.
 """
+_SCOPE: Final = ("user_id", "run_id")
+_NO_SETTINGS: Final = frozenset({"agent_id", "of_parent", *_SCOPE})
 _LONGEST_SESSION: Final = 200
 _sessions: Final[weakref.WeakValueDictionary[str, SessionMemories]] = weakref.WeakValueDictionary()
 
@@ -147,10 +161,9 @@ class Membership:
         self._memories.events.attach()
         options = self._memories.options(self._own)
         agent_id = self._memories.agent_id(options)
-        settings = {
-            name: value for name, value in options.items() if name not in ("agent_id", "of_parent")
-        }
-        return Opener(self._memories, agent_id, settings)
+        scope = {name: options[name] for name in _SCOPE if options.get(name) is not None}
+        settings = {name: value for name, value in options.items() if name not in _NO_SETTINGS}
+        return Opener(self._memories, agent_id, settings, scope)
 
     async def leave(self) -> None:
         """Let go of the memory. Again does nothing."""
@@ -161,15 +174,24 @@ class Opener:
     """Opens an agent's memory, or returns the one that is open: a function for any thread."""
 
     def __init__(
-        self, memories: SessionMemories, agent_id: str, options: Mapping[str, Any]
+        self,
+        memories: SessionMemories,
+        agent_id: str,
+        options: Mapping[str, Any],
+        scope: Mapping[str, Any],
     ) -> None:
         self.agent_id: Final = agent_id
         self._memories = memories
         self._settings = dict(options)
+        self._scope = dict(scope)
 
-    def __call__(self) -> AgentMemory:
-        """Return the open memory. It must not be closed: others use it too."""
-        return self._memories.opened(self.agent_id, self._settings)
+    def __call__(self) -> MemoryOrSession:
+        """Return the open memory, or the session of one user or run.
+
+        It must not be closed: others use it too. Raises ``InvalidSession`` for ids that cannot be.
+        """
+        memory = self._memories.opened(self.agent_id, self._settings)
+        return memory.session(self._scope) if self._scope else memory
 
     def exists(self) -> bool:
         """Return whether the agent has a memory at all."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from anthropic.lib.tools import ToolError
 
-from agent_memory import AgentMemory, AgentMemoryError
+from agent_memory import AgentMemoryError
 from agent_memory.integrations.anthropic_memory.files import File, Files
 from agent_memory.integrations.anthropic_memory.paths import ROOT, place_of
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession
 
 _MOST_LINES: Final = 999_999
 _AROUND: Final = 2
@@ -22,7 +25,7 @@ class Commands:
     ``command`` has the model's arguments as attributes, and nothing is known of them but that.
     """
 
-    def __init__(self, memory: AgentMemory) -> None:
+    def __init__(self, memory: MemoryOrSession) -> None:
         self._files = Files(memory)
 
     def run(self, name: str, command: object = None) -> str:

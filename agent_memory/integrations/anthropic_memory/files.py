@@ -11,15 +11,18 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from anthropic.lib.tools import ToolError
 
-from agent_memory import AgentMemory, Memory, MemoryNotFound, ValidationError
+from agent_memory import Memory, MemoryNotFound, ValidationError
 from agent_memory.integrations.anthropic_memory.paths import ROOT, parents_of
 from agent_memory.integrations.texts import searchable
 from agent_memory.models.fields import clean_text
 from agent_memory.models.times import now_utc
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession
 
 MAX_FILE_LENGTH: Final = 1_000_000
 """Characters of a file. Storing that many takes 0.1 s."""
@@ -41,19 +44,30 @@ class File:
 
 
 class Files:
-    """The files in an agent's memory. What cannot be done is ``ToolError``, and changes nothing."""
+    """The files in an agent's memory, or in a session of it.
 
-    def __init__(self, memory: AgentMemory) -> None:
+    What cannot be done is ``ToolError``, and changes nothing.
+    """
+
+    def __init__(self, memory: MemoryOrSession) -> None:
         self._memory = memory
 
     # Reading ----------------------------------------------------------------------------------
 
     def file(self, place: str) -> File | None:
         """Return the file at a place, or ``None``."""
-        memory = self._memory.get(_file_id(place))
+        memory = self._memory.get(self._file_id(place))
         if memory is not None and (file := _file_of(memory)) and file.place == place:
             return file
         return next(iter(self._at([place])), None)
+
+    def _file_id(self, place: str) -> str:
+        """Return the id that the memory of a new file has: two that make the same one meet there.
+
+        Sessions have files of the same names, each under ids of its own.
+        """
+        digest = hashlib.sha256(place.encode()).hexdigest()[:32]
+        return f"{self._memory.id_prefix}anthropic-{digest}"
 
     def under(self, place: str) -> list[File]:
         """Return the files in a directory and in those below it."""
@@ -142,7 +156,7 @@ class Files:
         Who stores the same text under the same id is told nothing: ``now`` tells who it was.
         """
         for count in range(_TRIES):
-            memory_id = f"{_file_id(place)}-{count}" if count else _file_id(place)
+            memory_id = self._file_id(place) + (f"-{count}" if count else "")
             if self._memory.get(memory_id) is not None:
                 continue
             fields = _fields(place, text, {})
@@ -206,11 +220,6 @@ class Files:
 
 
 _NOT_THERE: Final = "does not exist. Please provide a valid path."
-
-
-def _file_id(place: str) -> str:
-    """Return the id that the memory of a new file has: two that make the same one meet there."""
-    return f"anthropic-{hashlib.sha256(place.encode()).hexdigest()[:32]}"
 
 
 def _file_of(memory: Memory) -> File | None:

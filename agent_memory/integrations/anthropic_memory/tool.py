@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
 from anthropic.types.beta import (
     BetaCacheControlEphemeralParam,
@@ -14,15 +16,18 @@ from anthropic.types.beta import (
 )
 from anyio.to_thread import run_sync
 
-from agent_memory import AgentMemory
 from agent_memory.integrations.anthropic_memory.commands import Commands
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession
 
 
 class AgentMemoryTool(BetaAbstractMemoryTool):
     """Anthropic's memory tool with its files in an agent's memory.
 
     Give it to ``client.beta.messages.tool_runner(tools=[AgentMemoryTool(memory)], …)``. ``memory``
-    is open, and stays so. ``cache_control`` is the client's.
+    is open, and stays so; of a session of it (``memory.session(…)``) each user has files of their
+    own. ``cache_control`` is the client's.
 
     A file has 1,000,000 characters at most, and all that is text but NUL. It is one memory: found
     by its words with ``AgentMemory.search`` (of one of over 10,000 characters by those that have
@@ -37,7 +42,7 @@ class AgentMemoryTool(BetaAbstractMemoryTool):
 
     def __init__(
         self,
-        memory: AgentMemory,
+        memory: MemoryOrSession,
         *,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
@@ -78,7 +83,7 @@ class AsyncAgentMemoryTool(BetaAsyncAbstractMemoryTool):
 
     def __init__(
         self,
-        memory: AgentMemory,
+        memory: MemoryOrSession,
         *,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:

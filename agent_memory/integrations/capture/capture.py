@@ -15,11 +15,11 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory import AgentMemory, MemoryCaptureConfig, Observation, ValidationError
+from agent_memory import MemoryCaptureConfig, Observation, ValidationError
 from agent_memory.integrations.capture.observations import count_cues, scan
 from agent_memory.integrations.capture.queue import WorkQueue
 from agent_memory.integrations.capture.tool_results import texts_of
@@ -29,7 +29,11 @@ from agent_memory.integrations.capture.writer import (
     ObservationWriter,
     logger,
 )
+from agent_memory.integrations.identity import opener_of
 from agent_memory.models.fields import clean_label
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession, Opener
 
 __all__ = ["CaptureReport", "MemoryCapture"]
 
@@ -85,7 +89,7 @@ class MemoryCapture:
 
     def __init__(
         self,
-        memory: AgentMemory | Callable[[], AgentMemory],
+        memory: MemoryOrSession | Opener,
         *,
         session_id: str | None = None,
         config: MemoryCaptureConfig | Mapping[str, Any] | None = None,
@@ -155,17 +159,17 @@ class _Engine:
 
     def __init__(
         self,
-        memory: AgentMemory | Callable[[], AgentMemory],
+        memory: MemoryOrSession | Opener,
         config: MemoryCaptureConfig,
         session_id: str,
     ) -> None:
         self._config = config
         self._session_id = session_id
-        self._is_owner = not isinstance(memory, AgentMemory)
+        self._is_owner = callable(memory)
         self._is_closed = False
         self._is_full_logged = False
         self._waiting_characters = 0
-        opener = (lambda: memory) if isinstance(memory, AgentMemory) else memory
+        opener = opener_of(memory)
         self.counts = Counts()
         self.writer = ObservationWriter(
             opener,
@@ -293,8 +297,8 @@ def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> Memory
         raise ValidationError.from_pydantic(error) from error
 
 
-def _session_name(session_id: str | None, memory: object) -> str:
-    if session_id is None and isinstance(memory, AgentMemory):
+def _session_name(session_id: str | None, memory: MemoryOrSession | Opener) -> str:
+    if session_id is None and not callable(memory):
         return memory.session_id
     name = session_id or os.environ.get(_SESSION_VARIABLE) or f"session-{uuid.uuid4().hex[:12]}"
     try:

@@ -7,10 +7,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_memory import (
-    AgentMemory,
     AgentMemoryError,
     DuplicateGrade,
     DuplicateMemory,
@@ -28,6 +27,9 @@ from agent_memory import (
 )
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.safety import SecretPolicy
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession, Opener
 
 logger: Final = logging.getLogger("agent_memory.capture")
 
@@ -96,15 +98,13 @@ class ObservationWriter:
     full is tried again, some seconds later, until ``give_up`` is set.
     """
 
-    def __init__(
-        self, opener: Callable[[], AgentMemory], counts: Counts, *, most: int, is_patient: bool
-    ) -> None:
+    def __init__(self, opener: Opener, counts: Counts, *, most: int, is_patient: bool) -> None:
         self.give_up = threading.Event()
         self._opener = opener
         self._counts = counts
         self._most = most
         self._waits = _PATIENCE if is_patient else ()
-        self._memory: AgentMemory | None = None
+        self._memory: MemoryOrSession | None = None
         self._kept: set[str] = set()
         self._one_at_a_time = threading.RLock()
         self._logged: set[str] = set()
@@ -188,7 +188,7 @@ class ObservationWriter:
                 return self._repeated(self._memory, bare)
         return "stored"
 
-    def _repeated(self, memory: AgentMemory, observation: Observation) -> str:
+    def _repeated(self, memory: MemoryOrSession, observation: Observation) -> str:
         """Say what a sentence that is there already is, or store what takes back a newer one.
 
         Who says "tabs", then "spaces", then "tabs" again means tabs. That is believed of the user
@@ -214,7 +214,7 @@ class ObservationWriter:
 
     @staticmethod
     def _store(
-        memory: AgentMemory,
+        memory: MemoryOrSession,
         observation: Observation,
         *,
         on_duplicate: str | Callable[[Duplicate], str | None],
@@ -241,6 +241,6 @@ def _refused(duplicate: Duplicate) -> str | None:
     return None if duplicate.grade is DuplicateGrade.SIMILAR else "refuse"
 
 
-def _when(memory: AgentMemory, duplicate: Duplicate) -> float:
+def _when(memory: MemoryOrSession, duplicate: Duplicate) -> float:
     stored = memory.get(duplicate.memory_id)
     return stored.timestamp.timestamp() if stored is not None else 0.0

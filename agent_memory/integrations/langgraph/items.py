@@ -30,14 +30,17 @@ Fields = dict[str, Any]
 """The ``content`` and the ``value`` of an item that is put."""
 
 
-def item_id(namespace: Sequence[str], key: str) -> str:
-    """Return the id of an item's memory: always the same for the same namespace and key."""
+def item_id(namespace: Sequence[str], key: str, prefix: str) -> str:
+    """Return the id of an item's memory: always the same for the same namespace and key.
+
+    ``prefix`` is the ``id_prefix`` of the memory, or of the session.
+    """
     name = json.dumps([list(namespace), key])
-    return f"langgraph-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    return f"{prefix}langgraph-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def row_of(
-    name: Name, fields: Mapping[str, Any], existing: Memory | None, now: datetime
+    name: Name, fields: Mapping[str, Any], existing: Memory | None, now: datetime, prefix: str
 ) -> dict[str, Any]:
     """Return the fields of an item's memory; what else its metadata has stays."""
     namespace, key = name
@@ -45,14 +48,14 @@ def row_of(
     created_at = None if existing is None else existing.metadata[ITEM]["created_at"]
     item = {"key": key, "created_at": created_at or format_time(now), "value": fields["value"]}
     return {
-        "id": item_id(namespace, key),
+        "id": item_id(namespace, key, prefix),
         "content": fields["content"],
         "metadata": {**others, NAMESPACE: _path(namespace), ITEM: item},
         "timestamp": now,
     }
 
 
-def item_of(memory: Memory, score: float | None = None) -> SearchItem | None:
+def item_of(memory: Memory, prefix: str, score: float | None = None) -> SearchItem | None:
     """Return the item that a memory is, or ``None`` if it is none."""
     path, item = memory.metadata.get(NAMESPACE), memory.metadata.get(ITEM)
     if not isinstance(path, str) or not isinstance(item, dict):
@@ -61,7 +64,7 @@ def item_of(memory: Memory, score: float | None = None) -> SearchItem | None:
     value, created_at = item.get("value"), item.get("created_at")
     if not isinstance(key, str) or not isinstance(value, dict) or not isinstance(created_at, str):
         return None
-    if memory.id != item_id(namespace, key):
+    if memory.id != item_id(namespace, key, prefix):
         return None
     return SearchItem(
         namespace=namespace,
@@ -73,11 +76,13 @@ def item_of(memory: Memory, score: float | None = None) -> SearchItem | None:
     )
 
 
-def matching_item(memory: Memory, op: SearchOp, score: float | None = None) -> SearchItem | None:
+def matching_item(
+    memory: Memory, op: SearchOp, prefix: str, score: float | None = None
+) -> SearchItem | None:
     """Return a memory's item if it is one that a search is for."""
-    item, prefix = item_of(memory, score), tuple(op.namespace_prefix)
+    item, labels = item_of(memory, prefix, score), tuple(op.namespace_prefix)
     # The file's filter has seen to it already; but what is one user's must never reach another.
-    if item is None or item.namespace[: len(prefix)] != prefix:
+    if item is None or item.namespace[: len(labels)] != labels:
         return None
     return item if matches(item.value, op.filter or {}) else None
 

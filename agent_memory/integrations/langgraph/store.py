@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from langgraph.store.base import (
     BaseStore,
@@ -45,6 +45,9 @@ from agent_memory.integrations.langgraph.items import (
 )
 from agent_memory.models.times import now_utc
 
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession
+
 _VALUE: Final = f"{ITEM}.value"
 _ALL: Final = 2**62
 _TRIES: Final = 100
@@ -55,8 +58,9 @@ class AgentMemoryStore(BaseStore):
     """A LangGraph store in the file of one agent: ``graph.compile(store=AgentMemoryStore("bob"))``.
 
     ``memory`` is an open ``AgentMemory``, which stays open, or the id of an agent; then ``options``
-    are those of ``AgentMemory``, and ``close`` (or the end of a ``with``) closes it. Other memories
-    of the agent are no items, and are left alone.
+    are those of ``AgentMemory``, and ``close`` (or the end of a ``with``) closes it. With a
+    session of a memory (``memory.session(…)``) each user has items of their own, under any
+    namespaces. Other memories of the agent are no items, and are left alone.
 
     ``fields`` are the paths of the values whose text searches with a ``query`` find, unless ``put``
     says otherwise with ``index`` (``False``: none of it): all of the value without it. ``fill``
@@ -86,15 +90,18 @@ class AgentMemoryStore(BaseStore):
 
     def __init__(
         self,
-        memory: AgentMemory | str,
+        memory: MemoryOrSession | str,
         *,
         fields: Sequence[str] | None = None,
         fill: bool = False,
         clock: Callable[[], datetime] = now_utc,
         **options: Any,  # noqa: ANN401 - AgentMemory's
     ) -> None:
-        self._is_owner = not isinstance(memory, AgentMemory)
-        self.memory = memory if isinstance(memory, AgentMemory) else AgentMemory(memory, **options)
+        self._is_owner = isinstance(memory, str)
+        self.memory: MemoryOrSession = (
+            AgentMemory(memory, **options) if isinstance(memory, str) else memory
+        )
+        self._prefix = self.memory.id_prefix
         self._fields = None if fields is None else list(fields)
         self._fill = fill
         self._clock = clock
@@ -151,8 +158,8 @@ class AgentMemoryStore(BaseStore):
     # Reading ----------------------------------------------------------------------------------
 
     def _get(self, namespace: tuple[str, ...], key: str) -> Item | None:
-        memory = self.memory.get(item_id(namespace, key))
-        item = None if memory is None else item_of(memory)
+        memory = self.memory.get(item_id(namespace, key, self._prefix))
+        item = None if memory is None else item_of(memory, self._prefix)
         if item is None:
             return None
         return Item(
@@ -177,10 +184,10 @@ class AgentMemoryStore(BaseStore):
         """Return the items that a search without a query finds, as many as are wanted or more."""
         wanted = max(op.offset + op.limit, 1)
         rows = self.memory.list_recent(wanted, filters=filters)
-        items = [item for memory in rows if (item := matching_item(memory, op))]
+        items = [item for memory in rows if (item := matching_item(memory, op, self._prefix))]
         if len(items) < len(rows) == wanted:  # the file's filter passed more than it should
             rows = self.memory.list_recent(_ALL, filters=filters)
-            items = [item for memory in rows if (item := matching_item(memory, op))]
+            items = [item for memory in rows if (item := matching_item(memory, op, self._prefix))]
         return items
 
     def _most_similar(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
@@ -221,7 +228,9 @@ class AgentMemoryStore(BaseStore):
                 continue
             repeats = (self.memory.get(memory_id) for memory_id in hit.repeats)
             for memory in (hit.memory, *repeats):
-                if memory is not None and (item := matching_item(memory, op, hit.similarity)):
+                if memory is not None and (
+                    item := matching_item(memory, op, self._prefix, hit.similarity)
+                ):
                     yield item
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
@@ -230,7 +239,7 @@ class AgentMemoryStore(BaseStore):
         prefix = tuple(next(prefixes, ()))
         fixed = prefix[: prefix.index("*")] if "*" in prefix else prefix
         rows = self.memory.list_recent(_ALL, filters={"custom_filters": within(fixed)})
-        namespaces = {item.namespace for memory in rows if (item := item_of(memory))}
+        namespaces = {item.namespace for memory in rows if (item := item_of(memory, self._prefix))}
         cut = sorted(
             {
                 namespace[: op.max_depth]
@@ -256,8 +265,8 @@ class AgentMemoryStore(BaseStore):
 
     def _existing(self, name: Name) -> Memory | None:
         """Return the memory of an item. Raises ``ValidationError`` for one that is no item."""
-        memory = self.memory.get(item_id(*name))
-        if memory is not None and item_of(memory) is None:
+        memory = self.memory.get(item_id(*name, self._prefix))
+        if memory is not None and item_of(memory, self._prefix) is None:
             message = f"{memory.id} is a memory that is no item of this store: delete it first"
             raise ValidationError.of("id", message, memory.id)
         return memory
@@ -274,7 +283,7 @@ class AgentMemoryStore(BaseStore):
         for name, fields in puts.items():
             memory = existing[name]
             if fields is not None:
-                row = row_of(name, fields, memory, now)
+                row = row_of(name, fields, memory, now, self._prefix)
                 (new if memory is None else changed).append(row)
             elif memory is not None:
                 gone.append(memory.id)

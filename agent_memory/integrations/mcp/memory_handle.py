@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import uuid4
 
 from agent_memory import AgentMemory, AgentMemoryError, StorageClosed, database_path
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession
+    from agent_memory.models.session import SessionScope
 
 _SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
 
@@ -26,8 +30,12 @@ class ServedMemory:
     is). ``read_only`` writes nothing at all. What is stored belongs to the session that
     ``AGENT_MEMORY_SESSION`` names, else to one of this server, ``mcp-…``.
 
-    Raises ``MissingAgentIdentity`` and ``ValidationError`` for an agent that cannot be; the file is
-    not looked at before it is needed. Like any memory it must be closed.
+    With ``user_id`` only what is about this user is served, with ``run_id`` too only what is of
+    this run: see ``AgentMemory.session``.
+
+    Raises ``MissingAgentIdentity``, ``ValidationError`` and ``InvalidSession`` for an agent, a user
+    or a run that cannot be; the file is not looked at before it is needed. Like any memory it must
+    be closed.
     """
 
     def __init__(
@@ -37,8 +45,11 @@ class ServedMemory:
         root: str | os.PathLike[str] | None = None,
         db: str | os.PathLike[str] | None = None,
         read_only: bool = False,
+        user_id: str | None = None,
+        run_id: str | None = None,
     ) -> None:
         self.is_read_only = read_only
+        self._scope = None if user_id is None is run_id else _scope(user_id, run_id)
         self._agent_id = agent_id
         self._root = root
         self._db = None if db is None else Path(db).expanduser()
@@ -58,14 +69,17 @@ class ServedMemory:
         except AgentMemoryError:
             return self._agent_id or "agent"
 
-    def to_read(self) -> AgentMemory:
-        """Return the open memory. Raises ``NoMemoriesYet`` where there is no file: none is made."""
+    def to_read(self) -> MemoryOrSession:
+        """Return the open memory, or the session of it.
+
+        Raises ``NoMemoriesYet`` where there is no file: none is made.
+        """
         if self._memory is None and self._is_missing():
             raise NoMemoriesYet("this agent has no memories yet: memory_store makes the first one")
         return self._opened(create=False)
 
-    def to_store(self) -> AgentMemory:
-        """Return the open memory; its file is made where there is none."""
+    def to_store(self) -> MemoryOrSession:
+        """Return the open memory, or the session of it; its file is made where there is none."""
         return self._opened(create=not self.is_read_only)
 
     def close(self) -> None:
@@ -76,13 +90,14 @@ class ServedMemory:
         if memory is not None:
             memory.close()
 
-    def _opened(self, *, create: bool) -> AgentMemory:
+    def _opened(self, *, create: bool) -> MemoryOrSession:
         with self._opening:
             if self._is_closed:
                 raise StorageClosed("the server is stopping")
             if self._memory is None:
                 self._memory = self._open(create=create)
-            return self._memory
+            memory = self._memory
+        return memory if self._scope is None else memory.session(self._scope)
 
     def _open(self, *, create: bool) -> AgentMemory:
         if self._db is not None:
@@ -109,3 +124,10 @@ class ServedMemory:
         except OSError:  # opening says what is wrong
             return False
         return False
+
+
+def _scope(user_id: str | None, run_id: str | None) -> SessionScope:
+    from agent_memory.models.session import SessionScope  # noqa: PLC0415 - seldom asked for
+
+    named = {"user_id": user_id, "run_id": run_id}
+    return SessionScope.of({name: value for name, value in named.items() if value is not None})

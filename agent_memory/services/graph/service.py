@@ -115,21 +115,24 @@ class GraphService:
 
     # Reading ----------------------------------------------------------------------------------
 
-    def entities(self, user_id: str | None, *, limit: int) -> list[EntityView]:
-        """Return the entities of one user's graph, or of all for ``None``, oldest first."""
-        with self._read():
-            return self._entities(user_id, None, limit=limit)
+    # ``None`` for a user is everybody, for a run all runs.
 
-    def entity(self, name: str, user_id: str | None) -> EntityView | None:
+    def entities(self, user_id: str | None, run_id: str | None, *, limit: int) -> list[EntityView]:
+        """Return the entities of one user's graph, oldest first."""
+        with self._read():
+            return self._entities(user_id, None, run_id=run_id, limit=limit)
+
+    def entity(self, name: str, user_id: str | None, run_id: str | None) -> EntityView | None:
         """Return the entity that has a name or an alias; of several users', the oldest."""
         with self._read():
-            entities = self._entities(user_id, self._ids(name, user_id))
+            entities = self._entities(user_id, self._ids(name, user_id), run_id=run_id)
         return entities[0] if entities else None
 
     def relationships(
         self,
         entity: str | None,
         user_id: str | None,
+        run_id: str | None,
         *,
         as_of: datetime | None,
         include_closed: bool,
@@ -137,9 +140,10 @@ class GraphService:
     ) -> list[EdgeView]:
         """Return what holds, of one entity or of all, oldest first."""
         with self._read():
-            among = None if entity is None else self._visible_ids("entity", entity, user_id, as_of)
+            when = self._moment(user_id, run_id, as_of)
+            among = None if entity is None else self._visible_ids("entity", entity, when)
             return self._engine.graph.edges(
-                self._moment(user_id, as_of),
+                when,
                 agent_id=self._agent_id,
                 among=among,
                 include_closed=include_closed,
@@ -147,12 +151,18 @@ class GraphService:
             )
 
     def neighbours(
-        self, name: str, user_id: str | None, *, depth: int, as_of: datetime | None
+        self,
+        name: str,
+        user_id: str | None,
+        run_id: str | None,
+        *,
+        depth: int,
+        as_of: datetime | None,
     ) -> Neighbourhood:
         """Return what is within so many relationships of an entity."""
         with self._read():
-            when = self._moment(user_id, as_of)
-            start = self._visible_ids("name", name, user_id, as_of)
+            when = self._moment(user_id, run_id, as_of)
+            start = self._visible_ids("name", name, when)
             distances, truncated = self._engine.graph.reached(when, start, depth)
             edges = self._edges_near(when, distances, depth)
             others = [entity_id for entity_id in distances if entity_id not in start]
@@ -192,13 +202,20 @@ class GraphService:
         return list(edges.values())
 
     def path(
-        self, source: str, target: str, user_id: str | None, *, depth: int, as_of: datetime | None
+        self,
+        source: str,
+        target: str,
+        user_id: str | None,
+        run_id: str | None,
+        *,
+        depth: int,
+        as_of: datetime | None,
     ) -> GraphPath:
         """Return a shortest way between two entities, looked for from both of them."""
         with self._read():
-            when = self._moment(user_id, as_of)
-            start = self._visible_ids("source", source, user_id, as_of)
-            end = self._visible_ids("target", target, user_id, as_of)
+            when = self._moment(user_id, run_id, as_of)
+            start = self._visible_ids("source", source, when)
+            end = self._visible_ids("target", target, when)
             near, cut = self._engine.graph.reached(when, start, (depth + 1) // 2)
             far, also_cut = self._engine.graph.reached(when, end, depth // 2)
             met = min(
@@ -238,16 +255,16 @@ class GraphService:
         return GraphPath(names=names, edges=edges, found=True)
 
     def everything(
-        self, user_id: str | None, as_of: datetime | None
+        self, user_id: str | None, run_id: str | None, as_of: datetime | None
     ) -> tuple[list[EntityView], list[EdgeView]]:
         """Return the whole graph as it stands at one moment; without ``as_of`` all times of it."""
         with self._read():
             edges = self._engine.graph.edges(
-                self._moment(user_id, as_of),
+                self._moment(user_id, run_id, as_of),
                 agent_id=self._agent_id,
                 at_any_time=as_of is None,
             )
-            entities = self._entities(user_id, None)
+            entities = self._entities(user_id, None, run_id=run_id)
             # At a time in the past, what only memories that are gone now spoke of.
             seen = {entity.id for entity in entities}
             ends = {end for edge in edges for end in (edge.source_id, edge.target_id)}
@@ -265,11 +282,11 @@ class GraphService:
             return self._engine.graph.find_all(keys, user_id)
 
     def around(
-        self, ids: Sequence[str], user_id: str | None, *, limit: int
+        self, ids: Sequence[str], user_id: str | None, run_id: str | None, *, limit: int
     ) -> tuple[list[EdgeView], list[EdgeView]]:
         """Return what holds at some entities, and what holds at their direct neighbours."""
         with self._read():
-            when = self._moment(user_id, None)
+            when = self._moment(user_id, run_id, None)
             look = partial(self._engine.graph.edges, when, agent_id=self._agent_id, limit=limit)
             near = look(among=ids)
             ends = {end for edge in near for end in (edge.source_id, edge.target_id)}
@@ -292,30 +309,37 @@ class GraphService:
         with self._engine.read():
             yield
 
-    def _moment(self, user_id: str | None, as_of: datetime | None) -> GraphMoment:
+    def _moment(
+        self, user_id: str | None, run_id: str | None, as_of: datetime | None
+    ) -> GraphMoment:
         now = self._clock() if as_of is None else as_of
-        return GraphMoment(format_time(now), user_id, is_past=as_of is not None)
+        return GraphMoment(format_time(now), user_id, is_past=as_of is not None, run_id=run_id)
 
     def _entities(
-        self, user_id: str | None, ids: Sequence[str] | None, *, limit: int = -1
+        self,
+        user_id: str | None,
+        ids: Sequence[str] | None,
+        *,
+        run_id: str | None = None,
+        limit: int = -1,
     ) -> list[EntityView]:
         return self._engine.graph.entities(
-            agent_id=self._agent_id, user_id=user_id, ids=ids, limit=limit
+            agent_id=self._agent_id, user_id=user_id, run_id=run_id, ids=ids, limit=limit
         )
 
     def _ids(self, name: str, user_id: str | None) -> list[str]:
         return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
 
-    def _visible_ids(
-        self, field: str, name: str, user_id: str | None, as_of: datetime | None
-    ) -> list[str]:
+    def _visible_ids(self, field: str, name: str, when: GraphMoment) -> list[str]:
         """Return the entities of a name that can be seen, for the past all that there are.
 
-        Raises ``ValidationError`` where there is none.
+        Of a run only those that its memories speak of now. Raises ``ValidationError`` where there
+        is none.
         """
-        ids = self._ids(name, user_id)
-        if as_of is None:
-            ids = [entity.id for entity in self._entities(user_id, ids)]
+        ids = self._ids(name, when.user_id)
+        if not when.is_past or when.run_id is not None:
+            views = self._entities(when.user_id, ids, run_id=when.run_id)
+            ids = [entity.id for entity in views]
         if not ids:
             raise no_entity(field, name)
         return ids

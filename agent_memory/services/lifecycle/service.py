@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_memory.errors import MemoryNotFound, StorageReadOnly
 from agent_memory.models.backup import BackupFile
@@ -13,13 +14,16 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.retention import RetentionPolicy, TidyReport, Undone
 from agent_memory.models.safety import FoundSecrets, Rejection
-from agent_memory.services.lifecycle.undo import row_at, undo
+from agent_memory.services.lifecycle.undo import own_change_ids, row_at, undo
 from agent_memory.services.policies import rejected_values, retention
 from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.records import memory_of_row
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 
 class LifecycleService:
@@ -116,12 +120,19 @@ class LifecycleService:
 
     # Undoing ----------------------------------------------------------------------------------
 
-    def undo(self, change_id: int | None, *, session_id: str) -> Undone:
-        """Undo a change, or all of what was done last."""
+    def undo(self, change_id: int | None, *, session_id: str, owner: Owner | None = None) -> Undone:
+        """Undo a change, or all of what was done last; of one owner's memories alone."""
         with self._unit_of_work.write() as now:
-            undone = undo(self._engine, change_id, session_id=session_id, now=now)
+            undone = undo(self._engine, change_id, session_id=session_id, now=now, owner=owner)
             self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
             return undone
+
+    def own_change_ids(self, memory_id: str, owner: Owner) -> frozenset[int]:
+        """Return the changes of a memory while it was this owner's."""
+        if not is_memory_id(memory_id):
+            return frozenset()
+        with self._engine.read():
+            return own_change_ids(self._engine, memory_id, owner)
 
     def get_as_of(self, memory_id: str, moment: datetime) -> Memory | None:
         """Return a memory as it was at a moment, or ``None`` if there was none."""

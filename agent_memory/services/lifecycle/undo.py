@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory_fields import HISTORIC, USAGE
@@ -14,16 +14,32 @@ from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Change, RowValues
 
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
+
+_OWNERS: Final = ("user_id", "run_id")
 _CREATED: Final = ("id", *HISTORIC, *USAGE)
 
 
-def undo(engine: Engine, change_id: int | None, *, session_id: str, now: datetime) -> Undone:
+def undo(
+    engine: Engine,
+    change_id: int | None,
+    *,
+    session_id: str,
+    now: datetime,
+    owner: Owner | None = None,
+) -> Undone:
     """Undo one change, or all of what was done last. Must run inside ``write()``.
 
-    It makes changes of its own, which can be undone in turn. Raises ``ValidationError`` when there
-    is nothing to undo, or a later change has to be undone first; then nothing is changed.
+    With an ``owner`` only the changes of this owner's memories are looked at, and undone. It makes
+    changes of its own, which can be undone in turn. Raises ``ValidationError`` when there is
+    nothing to undo, or a later change has to be undone first; then nothing is changed.
     """
-    verb, changes = _changes_to_undo(engine, change_id)
+    verb, changes = (
+        _changes_to_undo(engine, change_id)
+        if owner is None
+        else _own_changes_to_undo(engine, change_id, owner)
+    )
     by_memory: dict[str, list[Change]] = {}
     for change in changes:
         by_memory.setdefault(change.memory_id, []).append(change)
@@ -90,6 +106,51 @@ def _changes_to_undo(engine: Engine, change_id: int | None) -> tuple[str, list[C
             None,
         )
     return operation.verb, changes
+
+
+def own_change_ids(engine: Engine, memory_id: str, owner: Owner) -> frozenset[int]:
+    """Return the changes of a memory while it was this owner's. Must run inside a transaction.
+
+    Who owned it is told backwards, from what it is now or was when it was deleted: what was done
+    to it before it came to this owner is another's.
+    """
+    row = engine.memory_rows.get(memory_id)
+    owners = {} if row is None else {name: row[name] for name in _OWNERS}
+    own: set[int] = set()
+    for change in reversed(engine.history.of_memory(memory_id)):
+        if change.event == "DELETE":
+            owners = {name: change.old.get(name) for name in _OWNERS}
+        if not owner.owns(**owners):
+            break
+        moved = change.columns.intersection(_OWNERS) if change.event == "UPDATE" else ()
+        owners = {**owners, **{name: change.old.get(name) for name in moved}}
+        if not owner.owns(**owners):
+            break
+        own.add(change.change_id)
+    return frozenset(own)
+
+
+def _own_changes_to_undo(
+    engine: Engine, change_id: int | None, owner: Owner
+) -> tuple[str, list[Change]]:
+    """Return what is to be undone of one owner's memories, as ``_changes_to_undo`` does."""
+    newest = change_id or engine.history.last_change_of(owner.user_id, owner.run_id)
+    if not newest:
+        raise ValidationError.of("undo", "nothing was changed yet", None)
+    operation = None if change_id is not None else engine.operations.around(newest)
+    first, last = (
+        (newest, newest) if operation is None else (operation.first_change, operation.last_change)
+    )
+    changes = engine.history.between(first, last)
+    own: dict[str, frozenset[int]] = {
+        memory_id: own_change_ids(engine, memory_id, owner)
+        for memory_id in {change.memory_id for change in changes}
+    }
+    changes = [change for change in changes if change.change_id in own[change.memory_id]]
+    if not changes:
+        message = "there is no such change: `history` lists them"
+        raise ValidationError.of("change_id", message, change_id)
+    return (changes[0].event if operation is None else operation.verb), changes
 
 
 def _refuse_if_changed_since(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.agent import AgentMetadata
@@ -23,21 +23,34 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
 from agent_memory.storage.records import VECTOR_COLUMNS, Change, RowValues, memory_of_row
 
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
+
 
 class Dump:
     """The content of one store for an export. Use it inside ``engine.read()``: one moment's state.
 
-    ``embeddings`` says whether the vectors are exported too.
+    ``embeddings`` says whether the vectors are exported too. With an ``owner`` the memories, and
+    those in the scratchpad, are this owner's; ``entries`` is not for such an export.
     """
 
-    def __init__(self, engine: Engine, *, agent_id: str, embeddings: bool) -> None:
+    def __init__(
+        self, engine: Engine, *, agent_id: str, embeddings: bool, owner: Owner | None = None
+    ) -> None:
         self.agent_id = agent_id
         self._engine = engine
         self._embeddings = embeddings
+        self._owner = owner
+
+    def _is_meant(self, user_id: object, run_id: object) -> bool:
+        return self._owner is None or self._owner.owns(user_id, run_id)
 
     @property
     def changed_at(self) -> datetime:
         """When a memory was last changed or accessed, or the file was made."""
+        if self._owner is not None:  # the last of all would tell of others
+            times = [memory.last_accessed or memory.updated_at for memory in self.memories()]
+            return max(times, default=self.metadata().created_at)
         last = self._engine.memory_rows.last_use()
         return read_stored_time(last) if last else self.metadata().created_at
 
@@ -51,9 +64,11 @@ class Dump:
         row_ids = self._engine.scratchpad.members()
         memories = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
         names = set(ScratchpadMemoryEntry.model_fields)
+        listed = (memories[row_id] for row_id in row_ids)
         entries = [
-            ScratchpadMemoryEntry.model_construct(**memories[row_id].model_dump(include=names))
-            for row_id in row_ids
+            ScratchpadMemoryEntry.model_construct(**memory.model_dump(include=names))
+            for memory in listed
+            if self._is_meant(memory.user_id, memory.run_id)
         ]
         return Scratchpad.model_construct(
             agent_id=self.agent_id,
@@ -66,6 +81,8 @@ class Dump:
         """Yield all memories in the order in which they were stored."""
         model = self._model()
         for row in self._engine.memory_rows.iterate():
+            if not self._is_meant(row["user_id"], row["run_id"]):
+                continue
             memory = memory_of_row(row, agent_id=self.agent_id)
             vector = None if model is None else self._engine.embeddings.get(model, row["seq"])
             if vector is not None:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_memory.models.portable import StagedEntry
 from agent_memory.models.transfer import OnConflict, Plan
@@ -14,6 +15,9 @@ from agent_memory.services.transfer.exporter import Dump
 from agent_memory.services.transfer.importer import Importer
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Capability, Engine, require
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 
 class TransferService:
@@ -33,12 +37,15 @@ class TransferService:
         self._agent_id = agent_id
 
     @contextlib.contextmanager
-    def dump(self, *, embeddings: bool = False) -> Iterator[Dump]:
-        """Give the body the store as it stands now, on a connection of its own: nobody waits."""
+    def dump(self, *, embeddings: bool = False, owner: Owner | None = None) -> Iterator[Dump]:
+        """Give the body the store as it stands now, on a connection of its own: nobody waits.
+
+        With an ``owner`` its memories, and what is in the scratchpad, are this owner's alone.
+        """
         self._unit_of_work.flush()
         self._refuse_closed()
         with self._engine.reader() as reader:
-            yield Dump(reader, agent_id=self._agent_id, embeddings=embeddings)
+            yield Dump(reader, agent_id=self._agent_id, embeddings=embeddings, owner=owner)
 
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
         """Give the body a private copy of the file as it stood at a moment."""

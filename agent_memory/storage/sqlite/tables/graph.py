@@ -41,6 +41,19 @@ _PAST: Final = f"""(SELECT r.seq, r.id, r.relationship, r.confidence, r.temporal
     WHERE x.relationship_id = r.id AND x.is_undone = 0 AND {_EXISTED.format("x.memory_id")}))"""
 _HOLDS: Final = "g.valid_from <= ?1 AND (g.valid_to IS NULL OR g.valid_to > ?1)"
 _IN_SCOPE: Final = "(?2 IS NULL OR g.user_id = ?2)"
+_OF_RUN: Final = """(?5 IS NULL
+  OR EXISTS (SELECT 1 FROM relationships AS b
+    WHERE b.id = g.id AND b.by_hand = 1 AND b.run_id = ?5)
+  OR EXISTS (SELECT 1 FROM relationship_sources AS x JOIN memories AS m ON m.id = x.memory_id
+    WHERE x.relationship_id = g.id AND x.is_undone = 0 AND m.run_id = ?5))"""
+_ENTITY_OF_RUN: Final = """(?4 IS NULL
+  OR EXISTS (SELECT 1 FROM entities AS b WHERE b.id = g.id AND b.by_hand = 1 AND b.run_id = ?4)
+  OR EXISTS (SELECT 1 FROM entity_sources AS x JOIN memories AS m ON m.id = x.memory_id
+    WHERE x.entity_id = g.id AND x.is_undone = 0 AND m.run_id = ?4)
+  OR EXISTS (SELECT 1 FROM relationships AS r WHERE g.id IN (r.source_id, r.target_id)
+    AND ((r.by_hand = 1 AND r.run_id = ?4) OR EXISTS (
+      SELECT 1 FROM relationship_sources AS x JOIN memories AS m ON m.id = x.memory_id
+      WHERE x.relationship_id = r.id AND x.is_undone = 0 AND m.run_id = ?4))))"""
 
 
 class GraphTable(Table):
@@ -145,26 +158,29 @@ VALUES (?, ?, ?, ?)"""
         *,
         agent_id: str,
         user_id: str | None,
+        run_id: str | None = None,
         ids: Sequence[str] | None = None,
         out_of_sight: bool = False,
         limit: int = -1,
     ) -> list[EntityView]:
         """Return the entities that can be seen, oldest first, or those of them with these ids.
 
-        With ``out_of_sight`` those too that no memory speaks of any more.
+        With a ``run_id`` those that a memory of this run speaks of. With ``out_of_sight`` those too
+        that no memory speaks of any more.
         """
         among = "" if ids is None else "AND g.id IN (SELECT value FROM json_each(?1))"
         table = "entities" if out_of_sight else "graph_entities"
-        sql = f"""SELECT {_ENTITY} FROM {table} AS g WHERE {_IN_SCOPE} {among}
+        sql = f"""SELECT {_ENTITY} FROM {table} AS g
+WHERE {_IN_SCOPE} {among} AND {_ENTITY_OF_RUN}
 ORDER BY g.seq LIMIT ?3"""
-        rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit))
+        rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit, run_id))
         entity_ids = to_json([row[0] for row in rows])
-        aliases = self._listed("SELECT entity_id, alias FROM entity_aliases WHERE entity_id"
-                          f" {_AMONG} ORDER BY alias_id", entity_ids)  # fmt: skip
-        sources = self._sources("entity", entity_ids)
+        aliases = self._aliases(entity_ids, run_id)
+        sources = self._sources("entity", entity_ids, run_id)
         return [
             EntityView.model_construct(
-                **dict(zip(_ENTITY.split(", "), row[:6], strict=False)),
+                **dict(zip(_ENTITY.split(", ")[:5], row[:5], strict=True)),
+                run_id=run_id or row[5],
                 agent_id=agent_id,
                 created_at=read_stored_time(row[6]),
                 updated_at=read_stored_time(row[7]),
@@ -174,15 +190,23 @@ ORDER BY g.seq LIMIT ?3"""
             for row in rows
         ]
 
-    def _sources(self, kind: str, ids: str) -> dict[str, list[str]]:
+    def _aliases(self, ids: str, run_id: str | None) -> dict[str, list[str]]:
+        sql = """SELECT a.entity_id, a.alias FROM entity_aliases AS a
+WHERE a.entity_id IN (SELECT value FROM json_each(?1)) AND (?2 IS NULL OR EXISTS (
+  SELECT 1 FROM memories AS m WHERE m.id = a.memory_id AND m.run_id = ?2))
+ORDER BY a.alias_id"""
+        return self._listed(sql, ids, run_id)
+
+    def _sources(self, kind: str, ids: str, run_id: str | None) -> dict[str, list[str]]:
         sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
 JOIN memories AS m ON m.id = x.memory_id
-WHERE x.is_undone = 0 AND x.{kind}_id {_AMONG} ORDER BY x.rowid"""
-        return self._listed(sql, ids)
+WHERE x.is_undone = 0 AND x.{kind}_id IN (SELECT value FROM json_each(?1))
+AND (?2 IS NULL OR m.run_id = ?2) ORDER BY x.rowid"""
+        return self._listed(sql, ids, run_id)
 
-    def _listed(self, sql: str, ids: str) -> dict[str, list[str]]:
+    def _listed(self, sql: str, ids: str, run_id: str | None) -> dict[str, list[str]]:
         values_of: dict[str, list[str]] = {}
-        for of, value in self._db.rows(sql, (ids,)):
+        for of, value in self._db.rows(sql, (ids, run_id)):
             values_of.setdefault(of, []).append(value)
         return values_of
 
@@ -210,12 +234,13 @@ WHERE x.is_undone = 0 AND x.{kind}_id {_AMONG} ORDER BY x.rowid"""
         time = (
             "?1 IS NOT NULL" if at_any_time else "g.valid_from <= ?1" if include_closed else _HOLDS
         )
-        sql = f"""SELECT {_EDGE} FROM {_edges(when)} AS g WHERE {_IN_SCOPE} AND {time} {chosen}
+        sql = f"""SELECT {_EDGE} FROM {_edges(when)} AS g
+WHERE {_IN_SCOPE} AND {time} {chosen} AND {_OF_RUN}
 ORDER BY g.seq LIMIT ?4"""
         wanted = to_json(list(among if ids is None and among is not None else ids or ()))
-        rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit))
-        sources = self._sources("relationship", to_json([row[0] for row in rows]))
-        views = [_edge(row, agent_id, sources.get(row[0], [])) for row in rows]
+        rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit, when.run_id))
+        sources = self._sources("relationship", to_json([row[0] for row in rows]), when.run_id)
+        views = [_edge(row, agent_id, sources.get(row[0], []), when.run_id) for row in rows]
         return views if include_closed or at_any_time else _merged_duplicates(views)
 
     def reached(
@@ -226,7 +251,7 @@ ORDER BY g.seq LIMIT ?4"""
         The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for
         each distance that it has): the nearest come first.
         """
-        step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_HOLDS}"
+        step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_HOLDS} AND {_OF_RUN}"
         sql = f"""
 WITH RECURSIVE reached (id, depth) AS (
   SELECT value, 0 FROM json_each(?3)
@@ -236,7 +261,8 @@ WITH RECURSIVE reached (id, depth) AS (
     JOIN {_edges(when)} AS g ON g.target_id = r.id WHERE {step}
   LIMIT {MOST_REACHED + 1})
 SELECT id, depth FROM reached ORDER BY depth"""
-        rows = self._db.rows(sql, (when.stamp, when.user_id, to_json(list(start)), depth))
+        values = (when.stamp, when.user_id, to_json(list(start)), depth, when.run_id)
+        rows = self._db.rows(sql, values)
         distances: dict[str, int] = {}
         for entity_id, distance in rows:
             distances.setdefault(entity_id, distance)
@@ -250,12 +276,13 @@ SELECT id, depth FROM reached ORDER BY depth"""
 SELECT id, other FROM (
   SELECT g.seq, g.id, g.target_id AS other FROM {_edges(when)} AS g
   WHERE g.source_id = ?3 AND g.target_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS}
+    AND {_IN_SCOPE} AND {_HOLDS} AND {_OF_RUN}
   UNION ALL SELECT g.seq, g.id, g.source_id FROM {_edges(when)} AS g
   WHERE g.target_id = ?3 AND g.source_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS})
+    AND {_IN_SCOPE} AND {_HOLDS} AND {_OF_RUN})
 ORDER BY seq LIMIT 1"""
-        row = self._db.row(sql, (when.stamp, when.user_id, entity_id, to_json(list(others))))
+        values = (when.stamp, when.user_id, entity_id, to_json(list(others)), when.run_id)
+        row = self._db.row(sql, values)
         return None if row is None else (str(row[0]), str(row[1]))
 
     def open_edges(
@@ -319,8 +346,9 @@ def _merged_duplicates(edges: Sequence[EdgeView]) -> list[EdgeView]:
     return list(kept.values())
 
 
-def _edge(row: Row, agent_id: str, sources: list[str]) -> EdgeView:
+def _edge(row: Row, agent_id: str, sources: list[str], run_id: str | None) -> EdgeView:
     columns = dict(zip(_EDGE.split(", "), row, strict=True))
+    columns["run_id"] = run_id or columns["run_id"]
     for name in ("valid_from", "valid_to", "created_at", "updated_at"):
         columns[name] = None if columns[name] is None else read_stored_time(columns[name])
     return EdgeView.model_construct(**columns, agent_id=agent_id, source_memory_ids=sources)

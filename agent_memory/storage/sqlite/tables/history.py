@@ -25,6 +25,12 @@ SELECT change_id, memory_id, event, changed_at, session_id, old_values, new_valu
 {where} ORDER BY change_id DESC LIMIT ?"""
 _SIGN_ALL: Final = """
 UPDATE history SET session_id = ?, changed_at = ? WHERE change_id > ?"""
+_SELECT_LAST_OF: Final = """
+SELECT h.change_id FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
+WHERE CASE WHEN m.id IS NOT NULL THEN m.user_id = ?1 AND (?2 IS NULL OR m.run_id = ?2)
+  WHEN h.event = 'DELETE' AND json_valid(h.old_values) THEN h.old_values ->> 'user_id' = ?1
+    AND (?2 IS NULL OR h.old_values ->> 'run_id' = ?2) END
+ORDER BY h.change_id DESC LIMIT 1"""
 _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_values, new_values"
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
@@ -41,6 +47,13 @@ class HistoryTable(Table):
     def last_change(self) -> int:
         """Return the change id of the newest change, 0 for none."""
         return int(self._db.value("SELECT max(change_id) FROM history") or 0)
+
+    def last_change_of(self, user_id: str, run_id: str | None) -> int:
+        """Return the newest change of the memories of a user, or of one run of them; 0 for none.
+
+        Memories that were deleted count as those of the user whom they were about then.
+        """
+        return int(self._db.value(_SELECT_LAST_OF, (user_id, run_id)) or 0)
 
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
         """Record session and time of a memory's changes after the change id ``since``."""

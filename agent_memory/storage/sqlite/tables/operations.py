@@ -16,6 +16,9 @@ VALUES (?, ?, ?, ?, ?)"""
 _SELECT_LAST: Final = """
 SELECT operation_id, verb, first_change, last_change FROM operations
 ORDER BY last_change DESC, operation_id DESC LIMIT 1"""
+_SELECT_AROUND: Final = """
+SELECT operation_id, verb, first_change, last_change FROM operations
+WHERE first_change <= ? AND last_change >= ? ORDER BY operation_id DESC LIMIT 1"""
 _LAST_NUMBER: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'history'"
 
 
@@ -39,6 +42,11 @@ class OperationTable(Table):
 
     def _insert(self, verb: str, session_id: str, now: datetime, first: int, last: int) -> None:
         self._db.run(_INSERT, (verb, format_time(now), session_id, first, last))
+
+    def around(self, change_id: int) -> Operation | None:
+        """Return the newest operation that a change belongs to, if it belongs to any."""
+        row = self._db.row(_SELECT_AROUND, (change_id, change_id))
+        return None if row is None else Operation(*row)
 
     def last(self) -> Operation | None:
         """Return the last operation, if there was any."""

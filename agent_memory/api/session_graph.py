@@ -1,0 +1,197 @@
+"""The graph of one user, as a session may use it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+from agent_memory.errors import PermissionDenied, ValidationError
+from agent_memory.models.graph import clean_relationship
+
+if TYPE_CHECKING:
+    from agent_memory.api.arguments import Time
+    from agent_memory.api.graph import MemoryGraph
+    from agent_memory.models.graph import (
+        EdgeView,
+        EntityView,
+        GraphChange,
+        GraphPath,
+        GraphReport,
+        GraphUpdates,
+        Neighbourhood,
+    )
+    from agent_memory.models.session import Owner
+
+View = TypeVar("View", "EdgeView", "EntityView")
+
+
+class _Scope(TypedDict):
+    user_id: str
+    run_id: str | None
+
+
+class SessionGraph:
+    """The graph of one user, as a session may use it; ``MemoryGraph`` says what the verbs do.
+
+    A session of a user sees all that this user's memories say, whichever run they are of. A session
+    of a run sees what the memories of that run say, and writes what one of them says: its verbs
+    that write need a ``memory_id``.
+    """
+
+    def __init__(
+        self,
+        graph: MemoryGraph,
+        owner: Owner,
+        refuse_unless: Callable[[str], None],
+        require: Callable[[str | Iterable[str]], list[str]],
+    ) -> None:
+        self._graph = graph
+        self._owner = owner
+        self._scope: _Scope = {"user_id": owner.user_id, "run_id": owner.run_id}
+        self._refuse_unless = refuse_unless
+        self._require = require
+
+    # Looking ----------------------------------------------------------------------------------
+
+    def entities(self, *, limit: int | None = None) -> list[EntityView]:
+        """Return the entities, oldest first."""
+        self._refuse_unless("read")
+        return self._graph.entities(**self._scope, limit=limit)
+
+    def entity(self, name: str) -> EntityView | None:
+        """Return the entity that has this name or alias, or ``None``."""
+        self._refuse_unless("read")
+        return self._graph.entity(name, **self._scope)
+
+    def relationships(
+        self,
+        entity: str | None = None,
+        *,
+        as_of: Time | None = None,
+        include_closed: bool = False,
+        limit: int | None = None,
+    ) -> list[EdgeView]:
+        """Return the relationships that hold, of one entity or of all, oldest first."""
+        self._refuse_unless("read")
+        return self._graph.relationships(
+            entity, **self._scope, as_of=as_of, include_closed=include_closed, limit=limit
+        )
+
+    def neighbours(self, name: str, depth: int = 1, *, as_of: Time | None = None) -> Neighbourhood:
+        """Return what is within ``depth`` relationships of an entity, nearest first."""
+        self._refuse_unless("read")
+        return self._graph.neighbours(name, depth, **self._scope, as_of=as_of)
+
+    def path(
+        self, source: str, target: str, max_depth: int = 4, *, as_of: Time | None = None
+    ) -> GraphPath:
+        """Return a shortest way between two entities."""
+        self._refuse_unless("read")
+        return self._graph.path(source, target, max_depth, **self._scope, as_of=as_of)
+
+    def related_memory_ids(self, query: str, *, limit: int = 10) -> list[str]:
+        """Return the memories behind what holds at the entities that a query names, best first."""
+        self._refuse_unless("read")
+        return self._graph.related_memory_ids(query, **self._scope, limit=limit)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "graphml",  # noqa: A002 - the option's name
+        as_of: Time | None = None,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write the graph into a private file and return its path."""
+        self._refuse_unless("read")
+        return self._graph.export(
+            path, format=format, **self._scope, as_of=as_of, overwrite=overwrite
+        )
+
+    # Changing ---------------------------------------------------------------------------------
+
+    def add_entity(self, name: str, **more: Any) -> EntityView:  # noqa: ANN401 - MemoryGraph's
+        """Add an entity, or say more of the one of that name."""
+        scoped = self._writable(more)
+        return self._shown(self._graph.add_entity(name, **scoped), scoped)
+
+    def add(self, source: str, relationship: str, target: str, **more: Any) -> EdgeView:  # noqa: ANN401 - MemoryGraph's
+        """Say that something holds. A memory of another user cannot say so."""
+        scoped = self._writable(more)
+        return self._shown(self._graph.add(source, relationship, target, **scoped), scoped)
+
+    def update(self, source: str, relationship: str, target: str, **more: Any) -> GraphChange:  # noqa: ANN401 - MemoryGraph's
+        """Say that something changed: the old relationship is closed and a new one opened."""
+        scoped = self._writable(more)
+        self._refuse_unless("delete")  # what held is closed
+        return self._graph.update(source, relationship, target, **scoped)
+
+    def apply(
+        self,
+        updates: GraphUpdates | Mapping[str, Any],
+        *,
+        source_memory_ids: Sequence[str] = (),
+        at: Time | None = None,
+    ) -> GraphReport:
+        """Carry out C's instructions in one transaction, and tell what became of each."""
+        self._writable({"memory_id": source_memory_ids or None})
+        self._refuse_unless("delete")  # they may close what held
+        return self._graph.apply(updates, source_memory_ids=source_memory_ids, **self._scope, at=at)
+
+    def remove(self, source: str, relationship: str, target: str) -> GraphChange:
+        """Say that something holds no more. It stays in the past."""
+        self._refuse_unless("delete")
+        self._refuse_unseen(source, relationship, target)
+        return self._graph.remove(source, relationship, target, user_id=self._owner.user_id)
+
+    def merge(self, keep: str, other: str) -> EntityView:
+        """Make one of two entities whose names mean the same, in the graph of the whole user."""
+        self._refuse_unless("write")
+        self._refuse_unless("delete")
+        if self._owner.run_id is not None:
+            raise PermissionDenied("a session of a run may not merge what other runs speak of too")
+        return self._graph.merge(keep, other, user_id=self._owner.user_id)
+
+    # Inside -----------------------------------------------------------------------------------
+
+    def _writable(self, more: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a verb that writes, in this session's scope."""
+        self._refuse_unless("write")
+        for name in ("user_id", "run_id"):
+            if name in more:
+                raise PermissionDenied(f"the session says whose the graph is: leave {name} out")
+        memory_ids = more.get("memory_id")
+        if memory_ids is not None:
+            self._require(memory_ids)
+        elif self._owner.run_id is not None:
+            message = "is needed: the graph of a run is what its memories say"
+            raise ValidationError.of("memory_id", message, None)
+        return {**more, **self._scope}
+
+    def _shown(self, view: View, scoped: Mapping[str, Any]) -> View:
+        """Return what was written as this session may see it: other runs may say it too."""
+        if self._owner.run_id is None:
+            return view
+        sources = [scoped["memory_id"]]
+        return view.model_copy(update={"run_id": self._owner.run_id, "source_memory_ids": sources})
+
+    def _refuse_unseen(self, source: str, relationship: str, target: str) -> None:
+        """Refuse to close what only other runs say, as what does not hold at all."""
+        if self._owner.run_id is None:
+            return
+        ends = [self._graph.entity(name, **self._scope) for name in (source, target)]
+        ids = [end.id for end in ends if end is not None]
+        with contextlib.suppress(ValueError):  # of a relationship that `remove` refuses
+            verb = clean_relationship(relationship)
+            edges = self.relationships(source) if len(ids) == 2 else []
+            if any(
+                [edge.source_id, edge.target_id] == ids and edge.relationship == verb
+                for edge in edges
+            ):
+                return
+        shown = f"{source} {relationship} {target}"
+        message = f"there is no such relationship that holds now: {shown!r:.300}"
+        raise ValidationError.of("relationship", message, shown)
