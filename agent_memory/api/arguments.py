@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from pydantic import ValidationError as PydanticValidationError
 
@@ -14,7 +13,7 @@ from agent_memory.embeddings.registry import EmbedderSpec, refuse_unknown
 from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.duplicate import DuplicatePolicy, is_decision
-from agent_memory.models.fields import clean_label, is_memory_id
+from agent_memory.models.fields import clean_label, is_memory_id, new_session_name
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.models.safety import SecretPolicy, is_secret_decision
@@ -214,7 +213,7 @@ def choose_embedder(spec: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpe
 
 def choose_session_name(name: str | None) -> str:
     """Return the session's name: given, else from the environment, else a new one."""
-    chosen = name or os.environ.get(SESSION_VARIABLE) or f"session-{uuid4().hex[:12]}"
+    chosen = name or os.environ.get(SESSION_VARIABLE) or new_session_name()
     if not isinstance(chosen, str):
         raise ValidationError.of("session_id", "must be a text", chosen)
     try:

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
+from uuid import uuid4
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -22,6 +23,9 @@ from agent_memory.models.limits import (
 )
 
 _AGENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_UNNAMED_SESSION: Final = re.compile(r"session-[0-9a-f]{12}|sqlite3")
+"""The name that ``new_session_name`` makes, and what the file says of a row that another program
+inserted."""
 _MEMORY_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 # Windows opens these as devices, whatever directory they stand in.
 _WINDOWS_DEVICES: Final = frozenset(
@@ -185,6 +189,20 @@ def clean_scope_id(scope_id: str) -> str:
             " with no space at either end"
         )
     return clean_text(scope_id)
+
+
+def new_session_name() -> str:
+    """Return a name for the session of a process that gives none."""
+    return f"session-{uuid4().hex[:12]}"
+
+
+def is_named_session(session: str) -> bool:
+    """Return whether a session has a name that somebody gave it.
+
+    What it stores belongs together then: a conversation, a run. What one process stores without a
+    name may have nothing to do with each other.
+    """
+    return _UNNAMED_SESSION.fullmatch(session) is None
 
 
 def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import uuid
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from agent_memory.integrations.capture.writer import (
     logger,
 )
 from agent_memory.integrations.identity import opener_of
-from agent_memory.models.fields import clean_label
+from agent_memory.models.fields import clean_label, new_session_name
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession, Opener
@@ -300,7 +299,7 @@ def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> Memory
 def _session_name(session_id: str | None, memory: MemoryOrSession | Opener) -> str:
     if session_id is None and not callable(memory):
         return memory.session_id
-    name = session_id or os.environ.get(_SESSION_VARIABLE) or f"session-{uuid.uuid4().hex[:12]}"
+    name = session_id or os.environ.get(_SESSION_VARIABLE) or new_session_name()
     try:
         return clean_label(name)
     except ValueError as error:

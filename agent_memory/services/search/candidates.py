@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
+from agent_memory.models.fields import is_named_session
 from agent_memory.models.times import age_in_days, read_stored_time
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile
@@ -17,8 +18,6 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import NearestVectors, QueryVector, Signals, Term, WordCounts
 from agent_memory.text.dates import date_spans
 
-BY_HAND: Final = "sqlite3"
-"""What the file says for the session of a row that another program inserted."""
 MATCHING: Final = 256
 """Memories that are ranked for their words: the best by FTS5's measure."""
 DATED: Final = 50
@@ -104,7 +103,9 @@ def _candidates(
 ) -> list[Candidate]:
     """Read the signals of some rows, and of the neighbours of the ``centers`` among them."""
     signals = {row.row_id: row for row in engine.memories.ranking_signals(row_ids, request.passing)}
-    neighbours = engine.memories.neighbours(row_ids)
+    neighbours = engine.memories.neighbours(
+        [row.row_id for row in signals.values() if is_named_session(row.session)]
+    )
     around = {
         row_id for center in centers for row_id in neighbours.get(center, {}).values()
     } - signals.keys()
@@ -151,8 +152,8 @@ def _candidate(
     moment = read_stored_time(row.timestamp)
     return Candidate(
         row_id=row.row_id,
-        # Rows written by hand are of no common session, though they say the same word there.
-        session=f"{BY_HAND} {row.row_id}" if row.session == BY_HAND else row.session,
+        # Five notes of one process: "Buy oat milk" was the second hit for the Postgres password.
+        session=row.session if is_named_session(row.session) else f"{row.session} {row.row_id}",
         counts=words.counts,
         length=words.length,
         day=moment.date(),

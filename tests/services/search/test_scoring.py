@@ -72,6 +72,27 @@ def talk(*members: Candidate) -> list[Candidate]:
     ]
 
 
+# How long it is ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [60, 120, 600])
+def test_what_a_long_memory_loses_of_its_surroundings_its_own_words_have(length: int) -> None:
+    pair = talk(candidate(1, 1, 1, length=length), candidate(2, 1, 0, length=length))
+    evidence = parts(pair, query(20, 30))
+    fade = 60 / length
+    assert evidence[1].words_around == evidence[1].words_of_session == pytest.approx(fade)
+    assert evidence[1].words == pytest.approx(1 + (1 - fade) * 2)
+    assert evidence[2].words / evidence[1].words > 0.0
+
+
+def test_a_text_is_held_back_for_its_length_whatever_else_is_stored() -> None:
+    """With lengths measured against their mean, one long text moved all the others."""
+    pair = [candidate(1, 1, length=15), candidate(2, 2, length=60)]
+    alone = parts(pair, query(20))
+    beside = parts([*pair, candidate(3, 1, length=3_000)], query(20))
+    assert [alone[row_id].words for row_id in (1, 2)] == [beside[row_id].words for row_id in (1, 2)]
+
+
 # A memory's own words ---------------------------------------------------------------------------
 
 
@@ -281,6 +302,14 @@ def test_of_several_dates_the_nearest_counts() -> None:
     found = parts([candidate(1)], query(spans=[far, near]))
     assert found[1].date == PLAIN.date
     assert parts([candidate(1)], query())[1].date == 0.0
+
+
+def test_a_long_memory_that_ends_with_a_question_loses_less_of_its_share() -> None:
+    lost = []
+    for length in (20, 40, 200):
+        evidence = parts([candidate(1, 1, length=length, asks=True)], query(20))[1]
+        lost.append(-evidence.question / (evidence.total - evidence.question))
+    assert lost == pytest.approx([PLAIN.question, PLAIN.question / 2, PLAIN.question / 10])
 
 
 def test_a_question_loses_its_share_of_all_the_rest() -> None:

@@ -238,6 +238,52 @@ def test_memories_of_another_session_are_no_neighbours(memory: AgentMemory) -> N
     assert ids(memory, "walnut") == [hit]
 
 
+def test_notes_of_a_session_without_a_name_are_no_neighbours(root: Path) -> None:
+    """Notes of one process lent each other their words: the milk was the second hit."""
+    notes = [
+        "Office plants need water on Mondays",
+        "The Postgres password rotates every ninety days",
+        "Buy oat milk",
+    ]
+    with AgentMemory("unnamed", root=root) as memory:
+        memory.store_many([{"content": note} for note in notes])
+        (hit,) = memory.search("when does the Postgres password rotate?")
+    assert hit.memory.content == notes[1]
+    with AgentMemory("named", root=root, session_id="planning the week") as memory:
+        memory.store_many([{"content": note} for note in notes])
+        assert len(memory.search("when does the Postgres password rotate?")) == 3
+
+
+def test_what_a_user_says_comes_before_a_long_reply_in_general(memory: AgentMemory) -> None:
+    """A message that tells and asks, and the reply to it that has all its words and many more."""
+    told = (
+        "My Flask app keeps its sessions in Redis 7 with a timeout of 45 minutes."
+        " Can you suggest how to test that?"
+    )
+    reply = (
+        "Testing a timeout is mostly a matter of time. First, make the clock a parameter of your"
+        " app, so that a test can move it forward without waiting. Then log in with a client, move"
+        " the clock to one second before the end, and ask for a page: it must still be served."
+        " Move it two seconds on and ask again: the answer must be the login page. Repeat both with"
+        " two workers, since each must see what the other wrote. Next, kill the store while a"
+        " session is open and look at what people see; a plain message is better than a trace."
+        " Flask keeps a signed cookie by itself, so test too that an old cookie is refused after"
+        " the key was changed. Last, measure: a session that ends early annoys people, one that"
+        " never ends is a risk, and only figures of your own visitors tell which you have. A"
+        " dashboard with the number of logins an hour shows both at a glance, before anybody writes"
+        " to you about them."
+    )
+    memory.store_many(
+        [
+            {"content": f"Note {n} about deploys, invoices and the garden", "session_id": "talk"}
+            for n in range(40)
+        ]
+        + [{"content": text, "session_id": "talk"} for text in (told, reply)]
+    )
+    first = memory.search("What is the session timeout of my Flask app?")[0]
+    assert first.memory.content == told
+
+
 def test_a_neighbour_that_the_filters_leave_out_is_not_found(memory: AgentMemory) -> None:
     memory.store("just before", category="task")
     hit = memory.store("walnut")

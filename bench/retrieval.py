@@ -1,0 +1,221 @@
+"""Recall on corpora of any kind, beside the plainest thing that could be built in its place.
+
+    python -m bench.retrieval PATH/beam.json PATH/code.json                 search by keyword
+    python -m bench.retrieval PATH/beam.json --embedder wordllama           and by meaning
+
+A corpus is a list of stores: ``{"name", "documents": [{"id", "content", "session"?, "ts"?}],
+"queries": [{"text", "relevant": [document ids]}]}``, ``ts`` in seconds. Every document is stored as
+a memory of one agent, in its session; where it has none, in one of its own (``--sessions own``), or
+without a name (``--sessions none``). Recall@k is the share of a query's relevant documents among
+the first k hits, averaged over the queries that have some; nDCG@10 counts each place by its rank.
+
+Baselines over the same documents: FTS5's own ``bm25()`` (English stems, stop words left out, words
+joined by OR), the cosine of the embedder's vectors, and both joined by the ranks (RRF, k = 60).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from agent_memory.embeddings.registry import create_embedder
+from agent_memory.embeddings.settings import EmbedderSettings
+from agent_memory.storage.sqlite.keyword_index import STOP_WORDS
+from bench.locomo import CUTOFFS, Document, Recall, stored
+from bench.machine import describe_machine
+
+MAX_CHARACTERS: Final = 9_900
+"""What is stored of a document: a memory has 10,000 characters at most."""
+RRF_CONSTANT: Final = 60
+_WORDS: Final = re.compile(r"\w+")
+_LONE_BACKSLASH: Final = re.compile(r'(\\["\\/bfnrtu])|\\')
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question and the ids of the documents that answer it."""
+
+    text: str
+    relevant: set[str]
+
+
+@dataclass(frozen=True)
+class Store:
+    """The documents of one agent, what is asked of them, and when."""
+
+    documents: list[Document]
+    queries: list[Query]
+    now: datetime
+
+
+@dataclass
+class Row:
+    """A row of the table: one way to search, over one corpus."""
+
+    recall: Recall = field(default_factory=Recall)
+    gain: float = 0.0
+    empty: int = 0
+    cpu_seconds: float = 0.0
+
+    def add(self, relevant: set[str], hits: Sequence[set[str]]) -> None:
+        """Count a query, and which documents each of its hits in order is."""
+        self.recall.add(relevant, hits)
+        self.empty += not hits
+        gains = sum(1 / math.log2(rank + 2) for rank, hit in enumerate(hits[:10]) if hit & relevant)
+        self.gain += gains / sum(1 / math.log2(rank + 2) for rank in range(min(10, len(relevant))))
+
+    def __str__(self) -> str:
+        queries = max(1, self.recall.questions)
+        milliseconds = 1000 * self.cpu_seconds / queries
+        return (
+            f"{self.recall}   nDCG@10 {100 * self.gain / queries:5.1f}"
+            f"   nothing {100 * self.empty / queries:4.1f} %   CPU {milliseconds:5.1f} ms"
+        )
+
+
+def read(path: Path, sessions: str) -> list[Store]:
+    """Read the stores of a corpus."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        entries = json.loads(text)
+    except ValueError:  # a corpus whose backslashes were not all doubled
+        entries = json.loads(_LONE_BACKSLASH.sub(lambda match: match[1] or r"\\", text))
+    return [_store(entry, sessions) for entry in entries]
+
+
+def _store(entry: Mapping[str, Any], sessions: str) -> Store:
+    documents = []
+    for place, document in enumerate(entry["documents"]):
+        item: dict[str, Any] = {"content": document["content"][:MAX_CHARACTERS]}
+        if document.get("session"):
+            item["session_id"] = str(document["session"])
+        elif sessions == "own":
+            item["session_id"] = f"document {place}"
+        if document.get("ts"):
+            item["timestamp"] = datetime.fromtimestamp(document["ts"], UTC)
+        documents.append(Document(item, {document["id"]}))
+    times = [document.item["timestamp"] for document in documents if "timestamp" in document.item]
+    queries = [Query(query["text"], set(query["relevant"])) for query in entry["queries"]]
+    return Store(documents, queries, max(times, default=datetime.now(UTC)))
+
+
+Searcher = Callable[[Query], list[int]]
+"""Returns the places of the documents that were found, best first."""
+
+
+def keyword_searcher(store: Store) -> Searcher:
+    """Return a search by FTS5's own measure."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE texts USING fts5(text, tokenize = 'porter unicode61')")
+    database.executemany(
+        "INSERT INTO texts(rowid, text) VALUES (?, ?)",
+        [(place, document.item["content"]) for place, document in enumerate(store.documents)],
+    )
+
+    def search(query: Query) -> list[int]:
+        words = list(dict.fromkeys(_WORDS.findall(query.text.lower())))
+        asked = [word for word in words if word not in STOP_WORDS] or words
+        match = " OR ".join(f'"{word}"' for word in asked)
+        sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT 200"
+        return [place for (place,) in database.execute(sql, (match,))] if asked else []
+
+    return search
+
+
+def cosine_searcher(store: Store, name: str) -> Searcher:
+    """Return a search by the cosine of an embedder's vectors."""
+    embedder = create_embedder(name, EmbedderSettings())
+    assert embedder is not None
+    vectors = _normalized(embedder.embed([doc.item["content"] for doc in store.documents]))
+
+    def search(query: Query) -> list[int]:
+        cosines = vectors @ _normalized(embedder.embed([query.text]))[0]
+        return [int(place) for place in np.argsort(-cosines)[:200]]
+
+    return search
+
+
+def _normalized(vectors: Any) -> Any:  # noqa: ANN401 - NumPy's arrays, of whatever width
+    array = np.asarray(vectors, dtype=np.float64)
+    return array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), 1e-12)
+
+
+def joined_searcher(searchers: Sequence[Searcher]) -> Searcher:
+    """Return a search that joins others by their ranks (RRF)."""
+
+    def search(query: Query) -> list[int]:
+        scores: Counter[int] = Counter()
+        for other in searchers:
+            for rank, place in enumerate(other(query), 1):
+                scores[place] += 1 / (RRF_CONSTANT + rank)  # type: ignore[assignment]
+        return [place for place, _ in scores.most_common()]
+
+    return search
+
+
+def measure(stores: Sequence[Store], embedder: str) -> dict[str, Row]:
+    """Ask every query of every store, in each way to search."""
+    rows: dict[str, Row] = {}
+    for store in stores:
+        for name, search in _searchers(store, embedder):
+            row = rows.setdefault(name, Row())
+            for query in store.queries:
+                if not query.relevant:
+                    continue
+                started = time.process_time()
+                hits = search(query)
+                row.cpu_seconds += time.process_time() - started
+                best = hits[: max(CUTOFFS)]
+                row.add(query.relevant, [store.documents[place].evidence for place in best])
+    return rows
+
+
+def _searchers(store: Store, embedder: str) -> Iterator[tuple[str, Searcher]]:
+    by_keyword = keyword_searcher(store)
+    yield "FTS5 bm25()", by_keyword
+    if embedder != "none":
+        by_cosine = cosine_searcher(store, embedder)
+        yield "cosine", by_cosine
+        yield "bm25 and cosine, RRF", joined_searcher([by_keyword, by_cosine])
+    with stored(store.documents, embedder, {}) as (memory, ids):
+        places = {memory_id: place for place, memory_id in enumerate(ids)}
+
+        def search(query: Query) -> list[int]:
+            hits = memory.search(
+                query.text, limit=max(CUTOFFS), now=store.now, count_accesses=False
+            )
+            return [places[hit.memory.id] for hit in hits]
+
+        yield "agent-memory", search
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("paths", type=Path, nargs="+", help="corpora, as JSON files")
+    parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
+    parser.add_argument("--sessions", choices=["own", "none"], default="own")
+    parser.add_argument("--stores", type=int, help="only so many of the first of each corpus")
+    arguments = parser.parse_args()
+    print(describe_machine())
+    print(f"embedder: {arguments.embedder}; recall@5 / @10 / @25, percent")
+    for path in arguments.paths:
+        stores = read(path, arguments.sessions)[: arguments.stores]
+        for name, row in measure(stores, arguments.embedder).items():
+            print(f"{path.stem:12} {name:22} {row}   {row.recall.questions} queries", flush=True)
+
+
+if __name__ == "__main__":
+    main()
