@@ -262,6 +262,31 @@ def every_module_says_what_it_is_and_is_short(modules: Modules) -> list[str]:
     ]
 
 
+def a_method_of_the_seam_is_described_once(modules: Modules) -> list[str]:
+    """What an engine's method means is said by the seam; an engine says what is its own."""
+    inside = {name: module for name, module in modules.items() if is_in(name, "storage")}
+    methods = {
+        (name, group.removeprefix("SQLite"), method): text
+        for name, module in inside.items()
+        for group, method, text in _methods(module.tree)
+    }
+    seam = {key[1:]: text for key, text in methods.items() if not is_in(key[0], ENGINE)}
+    return [
+        f"{name}: {group}.{method} {'repeats what the seam says' if text else 'has no docstring'}"
+        for (name, group, method), text in methods.items()
+        if is_in(name, ENGINE) and text == seam.get((group, method))
+    ]
+
+
+def _methods(tree: ast.Module) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the public methods of a module's public classes, with their docstrings."""
+    for group in tree.body:
+        if isinstance(group, ast.ClassDef) and not group.name.startswith("_"):
+            for method in group.body:
+                if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
+                    yield group.name, method.name, ast.get_docstring(method)
+
+
 def names_say_what_they_name(modules: Modules) -> list[str]:
     """No variable, parameter, attribute, function or class; fields of a record are its format's."""
     return [
@@ -325,6 +350,7 @@ RULES: list[Callable[[Modules], list[str]]] = [
     the_edges_use_public_names,
     every_module_says_what_it_is_and_is_short,
     names_say_what_they_name,
+    a_method_of_the_seam_is_described_once,
 ]
 
 # The tests ----------------------------------------------------------------------------------
@@ -462,6 +488,7 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
         ("errors", "\n" * 548, "has 551 lines"),
     ],
     names_say_what_they_name: [],  # see below: it names a line
+    a_method_of_the_seam_is_described_once: [],  # see below: it takes two modules
 }
 
 
@@ -483,6 +510,23 @@ def test_a_table_that_is_written_in_two_modules_is_named() -> None:
     assert a_table_is_written_where_it_belongs(parsed(planted)) == [
         "memories is written in tables.history and tables.memories"
     ]
+
+
+@pytest.mark.parametrize(
+    ("docstring", "problem"),
+    [
+        ("pass", "has no docstring"),
+        ("'What it means.'", None),
+    ],
+)
+def test_a_method_without_a_docstring_is_named(docstring: str, problem: str | None) -> None:
+    name = f"{PACKAGE}.{ENGINE}.tables.memories"
+    table = {name: f"class MemoryTable:\n    def get(self): {docstring}\n    def _f(self): pass"}
+    problems = [f"{name}: MemoryTable.get {problem}"] if problem else []
+    assert a_method_of_the_seam_is_described_once(parsed(table)) == problems
+    seam = {f"{PACKAGE}.storage.tables": "class MemoryTable:\n    def get(self): 'What it means.'"}
+    problems = [] if problem else [f"{name}: MemoryTable.get repeats what the seam says"]
+    assert a_method_of_the_seam_is_described_once(parsed(table | seam)) == problems
 
 
 @pytest.mark.parametrize(

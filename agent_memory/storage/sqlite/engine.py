@@ -68,14 +68,12 @@ class SQLiteEngine:
 
     @cached_property
     def rejections(self) -> RejectionTable:
-        """The rejections: values that must not be stored again."""
         from agent_memory.storage.sqlite.tables.rejections import RejectionTable  # noqa: PLC0415
 
         return RejectionTable(self.database)
 
     @cached_property
     def tombstones(self) -> TombstoneTable:
-        """The tombstones: what was erased, and must not come back."""
         from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable  # noqa: PLC0415
 
         return TombstoneTable(self.database)
@@ -96,7 +94,6 @@ class SQLiteEngine:
 
     @cached_property
     def graph_maintenance(self) -> GraphMaintenance:
-        """Queries on the graph for merging, undo, erasure, import and export."""
         from agent_memory.storage.sqlite.tables.graph_maintenance import (  # noqa: PLC0415
             GraphMaintenance,
         )
@@ -105,28 +102,24 @@ class SQLiteEngine:
 
     @cached_property
     def usage(self) -> UsageQueries:
-        """Queries on the use of each memory, and on the number and size of each kind."""
         from agent_memory.storage.sqlite.tables.usage import UsageQueries  # noqa: PLC0415
 
         return UsageQueries(self.database)
 
     @cached_property
     def erasure(self) -> ErasureQueries:
-        """Queries that erase memories for good, and read what is left of them."""
         from agent_memory.storage.sqlite.tables.erasure import ErasureQueries  # noqa: PLC0415
 
         return ErasureQueries(self.database)
 
     @cached_property
     def similarity(self) -> SimilarityQueries:
-        """Queries for the memories that have many words in common with a text."""
         from agent_memory.storage.sqlite.similarity import SimilarityQueries  # noqa: PLC0415
 
         return SimilarityQueries(self.database)
 
     @cached_property
     def vectors(self) -> VectorIndex:
-        """The index of vectors."""
         from agent_memory.storage.sqlite.vector_index import VectorIndex  # noqa: PLC0415
 
         return VectorIndex(self.database)
@@ -147,7 +140,6 @@ class SQLiteEngine:
 
     @property
     def read_only(self) -> bool:
-        """Whether the engine was opened read-only."""
         return self.database.read_only
 
     @property
@@ -156,7 +148,6 @@ class SQLiteEngine:
         return self.database.can_write
 
     def read(self) -> contextlib.AbstractContextManager[None]:
-        """Run the body in one read transaction: it sees one unchanging snapshot."""
         return self.database.read()
 
     def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
@@ -164,7 +155,6 @@ class SQLiteEngine:
         return self.database.write(durable=durable)
 
     def nowait(self) -> contextlib.AbstractContextManager[None]:
-        """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
         return self.database.nowait()
 
     @contextlib.contextmanager
@@ -196,12 +186,10 @@ class SQLiteEngine:
             self.agent.create(agent_id, now=now)
 
     def upgrade(self, *, now: datetime) -> None:
-        """Apply pending migrations, without a backup."""
         schema.upgrade(self.database, now=format_time(now), before_upgrade=lambda: None)
 
     @property
     def schema_version(self) -> int:
-        """The number of the last migration that was applied."""
         return schema.current_version(self.database)
 
     @property
@@ -212,11 +200,9 @@ class SQLiteEngine:
     # Care -------------------------------------------------------------------------------------
 
     def check(self, *, repair: bool, back_up: Callable[[], object]) -> CheckReport:
-        """Check for damage and drift; repair it if ``repair``, after ``back_up`` where need be."""
         from agent_memory.storage.sqlite.maintenance.check import check  # noqa: PLC0415
 
         return check(self.database, self.database.path, repair=repair, back_up=back_up)
 
     def words(self, text: str) -> list[tuple[str, str]]:
-        """Return the words of a text, each as the keyword index holds it and as it is written."""
         return self.database.words(text)

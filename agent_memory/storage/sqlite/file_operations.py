@@ -21,49 +21,39 @@ class FileOperations(Table):
 
     @property
     def path(self) -> Path:
-        """The file, absolute."""
         return self._db.path
 
     @property
     def journal(self) -> Literal["wal", "rollback"]:
-        """The journal mode: a write-ahead log or a rollback journal."""
         return self._db.journal
 
     @property
     def warning(self) -> str | None:
-        """A warning about the file's drive or hard links; ``None`` when all is as usual."""
         return self._db.warning
 
     # Backups ----------------------------------------------------------------------------------
 
     def back_up(self, destination: Path | None, *, now: datetime, overwrite: bool) -> Path:
-        """Write a consistent copy of the file, while others may write, and return its path."""
         return backup.back_up(self.path, destination, now=now, overwrite=overwrite)
 
     def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
-        """Write a copy into ``backups/`` and drop the oldest of that reason beyond ``keep``."""
         return backup.back_up_before(self.path, reason, now=now, keep=keep)
 
     def list_backups(self) -> list[BackupFile]:
-        """Return the backups beside the file, newest first."""
         return backup.list_backups(self.path)
 
     # Raw bytes --------------------------------------------------------------------------------
 
     def raw_parts(self) -> list[Path]:
-        """Return the file, and its log unless that is empty."""
         return self._db.raw_parts()
 
     def raw(self, part: Path, length: int) -> Iterator[bytes]:
-        """Yield the bytes of one of these as they are, ``length`` at a time but for the last."""
         return self._db.raw(part, length)
 
     def refuse_readers(self) -> None:
-        """Raise ``StorageLocked`` while somebody reads an older state of the file."""
         self._db.refuse_readers()
 
     def compact(self) -> None:
-        """Vacuum the file: write it anew with only what its tables hold, and empty the log."""
         self._db.compact()
 
     # Rewriting --------------------------------------------------------------------------------

@@ -95,7 +95,6 @@ class KeywordIndex(Table):
         return [Term(tokens[0], pair) for pair, tokens in tokenized if len(tokens) == 1]
 
     def frequencies(self, terms: Sequence[Term]) -> list[int]:
-        """Return in how many memories each term stands."""
         return [
             int(
                 self._db.value(_SELECT_FREQUENCY_OF_PREFIX, (term.word, term.word + "\U0010ffff"))
@@ -141,7 +140,6 @@ class KeywordIndex(Table):
         return [row_id for (row_id,) in self._db.rows(sql, (match, *condition.values, limit))]
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
-        """Return the words of these rows as the index has them, by row id."""
         rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
         texts = (f"{content} {rest}" for _, content, rest in rows)
         sought = {term.word for term in terms}

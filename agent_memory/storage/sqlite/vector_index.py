@@ -56,7 +56,6 @@ class VectorIndex(Table):
     # Searching --------------------------------------------------------------------------------
 
     def center(self, query: QueryVector) -> QueryVector:
-        """Return a query centred on the mean of the model's vectors."""
         bound = _rounded(MemoryTable(self._db).last_row_id())
         key = (query.model, bound)
         if key not in self._middles:
@@ -89,7 +88,6 @@ class VectorIndex(Table):
     def cosines(
         self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
     ) -> dict[int, float]:
-        """Return the cosine of each of these rows with a query, where its vector is current."""
         return self._embeddings.cosines(model_id, row_ids, query)
 
     def _rows_to_compare(self, query: QueryVector, filters: Filter) -> list[int]:
@@ -123,13 +121,11 @@ class VectorIndex(Table):
     # Following the memories -------------------------------------------------------------------
 
     def is_missing(self, model: EmbeddingModel) -> bool:
-        """Return whether a model has no codes where it could have them."""
         if model.is_indexed and self._codes.exists(model.model_id):
             return False
         return not self._db.read_only and self._db.load_vectors()
 
     def build(self, model: EmbeddingModel) -> None:
-        """Build the index of a model from its vectors. Must run inside ``write()``."""
         self._codes.create(model.model_id, model.dimensions)
         after = 0
         while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
@@ -138,12 +134,10 @@ class VectorIndex(Table):
         self._embeddings.set_indexed(model.model_id, is_indexed=True)
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
-        """Insert or replace vectors, by row id."""
         if self._can_follow(model):
             self._codes.put(model.model_id, entries)
 
     def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
-        """Remove rows."""
         if self._can_follow(model):
             self._codes.remove(model.model_id, row_ids)
 
@@ -206,7 +200,6 @@ class VectorIndex(Table):
         ]
 
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
-        """Check every vector of a model, and its index against them."""
         problems = [
             Problem(kind="wrong_embedding", detail=fault)
             for _, fault in self._embeddings.faults(model)
@@ -220,7 +213,6 @@ class VectorIndex(Table):
         return problems
 
     def repair_model(self, model: EmbeddingModel) -> None:
-        """Delete the wrong vectors of a model and rebuild its index. Must run in ``write()``."""
         wrong = [row_id for row_id, _ in self._embeddings.faults(model)]
         self._embeddings.drop(model.model_id, wrong)
         if self._db.load_vectors():

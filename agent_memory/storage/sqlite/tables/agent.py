@@ -44,12 +44,10 @@ class AgentTable(Table):
         self._db.run(_INSERT, (agent_id, moment, moment))
 
     def identity(self) -> str | None:
-        """Return the id of the agent whose file this is, or ``None``."""
         agent_id = self._db.value("SELECT agent_id FROM agent")
         return None if agent_id is None else str(agent_id)
 
     def config(self) -> AgentConfig:
-        """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
         text = self._db.value("SELECT config FROM agent") or "{}"
         if text == "{}":
             return AgentConfig.defaults()
@@ -63,12 +61,10 @@ class AgentTable(Table):
             ) from error
 
     def set_config(self, settings: AgentConfig) -> None:
-        """Replace the settings in the file by those that were set."""
         text = to_json(settings.model_dump(exclude_unset=True, mode="json"))
         self._db.run("UPDATE agent SET config = ?", (text,))
 
     def merge_config(self, settings: Mapping[str, Any]) -> None:
-        """Change some settings, which must be valid; the others stay."""
         current = self.config().model_dump(exclude_unset=True, mode="json")
         self.set_config(AgentConfig.model_validate({**current, **settings}))
 
@@ -86,22 +82,18 @@ class AgentTable(Table):
             self._db.run("UPDATE agent SET config = '{}'")
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
-        """Add searches and their time to the counters, and note that the agent was active."""
         self._db.run(_COUNT, (queries, total_ms, format_time(now)))
 
     def queries(self) -> int:
-        """Return how many searches are counted."""
         return int(self._db.value("SELECT total_queries FROM agent") or 0)
 
     def count_promotions(self, promotions: int) -> None:
-        """Add to the number of memories that came into the scratchpad by use or by hand."""
         if promotions:
             self._db.run(
                 "UPDATE agent SET scratchpad_promotions = scratchpad_promotions + ?", (promotions,)
             )
 
     def count_embeddings(self, embeddings: int) -> None:
-        """Add to the number of vectors that were made."""
         if embeddings:
             self._db.run(
                 "UPDATE agent SET embeddings_generated = embeddings_generated + ?", (embeddings,)
@@ -114,7 +106,6 @@ class AgentTable(Table):
         migration: MigrationInfo,
         now: datetime,
     ) -> None:
-        """Set how memories are searched from now on, and record the migration that led there."""
         moved = format_time(now) if backend == "vector" else None
         self._db.run(
             "UPDATE agent SET storage_backend = ?, migration_date = ?, migration = ?",
@@ -122,16 +113,13 @@ class AgentTable(Table):
         )
 
     def migration(self) -> MigrationInfo:
-        """Return the record of the last vector migration, empty where there was none."""
         return _read_migration(self._db.value("SELECT migration FROM agent")) or MigrationInfo()
 
     def was_rolled_back(self) -> bool:
-        """Return whether search is by keyword because a migration was rolled back."""
         sql = "SELECT storage_backend = 'file' AND migration IS NOT NULL FROM agent"
         return bool(self._db.value(sql))
 
     def metadata(self, *, memory_count: int) -> AgentMetadata:
-        """Return the agent's metadata with the figures as they stand."""
         row = self._db.row(_SELECT)
         if row is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
@@ -165,7 +153,6 @@ class AgentTable(Table):
         )
 
     def row(self) -> dict[str, Any]:
-        """Return the agent's row by column, JSON parsed, without NULLs."""
         values = self._db.row(f"SELECT {', '.join(_WRITTEN_OUT)} FROM agent")
         if values is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
@@ -178,7 +165,6 @@ class AgentTable(Table):
         return {name: value for name, value in columns.items() if value is not None}
 
     def set_row(self, values: Mapping[str, Any]) -> None:
-        """Set those columns of the agent's row that are given."""
         written = {name: values[name] for name in _WRITTEN_OUT if name in values}
         if written:
             settings = ", ".join(f"{name} = ?" for name in written)

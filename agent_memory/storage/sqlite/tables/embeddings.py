@@ -82,14 +82,12 @@ class EmbeddingTable(Table):
 
     # Models --------------------------------------------------------------------------------------
     def models(self) -> list[EmbeddingModel]:
-        """Return the models of the file: the active one, and one that is being built."""
         return [
             EmbeddingModel(**dict(zip(_MODEL_FIELDS, row, strict=True)))
             for row in self._db.rows(f"{_SELECT_MODELS} ORDER BY state")
         ]
 
     def add_model(self, model: EmbeddingModel, *, now: datetime) -> int:
-        """Add a model that is to be built, and return its number."""
         values = (
             model.model, model.dimensions, model.embedder, model.base_url, model.similarity_floor,
             model.vector_weight, format_time(now),
@@ -98,15 +96,12 @@ class EmbeddingTable(Table):
         return int(self._db.value("SELECT last_insert_rowid()"))
 
     def activate(self, model_id: int) -> None:
-        """Make a model the active one, which searches use."""
         self._db.run("UPDATE embedding_models SET state = 'active' WHERE model_id = ?", (model_id,))
 
     def drop_model(self, model_id: int) -> None:
-        """Delete a model, and by cascade its vectors."""
         self._db.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
 
     def set_indexed(self, model_id: int, *, is_indexed: bool) -> None:
-        """Set whether the index of a model follows its vectors."""
         sql = (
             "UPDATE embedding_models SET is_indexed = ? WHERE model_id = ? AND is_indexed IS NOT ?"
         )
@@ -114,17 +109,14 @@ class EmbeddingTable(Table):
 
     # Vectors -------------------------------------------------------------------------------------
     def put(self, model_id: int, pending: PendingText, vector: Quantized) -> bool:
-        """Insert or replace a memory's vector; return whether the memory still has that text."""
         values = (model_id, text_hash(pending.text), vector.scale, vector.data)
         return self._db.run(_PUT, (*values, pending.row_id, pending.text)) > 0
 
     def of_same_text(self, model_id: int, text: str) -> Quantized | None:
-        """Return the vector that another memory of the same text has."""
         row = self._db.row(_SELECT_SAME_TEXT, (model_id, text_hash(text)))
         return None if row is None else Quantized(*row)
 
     def drop_other_texts(self, row_id: int, text: str) -> list[int]:
-        """Delete the vectors that a memory has of another text; return the models that had one."""
         old = "FROM embeddings WHERE seq = ? AND text_hash IS NOT ?"
         values = (row_id, text_hash(text))
         of_models = [model_id for (model_id,) in self._db.rows(f"SELECT model_id {old}", values)]
@@ -144,14 +136,12 @@ class EmbeddingTable(Table):
         self._db.run(f"DELETE {_ORPHANS}")
 
     def get(self, model: EmbeddingModel, row_id: int) -> Quantized | None:
-        """Return the vector of a memory; one of another length is none."""
         sql = """SELECT scale, vector FROM embeddings
 WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
         row = self._db.row(sql, (model.model_id, row_id, model.dimensions))
         return None if row is None else Quantized(*row)
 
     def count(self, model_id: int) -> int:
-        """Count the vectors of a model."""
         sql = "SELECT count(*) FROM embeddings WHERE model_id = ?"
         return int(self._db.value(sql, (model_id,)))
 
@@ -161,7 +151,6 @@ WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
         return int(self._db.value(sql, (model_id, most)))
 
     def archived_among(self, row_ids: Sequence[int]) -> set[int]:
-        """Return those of the rows that are archived."""
         sql = """SELECT seq FROM memories
 WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
         return {row_id for (row_id,) in self._db.rows(sql, (to_json(list(row_ids)),))}
@@ -183,7 +172,6 @@ WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
     def iterate(
         self, model_id: int, *, page: int = 1_000
     ) -> Iterator[tuple[str, bytes, float, bytes]]:
-        """Yield memory id, hash of the text, scale and bytes of each vector of a model."""
         after = 0
         sql = """SELECT m.seq, m.id, e.text_hash, e.scale, e.vector FROM memories AS m
 CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?
@@ -194,11 +182,9 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
 
     # What waits ----------------------------------------------------------------------------------
     def is_queue_empty(self) -> bool:
-        """Return whether no memory changed since the embeddings were last brought up to date."""
         return self._db.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
 
     def queued_memories(self, *, after: int, limit: int) -> list[QueuedMemory]:
-        """Return queued memories from a row on; -1 for no limit."""
         return [
             QueuedMemory(
                 row_id=row_id,
@@ -215,25 +201,20 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         return {row_id for (row_id,) in self._db.rows("SELECT seq FROM embedding_queue")}
 
     def count_queued(self) -> int:
-        """Count the memories in the embedding queue."""
         return int(self._db.value(_COUNT_QUEUED))
 
     def dequeue(self, row_ids: Iterable[int]) -> None:
-        """Remove rows from the embedding queue."""
         self._db.run_many(
             "DELETE FROM embedding_queue WHERE seq = ?", ((row_id,) for row_id in row_ids)
         )
 
     def clear_queue(self) -> None:
-        """Empty the embedding queue."""
         self._db.run("DELETE FROM embedding_queue")
 
     def queue_missing(self, model_id: int) -> int:
-        """Queue every memory that has no vector of a model, and return their number."""
         return self._db.run(_QUEUE_MISSING, (model_id,))
 
     def refuse(self, pending: Iterable[PendingText]) -> None:
-        """Record that the embedder refused these texts: they are not embedded again."""
         self._db.run_many(
             "INSERT INTO embedding_queue (seq, refused_hash) VALUES (?, ?)"
             " ON CONFLICT (seq) DO UPDATE SET refused_hash = excluded.refused_hash",
@@ -241,13 +222,11 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         )
 
     def forget_refusals(self) -> None:
-        """Clear the refusals, so that every text is tried again, by another embedder perhaps."""
         self._db.run(
             "UPDATE embedding_queue SET refused_hash = NULL WHERE refused_hash IS NOT NULL"
         )
 
     def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
-        """Return readable memories without a vector of a model, from a row on."""
         while rows := self._db.rows(_SELECT_WITHOUT, (after, model_id, limit)):
             after = page_end(rows[-1][0], after=after)
             texts = [(row_id, _readable(content)) for row_id, content in rows]
@@ -257,7 +236,6 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         return []
 
     def count_texts_without_vector(self, model_id: int) -> tuple[int, int]:
-        """Return how many memories have no vector of a model, and the bytes of their texts."""
         row = self._db.row(_COUNT_WITHOUT, (model_id,))
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
@@ -311,7 +289,6 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
 
     # Checking ------------------------------------------------------------------------------------
     def sample(self, model_id: int, size: int) -> list[tuple[int, str]]:
-        """Return rows and ids of some memories that have a vector and are not archived."""
         return self._db.rows(
             "SELECT m.seq, m.id FROM embeddings AS e JOIN memories AS m ON m.seq = e.seq"
             f" WHERE e.model_id = ? AND m.archived = 0 AND {_IS_CURRENT} ORDER BY random() LIMIT ?",
@@ -319,7 +296,6 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         )
 
     def sample_with_texts(self, model_id: int, size: int) -> list[tuple[PendingText, Quantized]]:
-        """Return some memories with their texts and vectors."""
         rows = self._db.rows(
             "SELECT m.seq, m.content, e.scale, e.vector FROM embeddings AS e"
             " JOIN memories AS m ON m.seq = e.seq"

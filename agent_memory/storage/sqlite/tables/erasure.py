@@ -70,12 +70,10 @@ class ErasureQueries(Table):
 
     # Erasing -------------------------------------------------------------------------------------
     def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that are of memories, archived ones too, or have a history."""
         ids = to_json(list(memory_ids))
         return {memory_id for (memory_id,) in self._db.rows(_SELECT_KNOWN, (ids, ids))}
 
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
-        """Return all texts and vectors of these memories, their history's too."""
         ids = (to_json(list(memory_ids)),)
         erased = ErasedText()
         for content, *objects in self._db.rows(_SELECT_NOW, ids):
@@ -90,7 +88,6 @@ class ErasureQueries(Table):
         return erased
 
     def statements(self) -> Iterator[Statement]:
-        """Yield what each memory says, and what each says and said in its history."""
         for _, memory_id, content, user_id in self._paged(_SELECT_STATED):
             said_by = frozenset({None if user_id is None else _text(user_id)})
             yield Statement(memory_id, frozenset({_text(content)}), said_by)
@@ -145,12 +142,10 @@ class ErasureQueries(Table):
 
     # What is left --------------------------------------------------------------------------------
     def unused_words(self, words: Iterable[str]) -> list[str]:
-        """Return those of the words that stand in no memory, as the keyword index holds them."""
         sql = "SELECT 1 FROM memory_words WHERE term = ?"
         return [word for word in words if self._db.row(sql, (word,)) is None]
 
     def remaining_texts(self) -> Iterator[RemainingText]:
-        """Yield all texts that the tables hold, read by the page."""
         for table, key, name in (("memories", "seq", "id"), ("history", "change_id", "memory_id")):
             sql = f"""SELECT {key}, CAST({name} AS BLOB), {self._row(table)} FROM {table}
 WHERE {key} > ? ORDER BY {key} LIMIT ?"""
@@ -193,7 +188,6 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
         return f"CAST(concat({columns}) AS BLOB)"
 
     def remaining_vectors(self) -> Iterator[bytes]:
-        """Yield all vectors that the tables hold, with the hashes of their texts."""
         for _, text_hash, vector in self._paged(_SELECT_EMBEDDINGS):
             yield text_hash + vector
 

@@ -71,17 +71,14 @@ class FingerprintTable(Table):
     """The table of fingerprints: hashes by which near duplicates are found."""
 
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
-        """Set fingerprints: pairs of a fingerprint and its memory's row id."""
         self._db.run_many("UPDATE fingerprints SET fingerprint = ? WHERE seq = ?", fingerprints)
 
     def present(self, fingerprints: Sequence[int]) -> set[int]:
-        """Return those of some fingerprints that any memory has."""
         sql = """SELECT value FROM json_each(?)
     WHERE EXISTS (SELECT 1 FROM fingerprints WHERE fingerprint = value)"""
         return {value for (value,) in self._db.rows(sql, (to_json(list(fingerprints)),))}
 
     def is_complete(self) -> bool:
-        """Return whether every memory has its fingerprint."""
         sql = "SELECT 1 FROM fingerprints WHERE fingerprint IS NULL LIMIT 1"
         return self._db.row(sql) is None
 
@@ -119,7 +116,6 @@ class FingerprintTable(Table):
         return sorted(map(_same, rows), key=lambda candidate: candidate.row_id)
 
     def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
-        """Return the fingerprint of each of these rows, computed now where it is missing."""
         return {
             row_id: _fingerprint_of_stored(*parts) if fingerprint is None else fingerprint
             for row_id, fingerprint, *parts in self._db.rows(
@@ -128,11 +124,9 @@ class FingerprintTable(Table):
         }
 
     def of_unarchived(self, row_ids: Sequence[int]) -> list[DuplicateCandidate]:
-        """Return the memories of these rows that are not archived, oldest first."""
         return [_same(row) for row in self._db.rows(_SELECT_UNARCHIVED, (to_json(list(row_ids)),))]
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
-        """Yield the row ids without a fingerprint whose text would have this one."""
         last = 0
         while rows := self._db.rows(_SELECT_MISSING, (last, _PAGE)):
             for row_id, content, user_id, run_id in rows:
@@ -141,5 +135,4 @@ class FingerprintTable(Table):
             last = page_end(rows[-1][0], after=last)
 
     def repeated(self) -> list[tuple[int, int]]:
-        """Return the fingerprints that several memories have, and how many, oldest memory first."""
         return [(fingerprint, count) for fingerprint, count in self._db.rows(_SELECT_REPEATED)]

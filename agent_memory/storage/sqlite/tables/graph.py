@@ -72,18 +72,15 @@ FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id WHERE a.alias_
 ORDER BY 1 DESC, 2""")
 
     def id_of_row(self, row_id: int) -> str:
-        """Return the id of the entity in a row."""
         return str(self._db.value("SELECT id FROM entities WHERE seq = ?", (row_id,)))
 
     def set_key(self, kind: str, row: int, key: str) -> None:
-        """Give an entity or an alias its key."""
         if kind == "entity":
             self._db.run("UPDATE entities SET name_key = ? WHERE seq = ?", (key, row))
         else:
             self._db.run("UPDATE entity_aliases SET alias_key = ? WHERE alias_id = ?", (key, row))
 
     def find(self, key: str, user_id: str | None) -> str | None:
-        """Return the id of the entity that has a name or an alias, in one user's graph."""
         sql = """
 SELECT id FROM (
   SELECT 0 AS place, seq, id FROM entities WHERE name_key = ?1 AND user_id IS ?2
@@ -111,22 +108,18 @@ AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
         return key_of_id
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-        """Return the names and types of entities, whether they can be seen or not."""
         sql = f"SELECT id, name, type FROM entities WHERE id {_AMONG}"
         return {row[0]: (row[1], row[2]) for row in self._db.rows(sql, (to_json(list(ids)),))}
 
     def unarchived_ids(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of some memories that are there and not archived."""
         sql = f"SELECT id FROM memories WHERE archived = 0 AND id {_AMONG}"
         return {memory_id for (memory_id,) in self._db.rows(sql, (to_json(list(memory_ids)),))}
 
     # Entities ------------------------------------------------------------------------------------
     def insert_entity(self, values: Mapping[str, Any]) -> str:
-        """Insert an entity with these columns, and return its id."""
         return self._insert("entities", values)
 
     def insert_edge(self, values: Mapping[str, Any]) -> str:
-        """Insert a relationship with these columns, and return its id."""
         return self._insert("relationships", values)
 
     def _insert(self, table: str, values: Mapping[str, Any]) -> str:
@@ -136,19 +129,16 @@ AND lower(trim(g.name)) IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}"""
         return str(self._db.rows(sql, tuple(columns.values()))[0][0])
 
     def update_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
-        """Change columns of an entity."""
         settings = "".join(f"{name} = ?, " for name in values)
         sql = f"UPDATE entities SET {settings}updated_at = ? WHERE id = ?"
         self._db.run(sql, (*values.values(), now, entity_id))
 
     def entity_row(self, entity_id: str) -> dict[str, Any]:
-        """Return an entity's columns: id, names, type, confidence, user, ``by_hand``."""
         names = ("id", "name", "name_key", "type", "confidence", "user_id", "by_hand")
         row = self._db.row(f"SELECT {', '.join(names)} FROM entities WHERE id = ?", (entity_id,))
         return dict(zip(names, row or (), strict=False))
 
     def add_alias(self, entity_id: str, alias: str, key: str, memory_id: str | None) -> None:
-        """Insert an alias of an entity."""
         sql = """INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)
 VALUES (?, ?, ?, ?)"""
         self._db.run(sql, (entity_id, alias, key, memory_id))
@@ -271,7 +261,6 @@ SELECT id, depth FROM reached ORDER BY depth"""
     def edge_between(
         self, when: GraphMoment, entity_id: str, others: Sequence[str]
     ) -> tuple[str, str] | None:
-        """Return a relationship of an entity with any of some others, and which: their ids."""
         sql = f"""
 SELECT id, other FROM (
   SELECT g.seq, g.id, g.target_id AS other FROM {_edges(when)} AS g
@@ -288,7 +277,6 @@ ORDER BY seq LIMIT 1"""
     def open_edges(
         self, source_id: str, relationship: str, target_id: str | None = None
     ) -> list[Row]:
-        """Return an entity's open relationships: id, target and ``valid_from``, oldest first."""
         sql = """SELECT id, target_id, valid_from FROM graph_edges WHERE source_id = ?
 AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORDER BY seq"""
         return self._db.rows(sql, (source_id, relationship, target_id))
@@ -302,33 +290,28 @@ AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORD
         start: str,
         now: str,
     ) -> None:
-        """Record that a relationship was said again: the higher confidence, the earlier start."""
         sql = """UPDATE relationships SET confidence = max(confidence, ?), updated_at = ?,
 valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
         self._db.run(sql, (confidence, now, start, context, edge_id))
 
     def mark_by_hand(self, kind: str, graph_id: str) -> None:
-        """Mark an entity, or a relationship, as made by hand: seen without any memory."""
         table = "entities" if kind == "entity" else "relationships"
         self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (graph_id,))
 
     def close_edge(
         self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
     ) -> None:
-        """Close a relationship at a moment, or where it began if that is later."""
         sql = """UPDATE relationships SET valid_to = max(valid_from, ?), closed_by = ?,
 closing_change_id = ?, closing_is_undone = 0, updated_at = ? WHERE id = ?"""
         self._db.run(sql, (at, by, change_id, now, edge_id))
 
     def add_source(self, kind: str, graph_id: str, memory_id: str, change_id: int | None) -> None:
-        """Record the memory that an entity, or a relationship, was read from."""
         sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, change_id) VALUES (?, ?, ?)
 ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET change_id = excluded.change_id, is_undone = 0
 WHERE is_undone = 1"""
         self._db.run(sql, (graph_id, memory_id, change_id))
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
-        """Return the user and the last change id of each memory, by memory id."""
         sql = f"""SELECT id, user_id,
   (SELECT max(change_id) FROM history WHERE memory_id = memories.id)
 FROM memories WHERE id {_AMONG}"""

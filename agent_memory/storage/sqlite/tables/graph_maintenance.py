@@ -59,7 +59,6 @@ class GraphMaintenance(Table):
 
     # Merging -------------------------------------------------------------------------------------
     def merge(self, keep: str, other: str) -> None:
-        """Merge one entity into another: aliases, relationships and sources move; it is deleted."""
         for kind in ("source", "target"):
             sql = f"UPDATE relationships SET {kind}_id = ? WHERE {kind}_id = ?"
             self._db.run(sql, (keep, other))
@@ -129,7 +128,6 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
         self._db.run(sql, values)
 
     def restore_to(self, moment: datetime) -> None:
-        """Restore the graph of a copy to a moment, as far as it is known."""
         stamp = format_time(moment)
         self._db.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))
         self._db.run(
@@ -140,13 +138,11 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
 
     # Erasing -------------------------------------------------------------------------------------
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return the graph's texts that were read from some memories."""
         ids = to_json(list(memory_ids))
         rows = self._db.rows(_SELECT_TEXTS, (ids, ids, ids))
         return {text for row in rows for text in row if isinstance(text, str)}
 
     def texts(self) -> set[str]:
-        """Return all texts of the graph."""
         return {text for (text,) in self._db.rows(_SELECT_HELD) if isinstance(text, str)}
 
     def erase(self, memory_ids: Sequence[str]) -> None:
@@ -164,7 +160,6 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
         self.sweep()
 
     def sweep(self) -> None:
-        """Delete what was read from memories of which nothing is left, not even a history."""
         lost = f"memory_id NOT IN {_KNOWN_IDS}"
         self._db.run(f"DELETE FROM relationship_sources WHERE {lost}")
         self._db.run(f"DELETE FROM entity_sources WHERE {lost}")
@@ -223,7 +218,6 @@ AND id NOT IN (
 
     # Writing out and taking in -------------------------------------------------------------------
     def iterate_entities(self) -> Iterator[dict[str, Any]]:
-        """Yield each entity as exports write it, in the order of the table."""
         for row in self._paged("entities", _ENTITY):
             aliases = self._db.rows(
                 "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
@@ -238,7 +232,6 @@ AND id NOT IN (
             yield {**row, **self._exported_sources("entity", row["id"])}
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
-        """Yield each relationship as exports write it, in the order of the table."""
         for row in self._paged("relationships", _EDGE):
             yield {**row, **self._exported_sources("relationship", row["id"])}
 
@@ -333,7 +326,6 @@ AND id NOT IN (
         return existing_id is None
 
     def has_both_entities(self, values: Mapping[str, Any]) -> bool:
-        """Return whether both entities of a relationship exist in its user's graph."""
         sql = "SELECT count(*) FROM entities WHERE id IN (?, ?) AND user_id IS ?"
         ends = {values["source_id"], values["target_id"]}
         count = self._db.value(

@@ -45,7 +45,6 @@ class HistoryTable(Table):
     """The table of every change of a memory."""
 
     def last_change(self) -> int:
-        """Return the change id of the newest change, 0 for none."""
         return int(self._db.value("SELECT max(change_id) FROM history") or 0)
 
     def last_change_of(self, user_id: str, run_id: str | None) -> int:
@@ -56,21 +55,17 @@ class HistoryTable(Table):
         return int(self._db.value(_SELECT_LAST_OF, (user_id, run_id)) or 0)
 
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
-        """Record session and time of a memory's changes after the change id ``since``."""
         self._db.run(_SIGN, (session_id, format_time(now), since, memory_id))
 
     def sign_all(self, *, since: int, session_id: str, now: datetime) -> None:
-        """Record session and time of all changes after the change id ``since``."""
         self._db.run(_SIGN_ALL, (session_id, format_time(now), since))
 
     def sign_between(self, after: int, until: int, *, session_id: str, now: datetime) -> None:
-        """Record session and time of the changes above change id ``after``, up to ``until``."""
         sql = """UPDATE history SET session_id = ?, changed_at = ?
 WHERE change_id > ? AND change_id <= ?"""
         self._db.run(sql, (session_id, format_time(now), after, until))
 
     def iterate(self, *, page: int = 1_000) -> Iterator[Change]:
-        """Yield all changes, oldest first, read by the page."""
         after = 0
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
         while rows := self._db.rows(sql, (after, page)):
@@ -78,7 +73,6 @@ WHERE change_id > ? AND change_id <= ?"""
             after = page_end(rows[-1][0], after=after)
 
     def texts(self, *, page: int = 1_000) -> Iterator[list[str]]:
-        """Yield memory id, old and new values of every change, as text, whatever they hold."""
         last = 0
         while rows := self._db.rows(_SELECT_TEXTS, (last, page)):
             for _, *columns in rows:
@@ -86,22 +80,18 @@ WHERE change_id > ? AND change_id <= ?"""
             last = page_end(rows[-1][0], after=last)
 
     def between(self, first: int, last: int) -> list[Change]:
-        """Return the changes from one change id to another, oldest first."""
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id BETWEEN ? AND ? ORDER BY change_id"
         return [_change(row) for row in self._db.rows(sql, (first, last))]
 
     def of_memory(self, memory_id: str) -> list[Change]:
-        """Return all changes of a memory, oldest first."""
         sql = f"SELECT {_CHANGE} FROM history WHERE memory_id = ? ORDER BY change_id"
         return [_change(row) for row in self._db.rows(sql, (memory_id,))]
 
     def changed_after(self, moment: datetime) -> list[str]:
-        """Return the ids of the memories that were changed after a moment."""
         sql = "SELECT DISTINCT memory_id FROM history WHERE changed_at > ?"
         return [memory_id for (memory_id,) in self._db.rows(sql, (format_time(moment),))]
 
     def born_after(self, moment: datetime) -> list[str]:
-        """Return the ids of the memories whose history begins after a moment."""
         sql = """SELECT h.memory_id FROM history AS h WHERE h.changed_at > ? AND h.event = 'ADD'
 AND NOT EXISTS (SELECT 1 FROM history AS e
   WHERE e.memory_id = h.memory_id AND (e.change_id < h.change_id OR e.changed_at <= ?))"""
@@ -109,30 +99,25 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
         return [memory_id for (memory_id,) in self._db.rows(sql, (stamp, stamp))]
 
     def insert(self, change: Change) -> None:
-        """Insert a change that was made in another file."""
         old, new = (to_json(values) if values else None for values in (change.old, change.new))
         moment, session_id = change.changed_at, change.session_id
         self._db.run(_INSERT, (change.memory_id, change.event, moment, session_id, old, new))
 
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that have a history."""
         sql = """SELECT DISTINCT memory_id FROM history
 WHERE memory_id IN (SELECT value FROM json_each(?))"""
         return {memory_id for (memory_id,) in self._db.rows(sql, (to_json(list(memory_ids)),))}
 
     def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
-        """Delete the changes of some memories above change id ``after``, up to ``until``."""
         sql = """DELETE FROM history WHERE change_id > ? AND change_id <= ?
 AND memory_id IN (SELECT value FROM json_each(?))"""
         self._db.run(sql, (after, until, to_json(list(memory_ids))))
 
     def forget_after(self, moment: datetime, newest: int) -> None:
-        """Delete the changes after a moment, and those with a change id above ``newest``."""
         sql = "DELETE FROM history WHERE changed_at > ? OR change_id > ?"
         self._db.run(sql, (format_time(moment), newest))
 
     def entries(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
-        """Return the changes of one memory, or of all, newest first."""
         where, values = ("", ()) if memory_id is None else ("WHERE memory_id = ?", (memory_id,))
         rows = self._db.rows(_SELECT.format(where=where), (*values, limit))
         try:

@@ -71,39 +71,32 @@ class MemoryTable(Table):
     """The table of memories: rows in, models out."""
 
     def insert(self, memory: Memory) -> int:
-        """Add a memory and return its row id. An id that exists already is ``ValidationError``."""
         self._db.run(_INSERT, [column_value(getattr(memory, name)) for name in MEMORY_FIELDS])
         return int(self._db.value("SELECT last_insert_rowid()"))
 
     def exists(self, memory_id: str) -> bool:
-        """Return whether there is a memory of that id, archived ones included."""
         return self._db.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
 
     def row_id_of(self, memory_id: str) -> int | None:
-        """Return the row id of a memory, or ``None``."""
         if not is_memory_id(memory_id):
             return None
         row_id = self._db.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
         return None if row_id is None else int(row_id)
 
     def ids_of(self, row_ids: Sequence[int]) -> list[str]:
-        """Return the ids of these rows, in the order of the rows."""
         return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (to_json(list(row_ids)),))]
 
     def get(self, memory_id: str, *, agent_id: str) -> Memory | None:
-        """Return a memory, or ``None``."""
         if not is_memory_id(memory_id):
             return None
         row = self._db.row(_SELECT_BY_ID, (memory_id,))
         return None if row is None else memory_of_values(row, agent_id)
 
     def get_many(self, row_ids: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
-        """Return the memories of these rows, by row id."""
         rows = self._db.rows(_SELECT_BY_SEQ, (to_json(list(row_ids)),))
         return {row[0]: memory_of_values(row, agent_id) for row in rows}
 
     def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
-        """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
         is_single = until - after <= 1
         try:
             # Of a span of one, too, SQLite would look at the next row, which may be damaged.
@@ -122,34 +115,28 @@ class MemoryTable(Table):
         return [memory_of_values(row, agent_id) for row in rows]
 
     def recent(self, filters: Filter, *, limit: int, offset: int, agent_id: str) -> list[Memory]:
-        """Return the newest memories that pass the filters, newest first."""
         condition = compiled(filters)
         sql = _SELECT_RECENT.format(condition=condition.sql)
         rows = self._db.rows(sql, (*condition.values, limit, offset))
         return [memory_of_values(row, agent_id) for row in rows]
 
     def ids(self, filters: Filter) -> list[str]:
-        """Return the ids of the memories that pass the filters, oldest first."""
         condition = compiled(filters)
         sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
         return [memory_id for (memory_id,) in self._db.rows(sql, condition.values)]
 
     def count(self, filters: Filter) -> int:
-        """Count the memories that pass the filters."""
         condition = compiled(filters)
         sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
         return int(self._db.value(sql, condition.values))
 
     def is_empty(self) -> bool:
-        """Return whether there are no memories, archived ones counted too."""
         return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
 
     def last_row_id(self) -> int:
-        """Return the highest row id, 0 when there is no memory."""
         return int(self._db.value("SELECT max(seq) FROM memories") or 0)
 
     def last_row_id_of_damaged(self) -> int:
-        """Return the highest row id ever given, where the table may not be readable."""
         for sql in (
             "SELECT seq FROM sqlite_sequence WHERE name = 'memories'",
             "SELECT max(seq) FROM memories",
@@ -161,7 +148,6 @@ class MemoryTable(Table):
         return 0
 
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
-        """Set some fields of a memory; its version goes up by one."""
         columns = [name for name in MemoryChanges.model_fields if name in changes]
         settings = "".join(f"{name} = ?, " for name in columns)
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
@@ -169,7 +155,6 @@ class MemoryTable(Table):
         self._db.run(sql, (*values, format_time(now), row_id))
 
     def delete(self, row_id: int) -> None:
-        """Remove a memory; its history stays."""
         self._db.run("DELETE FROM memories WHERE seq = ?", (row_id,))
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
@@ -184,7 +169,6 @@ class MemoryTable(Table):
         )
 
     def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
-        """Return what ranking needs of these rows, leaving out those that do not pass."""
         condition = compiled(filters)
         sql = _SELECT_SIGNALS.format(condition=condition.sql)
         return [
@@ -192,7 +176,6 @@ class MemoryTable(Table):
         ]
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
-        """Return the newest rows of each span of days under a filter, ``limit`` of each."""
         condition = compiled(filters)
         sql = _SELECT_BETWEEN.format(condition=condition.sql)
         row_ids: list[int] = []

@@ -40,25 +40,21 @@ class MemoryRowTable(Table):
     """Rows of the table of memories as they are, by column."""
 
     def get(self, memory_id: str) -> RowValues | None:
-        """Return the row of a memory, or ``None``."""
         row = self._db.row(f"{_SELECT} WHERE id = ?", (memory_id,))
         return None if row is None else dict(zip(_COLUMNS, row, strict=True))
 
     def get_many(self, memory_ids: Sequence[str]) -> dict[str, RowValues]:
-        """Return the rows of several memories, by id."""
         sql = f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))"
         rows = self._db.rows(sql, (to_json(list(memory_ids)),))
         return {row[1]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
 
     def iterate(self, *, page: int = 1_000) -> Iterator[RowValues]:
-        """Yield all rows in the order in which they were stored, read by the page."""
         after = 0
         while rows := self._db.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (after, page)):
             yield from (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
             after = page_end(rows[-1][0], after=after)
 
     def insert(self, values: Mapping[str, Any]) -> int:
-        """Add a row of the columns that are given, and return its row id."""
         # What comes from the history is only as sound as who wrote it: nothing but columns is SQL
         # here.
         written = {name: values[name] for name in _COLUMNS if name in values}
@@ -68,41 +64,34 @@ class MemoryRowTable(Table):
         return int(self._db.value("SELECT last_insert_rowid()"))
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
-        """Change columns of a row; its version goes up by one."""
         written = {name: values[name] for name in HISTORIC if name in values}
         settings = "".join(f"{name} = ?, " for name in written)
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE id = ?"
         self._db.run(sql, (*written.values(), updated_at, memory_id))
 
     def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
-        """Set all columns of a row, version and times too; all must be given."""
         names = (*HISTORIC, *USAGE)
         settings = ", ".join(f"{name} = ?" for name in names)
         sql = f"UPDATE memories SET {settings} WHERE id = ?"
         self._db.run(sql, (*(row[name] for name in names), memory_id))
 
     def delete(self, memory_id: str) -> None:
-        """Remove a row; its history stays."""
         self._db.run("DELETE FROM memories WHERE id = ?", (memory_id,))
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
-        """Remove several rows; their history stays."""
         sql = "DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))"
         self._db.run(sql, (to_json(list(memory_ids)),))
 
     def is_free(self, row_id: int) -> bool:
-        """Return whether no memory has this row id."""
         return self._db.row("SELECT 1 FROM memories WHERE seq = ?", (row_id,)) is None
 
     def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
-        """Archive memories, or bring them back; return how many were not so before."""
         sql = """UPDATE memories SET archived = ?, updated_at = ?, version = version + 1
 WHERE archived IS NOT ? AND id IN (SELECT value FROM json_each(?))"""
         values = (int(archived), format_time(now), int(archived), to_json(list(memory_ids)))
         return self._db.run(sql, values)
 
     def last_use(self) -> str | None:
-        """Return when a memory was last changed or accessed, as it is stored."""
         sql = "SELECT max(max(updated_at), coalesce(max(last_accessed), '')) FROM memories"
         moment = self._db.value(sql)
         return None if moment is None else str(moment)

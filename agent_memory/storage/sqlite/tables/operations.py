@@ -26,17 +26,14 @@ class OperationTable(Table):
     """The table of operations: changes that belong together, and what cannot be undone."""
 
     def last_number(self) -> int:
-        """Return the highest change id ever given, that of deleted changes included."""
         return int(self._db.value(_LAST_NUMBER) or 0)
 
     def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
-        """Record the changes after change id ``since`` as one operation, if there are any."""
         last = self.last_number()
         if last > since:
             self._insert(verb, session_id, now, since + 1, last)
 
     def record_irreversible(self, verb: str, *, session_id: str, now: datetime) -> None:
-        """Record an operation that ``undo`` cannot take back."""
         last = self.last_number()
         self._insert(verb, session_id, now, last + 1, last)
 
@@ -49,7 +46,6 @@ class OperationTable(Table):
         return None if row is None else Operation(*row)
 
     def last(self) -> Operation | None:
-        """Return the last operation, if there was any."""
         row = self._db.row(_SELECT_LAST)
         if row is not None and None in row:  # which the schema rules out
             raise StorageCorrupt(f"{self._db.path} is damaged: restore a backup")

@@ -20,12 +20,10 @@ class RecallTable(Table):
     """The table of when each memory was last returned to the agent."""
 
     def row_ids_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
-        """Return the row ids of memories, by memory id."""
         sql = "SELECT id, seq FROM memories WHERE id IN (SELECT value FROM json_each(?))"
         return dict(self._db.rows(sql, (to_json(list(memory_ids)),)))
 
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
-        """Record when rows were returned to the agent, and delete what is outside the window."""
         if recalled:
             self._db.run(
                 "DELETE FROM recalls WHERE recalled_at NOT BETWEEN ? AND ?", recall_window(now)
@@ -33,6 +31,5 @@ class RecallTable(Table):
             self._db.run_many(_RECORD, ((moment, row_id) for row_id, moment in recalled.items()))
 
     def is_any_recent(self, now: datetime) -> bool:
-        """Return whether any memory was returned within the recall window."""
         sql = "SELECT 1 FROM recalls WHERE recalled_at BETWEEN ? AND ? LIMIT 1"
         return self._db.row(sql, recall_window(now)) is not None

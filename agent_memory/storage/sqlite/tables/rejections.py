@@ -36,7 +36,6 @@ class RejectionTable(Table):
         return False
 
     def put(self, values: Mapping[str, Any]) -> None:
-        """Insert an imported rejection; one of the same value stays as it is."""
         self._db.run(
             _INSERT,
             (
@@ -48,25 +47,20 @@ class RejectionTable(Table):
         )
 
     def remove(self, words_hash: bytes) -> bool:
-        """Delete the rejection of a value, and return whether there was one."""
         return self._db.run("DELETE FROM rejections WHERE words_hash = ?", (words_hash,)) > 0
 
     def remove_by_id(self, rejection_id: int) -> bool:
-        """Delete a rejection by its id, and return whether there was one."""
         return self._db.run("DELETE FROM rejections WHERE rejection_id = ?", (rejection_id,)) > 0
 
     def find(self, words_hash: bytes) -> Rejection | None:
-        """Return the rejection of a value, or ``None``."""
         row = self._db.row(f"SELECT {_COLUMNS} FROM rejections WHERE words_hash = ?", (words_hash,))
         return None if row is None else _rejection(row)
 
     def all(self) -> list[Rejection]:
-        """Return all rejections, oldest first."""
         rows = self._db.rows(f"SELECT {_COLUMNS} FROM rejections ORDER BY rejection_id")
         return [_rejection(row) for row in rows]
 
     def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
-        """Return the hashes of the rejected values, by their number of words."""
         hashes: dict[int, set[bytes]] = {}
         for word_count, words_hash in self._db.rows(
             "SELECT word_count, words_hash FROM rejections"

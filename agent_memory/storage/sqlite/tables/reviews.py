@@ -36,7 +36,6 @@ class ReviewTable(Table):
         session_id: str,
         now: datetime,
     ) -> int:
-        """Insert a review of a memory, unless it has one, and return the review's id."""
         open_review_id = self._db.value(_SELECT_OPEN, (row_id, replaced_by))
         if open_review_id is not None:
             return int(open_review_id)
@@ -45,31 +44,25 @@ class ReviewTable(Table):
         return int(self._db.value("SELECT max(review_id) FROM reviews"))
 
     def put(self, row_id: int, values: Mapping[str, Any]) -> None:
-        """Insert an imported review."""
         names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
         self._db.run(_INSERT, (row_id, *map(values.get, names)))
 
     def all(self) -> list[Review]:
-        """Return all reviews, oldest first."""
         return [_review(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
 
     def get(self, review_id: int) -> Review | None:
-        """Return a review, or ``None``."""
         row = self._db.row(f"{_SELECT} WHERE r.review_id = ?", (review_id,))
         return None if row is None else _review(row)
 
     def is_stale(self, review_id: int) -> bool:
-        """Return whether the memory was changed since it was put in question."""
         sql = """SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE r.review_id = ?"""
         return bool(self._db.value(sql, (review_id,)))
 
     def forget_reasoning(self) -> None:
-        """Clear the reasoning of all reviews."""
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
 
     def drop(self, review_id: int) -> None:
-        """Delete a review, as it is decided."""
         self._db.run("DELETE FROM reviews WHERE review_id = ?", (review_id,))
 
 

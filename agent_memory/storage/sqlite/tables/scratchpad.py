@@ -37,12 +37,10 @@ class ScratchpadTable(Table):
     """The table of the memories in the scratchpad."""
 
     def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
-        """Insert memories. An existing entry stays as it is, unless it is promoted by hand now."""
         moment = format_time(now)
         self._db.run_many(_ENTER, ((row_id, moment, reason) for row_id in row_ids))
 
     def evict(self, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
-        """Evict the least recently used beyond ``max_size`` and return their ids."""
         surplus = self.size() - max_size
         if surplus <= 0:
             return []
@@ -53,44 +51,35 @@ class ScratchpadTable(Table):
         return [memory_id for _, memory_id in leaving]
 
     def leave(self, row_id: int) -> bool:
-        """Remove one memory, and return whether it was in the scratchpad."""
         return self._db.run("DELETE FROM scratchpad WHERE seq = ?", (row_id,)) > 0
 
     def contains(self, row_id: int) -> bool:
-        """Return whether a memory is in the scratchpad."""
         return self._db.row("SELECT 1 FROM scratchpad WHERE seq = ?", (row_id,)) is not None
 
     def members(self) -> list[int]:
-        """Return the row ids of all entries, most recently used first, then most often (B)."""
         return [row_id for (row_id,) in self._db.rows(_SELECT_ALL)]
 
     def reasons(self) -> dict[int, Reason]:
-        """Return the reason of each entry, by row id."""
         return dict(self._db.rows("SELECT seq, reason FROM scratchpad"))
 
     def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
-        """Return those of the rows that are not in it and were accessed ``threshold`` times."""
         rows = self._db.rows(_SELECT_WORTHY, (to_json(list(row_ids)), threshold))
         return [row_id for (row_id,) in rows]
 
     def size(self) -> int:
-        """Count the entries, without those of archived memories."""
         sql = "SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq) WHERE archived = 0"
         return int(self._db.value(sql))
 
     def count_promoted(self) -> int:
-        """Count the entries that were promoted by hand, without those of archived memories."""
         sql = """SELECT count(*) FROM scratchpad CROSS JOIN memories USING (seq)
 WHERE reason = 'promoted' AND archived = 0"""
         return int(self._db.value(sql))
 
     def put(self, row_id: int, *, reason: str, entered_at: str) -> None:
-        """Insert an entry with its former reason and time; one that exists stays as it is."""
         sql = "INSERT OR IGNORE INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)"
         self._db.run(sql, (row_id, entered_at, reason))
 
     def entries(self) -> list[tuple[str, str, str]]:
-        """Return memory id, time and reason of each entry, oldest entry first."""
         sql = """SELECT m.id, s.entered_at, s.reason
 FROM scratchpad AS s CROSS JOIN memories AS m USING (seq)
 ORDER BY s.entered_at, s.seq"""

@@ -32,29 +32,23 @@ class TombstoneTable(Table):
     """The table of tombstones, by which what was erased is known."""
 
     def keys(self) -> list[bytes]:
-        """Return the keys that the hashes are made with; none where nothing was erased."""
         return [key for (key,) in self._db.rows(_SELECT_KEYS)]
 
     def contains(self, key: bytes, digest: bytes) -> bool:
-        """Return whether there is a tombstone of this hash."""
         sql = "SELECT 1 FROM tombstones WHERE key = ? AND hash = ?"
         return self._db.row(sql, (key, digest)) is not None
 
     def all(self) -> list[Tombstone]:
-        """Return all tombstones, oldest first, in an order that tells nothing of their memories."""
         return [Tombstone(*row) for row in self._db.rows(_SELECT)]
 
     def put(self, tombstone: Tombstone) -> bool:
-        """Insert a tombstone, and return whether it is a new one."""
         return self._db.run(_INSERT, tombstone) > 0
 
     def remove(self, key: bytes, digest: bytes) -> bool:
-        """Delete a tombstone, and return whether there was one."""
         sql = "DELETE FROM tombstones WHERE key = ? AND hash = ?"
         return self._db.run(sql, (key, digest)) > 0
 
     def latest(self) -> str | None:
-        """Return when something was erased last, as it is stored."""
         moment = self._db.value("SELECT max(erased_at) FROM tombstones")
         return None if moment is None else str(moment)
 

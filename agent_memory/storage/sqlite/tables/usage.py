@@ -70,7 +70,6 @@ class UsageQueries(Table):
         ]
 
     def texts(self, row_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return the id and content of each row; of a damaged content, what can be read."""
         rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
         return {
             row_id: (memory_id, content.decode(errors="replace"))
@@ -78,12 +77,10 @@ class UsageQueries(Table):
         }
 
     def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
-        """Count the memories of each of these kinds that are not archived."""
         rows = self._db.rows(_SELECT_AMOUNTS, (to_json(list(kinds)),))
         return defaultdict(Amount, {kind: Amount(count, size) for kind, count, size in rows})
 
     def archived_amounts(self, memory_ids: Sequence[str]) -> dict[MemoryKind, tuple[int, int]]:
-        """Return, by kind, how many of these are archived, and the bytes of their contents."""
         rows = self._db.rows(_SELECT_ARCHIVED, (to_json(list(memory_ids)),))
         return {MemoryKind(kind): (count, size) for kind, count, size in rows}
 
