@@ -38,7 +38,6 @@ _NAMES: _Final = {
         AgentConfig AgentInfo AgentMetadata AgentStats AgentSummary CheckReport MigrationInfo
         Problem RebuildReport
     """,
-    "models.backup": "BackupFile RestoreReport",
     "models.config": "MemoryCaptureConfig MemoryContextConfig MemoryToolConfig",
     "models.conversation": """
         ContentBlock ExtractedFacts ExtractionMetadata ImageURL MemoryOperation MemoryOperations
@@ -65,7 +64,6 @@ _NAMES: _Final = {
         EventName HistoryEvent Importance MatchType MemoryCategory MemoryKind MemoryType
         ObservationType OnDuplicate OnSecret StorageBackend TaskStatus
     """,
-    "models.erasure": "ErasedCopy ErasureReceipt",
     "models.event": "MemoryEvent",
     "models.fields": """
         is_valid_agent_id normalize_tags sanitize_agent_id validate_agent_id validate_memory_content
@@ -85,6 +83,9 @@ _NAMES: _Final = {
     "models.memory": "HistoryEntry Memory MemoryInput ScoredMemory",
     "models.memory_fields": "TaskMetadata",
     "models.protocols": "Embedder LanguageModel SecretScanner",
+    "models.reports": """
+        BackupFile ErasedCopy ErasureReceipt ExportReport ImportNote ImportReport RestoreReport
+    """,
     "models.retention": "RETENTION_PRESETS KindLimit RetentionPolicy TidyItem TidyReport Undone",
     "models.safety": "FoundSecrets Rejection",
     "models.scratchpad": "Promotion Scratchpad ScratchpadMemoryEntry",
@@ -93,7 +94,6 @@ _NAMES: _Final = {
         SearchResults
     """,
     "models.session": "SessionContext SessionPermissions SessionType",
-    "models.transfer": "ExportReport ImportNote ImportReport",
     "runtime.paths": "database_path memory_root",
     "services.rendering": "estimate_tokens render_memories",
     "text.normalize": "DuplicateGrade",

@@ -54,8 +54,6 @@ from agent_memory.models.agent import CheckReport as CheckReport
 from agent_memory.models.agent import MigrationInfo as MigrationInfo
 from agent_memory.models.agent import Problem as Problem
 from agent_memory.models.agent import RebuildReport as RebuildReport
-from agent_memory.models.backup import BackupFile as BackupFile
-from agent_memory.models.backup import RestoreReport as RestoreReport
 from agent_memory.models.config import MemoryCaptureConfig as MemoryCaptureConfig
 from agent_memory.models.config import MemoryContextConfig as MemoryContextConfig
 from agent_memory.models.config import MemoryToolConfig as MemoryToolConfig
@@ -119,8 +117,6 @@ from agent_memory.models.enums import OnDuplicate as OnDuplicate
 from agent_memory.models.enums import OnSecret as OnSecret
 from agent_memory.models.enums import StorageBackend as StorageBackend
 from agent_memory.models.enums import TaskStatus as TaskStatus
-from agent_memory.models.erasure import ErasedCopy as ErasedCopy
-from agent_memory.models.erasure import ErasureReceipt as ErasureReceipt
 from agent_memory.models.event import MemoryEvent as MemoryEvent
 from agent_memory.models.fields import is_valid_agent_id as is_valid_agent_id
 from agent_memory.models.fields import normalize_tags as normalize_tags
@@ -166,6 +162,13 @@ from agent_memory.models.memory_fields import TaskMetadata as TaskMetadata
 from agent_memory.models.protocols import Embedder as Embedder
 from agent_memory.models.protocols import LanguageModel as LanguageModel
 from agent_memory.models.protocols import SecretScanner as SecretScanner
+from agent_memory.models.reports import BackupFile as BackupFile
+from agent_memory.models.reports import ErasedCopy as ErasedCopy
+from agent_memory.models.reports import ErasureReceipt as ErasureReceipt
+from agent_memory.models.reports import ExportReport as ExportReport
+from agent_memory.models.reports import ImportNote as ImportNote
+from agent_memory.models.reports import ImportReport as ImportReport
+from agent_memory.models.reports import RestoreReport as RestoreReport
 from agent_memory.models.retention import RETENTION_PRESETS as RETENTION_PRESETS
 from agent_memory.models.retention import KindLimit as KindLimit
 from agent_memory.models.retention import RetentionPolicy as RetentionPolicy
@@ -187,9 +190,6 @@ from agent_memory.models.search import SearchResults as SearchResults
 from agent_memory.models.session import SessionContext as SessionContext
 from agent_memory.models.session import SessionPermissions as SessionPermissions
 from agent_memory.models.session import SessionType as SessionType
-from agent_memory.models.transfer import ExportReport as ExportReport
-from agent_memory.models.transfer import ImportNote as ImportNote
-from agent_memory.models.transfer import ImportReport as ImportReport
 from agent_memory.runtime.paths import database_path as database_path
 from agent_memory.runtime.paths import memory_root as memory_root
 from agent_memory.services.rendering import estimate_tokens as estimate_tokens

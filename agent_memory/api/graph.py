@@ -32,7 +32,7 @@ from agent_memory.models.graph import (
 )
 from agent_memory.runtime import paths
 from agent_memory.services.graph.changes import Fact
-from agent_memory.services.graph.query_names import keys_of, query_words, worth_of
+from agent_memory.services.graph.service import keys_of, query_words, worth_of
 
 if TYPE_CHECKING:
     from agent_memory.services.graph.service import GraphService

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from agent_memory.api.arguments import check_ids, check_whole_number, join_filters
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import ValidationError
-from agent_memory.models.erasure import ErasureReceipt
 from agent_memory.models.memory import Memory
+from agent_memory.models.reports import ErasureReceipt
 from agent_memory.models.retention import TidyReport, Undone
 from agent_memory.models.safety import FoundSecrets, Rejection
 from agent_memory.models.search import SearchFilters

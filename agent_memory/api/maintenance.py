@@ -12,10 +12,10 @@ from agent_memory.api.opening import OpenMemory
 from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
-from agent_memory.models.backup import BackupFile
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.event import MemoryEvent
+from agent_memory.models.reports import BackupFile
 from agent_memory.runtime import paths
 
 

@@ -4,23 +4,59 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.api.agents import list_agents
 from agent_memory.api.verbs import MemoryVerbs
+from agent_memory.errors import AgentMemoryError
+from agent_memory.models.agent import AgentInfo, AgentSummary
+from agent_memory.models.times import now_utc
+from agent_memory.runtime.paths import agent_files
+from agent_memory.services.store import Store
 
 if TYPE_CHECKING:
     from agent_memory.api.session import SessionMemory
     from agent_memory.models.agent import RebuildReport
-    from agent_memory.models.backup import RestoreReport
+    from agent_memory.models.reports import RestoreReport
     from agent_memory.models.session import SessionContext
+
+
+def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary]:
+    """List the agents under a root, by name, with what can be said of each.
+
+    A file that cannot be read is listed with its ``problem``. Nothing is written.
+    """
+    return [_summary(name, path) for name, path in agent_files(root)]
+
+
+def _summary(name: str, path: Path) -> AgentSummary:
+    try:
+        info = _info(path)
+    except AgentMemoryError as error:
+        size = round(path.stat().st_size / 1e6, 3)
+        return AgentSummary(agent_id=name, path=str(path), storage_size_mb=size, problem=str(error))
+    return AgentSummary(
+        agent_id=name,
+        path=str(path),
+        memory_count=info.memory_count,
+        storage_size_mb=info.stats.storage_size_mb,
+        last_accessed=info.last_accessed,
+    )
+
+
+def _info(path: Path) -> AgentInfo:
+    store = Store(path, agent_id=None, clock=now_utc, create=False, read_only=True)
+    try:
+        return store.info()
+    finally:
+        store.close()
 
 
 def _rebuild(
     path: str | os.PathLike[str], backup: str | os.PathLike[str], *, agent_id: str | None = None
 ) -> RebuildReport:
-    """Make a damaged or missing file anew from a ``scratchpad.yaml.backup``: see ``rebuild``."""
-    from agent_memory.services.recovery.rebuild import rebuild  # noqa: PLC0415 - seldom used
+    """Make a damaged or missing file anew of its YAML backup: see ``services.recovery``."""
+    from agent_memory.services.recovery import rebuild  # noqa: PLC0415 - seldom used
 
     return rebuild(path, backup, agent_id=agent_id)
 
@@ -32,8 +68,8 @@ def _restore(
     agent_id: str | None = None,
     keep_replaced: bool = True,
 ) -> RestoreReport:
-    """Bring a memory back to the state of a backup: see ``restoring.restore``."""
-    from agent_memory.services.recovery.restore import restore  # noqa: PLC0415 - seldom used
+    """Bring a memory back to the state of a backup: see ``services.recovery``."""
+    from agent_memory.services.recovery import restore  # noqa: PLC0415 - seldom used
 
     return restore(path, backup, agent_id=agent_id, keep_replaced=keep_replaced)
 

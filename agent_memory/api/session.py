@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.duplicate import Duplicate
     from agent_memory.models.enums import StorageBackend
-    from agent_memory.models.transfer import ExportReport
+    from agent_memory.models.reports import ExportReport
 
 Result = TypeVar("Result")
 

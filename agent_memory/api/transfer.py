@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self, get_args
 from agent_memory.api.arguments import Time, check_existing_path
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
-from agent_memory.models.transfer import ExportReport, ImportNote, ImportReport, OnConflict, Plan
+from agent_memory.models.reports import ExportReport, ImportNote, ImportReport, OnConflict, Plan
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import SIDE_FILES, system_told
 from agent_memory.storage.opening import file_storage

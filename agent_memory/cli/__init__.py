@@ -81,9 +81,9 @@ GROUPS: Final = {
     "Files": {
         "export": "transfer",
         "import": "transfer",
-        "backup": "backups",
-        "backups": "backups",
-        "restore": "backups",
+        "backup": "admin",
+        "backups": "admin",
+        "restore": "admin",
     },
     "Serving": {"mcp": "mcp", "events": "events"},
     "Care": {"agents": "admin", "info": "admin", "configure": "admin", "check": "admin"},

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
-from agent_memory.embeddings.cache import VectorCache
 from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE, MAX_DIMENSIONS
 from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.errors import ConfigurationError, EmbeddingError
@@ -20,6 +21,44 @@ from agent_memory.models.embedding_traits import (
 )
 from agent_memory.models.protocols import Embedder
 from agent_memory.runtime import fork_safety
+
+
+class VectorCache:
+    """Keeps the ``size`` vectors that were used last, each for ``ttl_seconds``.
+
+    A size or time of 0 keeps nothing. Threads may share it.
+    """
+
+    def __init__(self, size: int, ttl_seconds: float) -> None:
+        self._size = size if ttl_seconds > 0 else 0
+        self._ttl_seconds = ttl_seconds
+        self._entries: OrderedDict[bytes, tuple[float, array[float]]] = OrderedDict()
+        self._lock = fork_safety.Lock()
+
+    def find(self, keys: Iterable[bytes]) -> dict[bytes, array[float]]:
+        """Return the vectors that are there, by key."""
+        if not self._entries:
+            return {}
+        now = time.monotonic()
+        vectors = {}
+        with self._lock:
+            for key in keys:
+                expires, vector = self._entries.get(key, (0.0, None))
+                if vector is not None and now < expires:
+                    self._entries.move_to_end(key)
+                    vectors[key] = vector
+        return vectors
+
+    def keep(self, vectors: Mapping[bytes, array[float]]) -> None:
+        """Take in vectors, and forget those that were used longest ago."""
+        expires = time.monotonic() + self._ttl_seconds
+        with self._lock:
+            for key, vector in vectors.items():
+                self._entries[key] = (expires, vector)
+                self._entries.move_to_end(key)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+
 
 _MAX_NAME_LENGTH: Final = 200
 Answer = TypeVar("Answer")

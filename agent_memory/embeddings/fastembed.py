@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings, require_package
-from agent_memory.runtime.lazy import Once
+from agent_memory.runtime.fork_safety import Once
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,7 @@
 
 A thread that is inside SQLite while another forks leaves SQLite's own locks held in the child for
 ever: a store from there was seen to hang. So a fork first waits for every database's lock, as
-``logging`` does for its own.
+``logging`` does for its own. A value that is made ``Once`` is made under such a lock.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
 
 
 class Forkable(Protocol):
@@ -85,3 +86,26 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+Value = TypeVar("Value")
+
+
+class Once(Generic[Value]):
+    """Makes a value that is costly when it is first asked for; threads that ask meanwhile wait.
+
+    Where making it fails, the error goes to who asked, and the next one tries again.
+    """
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self._make = make
+        self._made: list[Value] = []
+        self._lock = Lock()
+
+    def get(self) -> Value:
+        """Return the value."""
+        if not self._made:
+            with self._lock:
+                if not self._made:
+                    self._made.append(self._make())
+        return self._made[0]

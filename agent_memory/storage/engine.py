@@ -18,7 +18,7 @@ from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import (
     CheckReport,
 )
-from agent_memory.models.backup import BackupFile
+from agent_memory.models.reports import BackupFile
 
 if TYPE_CHECKING:
     from agent_memory.storage.graph_tables import GraphMaintenance, GraphTable

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.cli.guide import GUIDES, TOPICS, guides
-from agent_memory.cli.markdown import terminal_text
+from agent_memory.cli.guide import GUIDES, TOPICS, guides, terminal_text
 
 PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
 Cli = Callable[..., Any]

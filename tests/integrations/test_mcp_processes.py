@@ -26,7 +26,7 @@ from mcp import Client
 from mcp_programs import PROGRAM, RawServer, http, stdio, with_client, words
 
 from agent_memory import AgentMemory
-from agent_memory.integrations.mcp import connections
+from agent_memory.integrations.mcp import http as http_server
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
@@ -388,8 +388,8 @@ def test_half_open_connections_keep_nobody_from_being_answered(root: Path) -> No
 def test_a_request_that_does_not_come_in_time_ends_its_connection(
     start: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.4)
-    config = uvicorn.Config(lambda: None, http=connections.BoundedConnection, log_level="error")
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 0.4)
+    config = uvicorn.Config(lambda: None, http=http_server.BoundedConnection, log_level="error")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"

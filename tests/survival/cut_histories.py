@@ -20,7 +20,7 @@ import apsw
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.models.limits import EVENTS_FILENAME
 from agent_memory.runtime.files import SIDE_FILES
-from agent_memory.services import pending_accesses as accesses
+from agent_memory.services import unit_of_work as accesses
 from agent_memory.storage.sqlite.connection import Database, database, opening
 from agent_memory.storage.sqlite.engine import SQLiteEngine
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.errors import StorageFull
 from agent_memory.models.agent import CheckReport
-from agent_memory.models.erasure import ErasureReceipt
+from agent_memory.models.reports import ErasureReceipt
 
 from .fault_scene import IS_STORE, TEMPORARY, Scene, digest, files_of, fresh_copy, probe, vectors_of
 from .fault_vfs import DISK, Fault, Kind

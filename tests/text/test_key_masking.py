@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from agent_memory.text.key_masking import hide_key, mask_key
+from agent_memory.runtime.api_client import hide_key, mask_key
 
 KEYS = ["sk-test-0123456789abcdef", r"sk\'back\slash", 'sk-"quoted"', "sk-it's"]
 

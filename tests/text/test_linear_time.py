@@ -54,8 +54,8 @@ TEXT = "agent_memory.text."
 RULES = "agent_memory.extraction.rules."
 CAPTURE = "agent_memory.integrations.capture."
 READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
-    "secrets": ((f"{TEXT}secrets", f"{TEXT}secret_patterns"), find_secrets),
-    "secrets of tags": ((f"{TEXT}secret_patterns",), partial(find_secrets, any_case=True)),
+    "secrets": ((f"{TEXT}secrets",), find_secrets),
+    "secrets of tags": ((f"{TEXT}secrets",), partial(find_secrets, any_case=True)),
     "dates": ((f"{TEXT}dates",), lambda text: date_spans(text, date(2026, 1, 30))),
     "sentences": ((f"{TEXT}sentences",), sentences),
     "duplicates": ((f"{TEXT}normalize",), lambda text: near_form(exact_form(text))),

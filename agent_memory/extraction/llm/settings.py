@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
-from agent_memory.runtime.api_client import is_key, is_web_address, shown_address
-from agent_memory.text.key_masking import hide_key
+from agent_memory.runtime.api_client import hide_key, is_key, is_web_address, shown_address
 
 _MOST_TOKENS: Final = 1_000_000
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from anthropic.lib.tools import ToolError
 
 from agent_memory import AgentMemoryError
-from agent_memory.integrations.anthropic_memory.files import File, Files
-from agent_memory.integrations.anthropic_memory.paths import ROOT, place_of
+from agent_memory.integrations.anthropic_memory.files import ROOT, File, Files, place_of
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from anthropic.lib.tools import ToolError
 
 from agent_memory import Memory, MemoryNotFound, ValidationError
-from agent_memory.integrations.anthropic_memory.paths import ROOT, parents_of
 from agent_memory.integrations.texts import searchable
 from agent_memory.models.fields import clean_text
 from agent_memory.models.times import now_utc
@@ -249,3 +249,48 @@ def _refuse_text(text: str, called: str) -> None:
         clean_text(text)
     except ValueError as error:
         raise ToolError(f"The file {called} cannot be written: {error}") from error
+
+
+ROOT: Final = "/memories"
+_LONGEST: Final = 1_000
+
+
+def place_of(path: object) -> str:
+    """Return a path in its plain form: ``/memories`` or under it, without ``.`` and ``..``.
+
+    Raises ``ToolError`` for a path elsewhere, or that would be one for whoever decodes its ``%2e``
+    or takes a backslash for a slash; for one that has characters that cannot be shown, and for one
+    of over 1,000 characters.
+    """
+    if not isinstance(path, str):
+        raise ToolError(f"Path must start with {ROOT}, got: {path!r:.200}")
+    if len(path) > _LONGEST:
+        raise ToolError(f"Path has {len(path):,} characters: use {_LONGEST:,} at most")
+    if not path.isprintable():
+        raise ToolError(f"Path {path!r} has a character that cannot be shown: leave it out")
+    decoded = path
+    while (once_more := unquote(decoded)) != decoded:
+        decoded = once_more
+    _plain(decoded.replace("\\", "/"), path)
+    return _plain(path, path)
+
+
+def parents_of(place: str) -> list[str]:
+    """Return the directories that a place stands in, but for the root."""
+    parts = place.split("/")
+    return ["/".join(parts[:count]) for count in range(3, len(parts))]
+
+
+def _plain(path: str, original: str) -> str:
+    """Return a path without what says nothing, or refuse it; ``original`` is as it was written."""
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        raise ToolError(f"Path must start with {ROOT}, got: {original}")
+    parts: list[str] = []
+    for part in path.removeprefix(ROOT).split("/"):
+        if part == ".." and not parts:
+            raise ToolError(f"Path {original} would escape {ROOT} directory")
+        if part == "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join((ROOT, *parts))

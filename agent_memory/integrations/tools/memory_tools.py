@@ -36,8 +36,8 @@ from agent_memory.integrations.tools.arguments import (
     SearchArguments,
     StoreArguments,
     UpdateArguments,
+    schema_of,
 )
-from agent_memory.integrations.tools.schemas import schema_of
 from agent_memory.models.times import format_time, now_utc
 
 if TYPE_CHECKING:

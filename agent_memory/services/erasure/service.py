@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
-from agent_memory.models.erasure import ErasedCopy, ErasureReceipt
+from agent_memory.models.reports import ErasedCopy, ErasureReceipt
 from agent_memory.runtime.event_log import EventLog
 from agent_memory.runtime.files import beside
 from agent_memory.services.erasure import side_files

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_memory.errors import MemoryNotFound, StorageReadOnly
-from agent_memory.models.backup import BackupFile
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import SecretScanner
+from agent_memory.models.reports import BackupFile
 from agent_memory.models.retention import RetentionPolicy, TidyReport, Undone
 from agent_memory.models.safety import FoundSecrets, Rejection
 from agent_memory.services.lifecycle.undo import own_change_ids, row_at, undo

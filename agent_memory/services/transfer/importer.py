@@ -18,8 +18,8 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.portable import Section, StagedEntry
+from agent_memory.models.reports import OnConflict, Plan
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.models.transfer import OnConflict, Plan
 from agent_memory.services.graph.importer import GraphImporter
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine

@@ -1,4 +1,7 @@
-"""Import and export of one agent's file: each method is one transaction, as in ``Store``."""
+"""Import and export of one agent's file: each method is one transaction, as in ``Store``.
+
+And a store as it stood at a moment: a private copy, taken back along its history.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_memory.models.portable import StagedEntry
-from agent_memory.models.transfer import OnConflict, Plan
-from agent_memory.services.lifecycle.snapshot import copy_as_of
+from agent_memory.models.reports import OnConflict, Plan
+from agent_memory.services.lifecycle.undo import row_at
 from agent_memory.services.transfer.exporter import Dump
 from agent_memory.services.transfer.importer import Importer
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Capability, Engine, require
+from agent_memory.storage.opening import file_storage, open_engine
+from agent_memory.storage.records import RowValues
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
@@ -92,3 +97,47 @@ class TransferService:
     def _read(self) -> Iterator[datetime]:
         with self._engine.read():
             yield self._clock()
+
+
+@contextlib.contextmanager
+def copy_as_of(source: Path, moment: datetime) -> Iterator[Path]:
+    """Make a private copy of a store that is as the store was at a moment; it goes with the body.
+
+    Memories that were changed since are what they were, those that were stored since are gone,
+    those that were deleted since are there. Accesses, the scratchpad and the settings are those of
+    now, for they have no history.
+    """
+    with file_storage().private_copy(source) as copy:
+        with contextlib.closing(open_engine(copy, create=False, synchronous="NORMAL")) as engine:
+            _go_back(engine, moment)
+        yield copy
+
+
+def _go_back(engine: Engine, moment: datetime) -> None:
+    with engine.write(durable=False):
+        newest = engine.history.last_change()
+        changed = engine.history.changed_after(moment)
+        born = engine.history.born_after(moment)
+        unborn = set(born)
+        others = [memory_id for memory_id in changed if memory_id not in unborn]
+        rows = [(memory_id, row_at(engine, memory_id, moment)) for memory_id in others]
+        with engine.files.rewriting(changed, kept=others):
+            engine.memory_rows.delete_many(born)
+            _replace(engine, rows)
+        engine.history.forget_after(moment, newest)
+        engine.graph_maintenance.restore_to(moment)
+
+
+def _replace(engine: Engine, rows: Iterable[tuple[str, RowValues | None]]) -> None:
+    for memory_id, row in rows:
+        present = engine.memory_rows.get(memory_id)
+        if row is None:
+            engine.memory_rows.delete(memory_id)
+        elif present is None:
+            kept = {name: value for name, value in row.items() if value is not None}
+            kept.pop("scratchpad", None)
+            if "seq" in kept and not engine.memory_rows.is_free(kept["seq"]):
+                del kept["seq"]  # of another store, from which the history was imported
+            engine.memory_rows.insert(kept)
+        else:
+            engine.memory_rows.set_values(memory_id, row)

@@ -49,9 +49,9 @@ from agent_memory.models.portable import (
 )
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.record import Record
+from agent_memory.models.reports import ImportNote
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.times import format_time
-from agent_memory.models.transfer import ImportNote
 from agent_memory.services.policies.secrets import apply_secret_policy
 
 _MODELS: Final[dict[Section, type[Record]]] = {

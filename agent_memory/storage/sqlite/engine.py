@@ -20,9 +20,8 @@ from agent_memory.storage.sqlite.keyword_index import KeywordIndex
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.fingerprints import FingerprintTable
-from agent_memory.storage.sqlite.tables.history import HistoryTable
+from agent_memory.storage.sqlite.tables.history import HistoryTable, OperationTable
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
-from agent_memory.storage.sqlite.tables.operations import OperationTable
 from agent_memory.storage.sqlite.tables.recalls import RecallTable
 from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
 

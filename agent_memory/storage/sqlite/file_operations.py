@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from agent_memory.models.backup import BackupFile
+from agent_memory.models.reports import BackupFile
 from agent_memory.storage.sqlite.maintenance import backup, check_indexes
 from agent_memory.storage.sqlite.tables import Table
 

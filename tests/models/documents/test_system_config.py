@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from agent_memory import ConfigurationError
-from agent_memory.models.documents.config_section import ConfigSection, reference_in
 from agent_memory.models.documents.system_config import (
     AnthropicConfig,
+    ConfigSection,
     EmbedderConfig,
     GraphStoreConfig,
     LLMConfig,
@@ -22,6 +22,7 @@ from agent_memory.models.documents.system_config import (
     QdrantConfig,
     SystemConfig,
     VectorStoreConfig,
+    reference_in,
 )
 
 KEY = "sk-proj-" + "Ab3dE" * 12

@@ -24,7 +24,7 @@ from agent_memory import (
     StorageReadOnly,
     ValidationError,
 )
-from agent_memory.models.erasure import ErasureReceipt
+from agent_memory.models.reports import ErasureReceipt
 from agent_memory.models.times import now_utc
 from agent_memory.services.erasure.byte_search import CERTAIN, READ_LENGTH, Pieces, finder
 from agent_memory.services.erasure.service import ErasureService

@@ -27,8 +27,8 @@ from agent_memory import (
     StorageUnavailable,
     ValidationError,
 )
-from agent_memory.models.backup import RestoreReport
-from agent_memory.services.recovery.restore import restore
+from agent_memory.models.reports import RestoreReport
+from agent_memory.services.recovery import restore
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.maintenance.backup import back_up_before
@@ -650,7 +650,7 @@ def test_one_who_writes_for_too_long_keeps_all_as_it_is(
 _RESTORES = """
 import itertools, sys, time
 from agent_memory.errors import StorageLocked
-from agent_memory.services.recovery.restore import restore
+from agent_memory.services.recovery import restore
 print("ready", flush=True)
 for turn in itertools.count() if sys.argv[2] == "always" else range(int(sys.argv[2])):
     backup = sys.argv[3 + turn % (len(sys.argv) - 3)]
@@ -712,7 +712,7 @@ def test_whenever_it_is_killed_the_file_has_the_old_or_the_new_state(
 _RESTORES_WITHOUT_SPACE = """
 import resource, signal, sys
 from agent_memory.errors import StorageFull
-from agent_memory.services.recovery.restore import restore
+from agent_memory.services.recovery import restore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
 try:

@@ -30,7 +30,7 @@ from agent_memory import (
     ValidationError,
 )
 from agent_memory.formats import registry as codecs
-from agent_memory.models.transfer import ImportReport, OnConflict
+from agent_memory.models.reports import ImportReport, OnConflict
 
 OF_MEMORIES = ("store", "backup", "json", "jsonl", "record-json", "record-jsonl", "directory")
 """The formats that hold every memory with every field, and are made of text."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
-from agent_memory.models.backup import BackupFile
+from agent_memory.models.reports import BackupFile
 from agent_memory.models.times import format_time, parse_time, shifted
 from agent_memory.runtime.files import (
     SIDE_FILES,

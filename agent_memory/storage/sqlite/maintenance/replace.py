@@ -29,7 +29,7 @@ from agent_memory.storage.sqlite.connection import PAGE_SIZE, ChangedMeanwhile, 
 from agent_memory.storage.sqlite.maintenance.backup import copy_store, list_backups
 from agent_memory.storage.sqlite.maintenance.check import check
 from agent_memory.storage.sqlite.tables.agent import AgentTable
-from agent_memory.storage.sqlite.tables.operations import OperationTable
+from agent_memory.storage.sqlite.tables.history import OperationTable
 from agent_memory.storage.sqlite.tables.rejections import RejectionTable
 
 _STEP: Final = timedelta(microseconds=1)

@@ -14,7 +14,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.records import Change, page_end
+from agent_memory.storage.records import Change, Operation, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _SIGN: Final = """
@@ -174,3 +174,44 @@ def _read(text: str | None) -> dict[str, Any] | None:
     if "archived" in values:
         values["archived"] = bool(values["archived"])
     return values
+
+
+_INSERT_OPERATION: Final = """
+INSERT INTO operations (verb, done_at, session_id, first_change, last_change)
+VALUES (?, ?, ?, ?, ?)"""
+_SELECT_LAST_OPERATION: Final = """
+SELECT operation_id, verb, first_change, last_change FROM operations
+ORDER BY last_change DESC, operation_id DESC LIMIT 1"""
+_SELECT_AROUND: Final = """
+SELECT operation_id, verb, first_change, last_change FROM operations
+WHERE first_change <= ? AND last_change >= ? ORDER BY operation_id DESC LIMIT 1"""
+_LAST_NUMBER: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'history'"
+
+
+class OperationTable(Table):
+    """The table of operations: changes that belong together, and what cannot be undone."""
+
+    def last_number(self) -> int:
+        return int(self._db.value(_LAST_NUMBER) or 0)
+
+    def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
+        last = self.last_number()
+        if last > since:
+            self._insert(verb, session_id, now, since + 1, last)
+
+    def record_irreversible(self, verb: str, *, session_id: str, now: datetime) -> None:
+        last = self.last_number()
+        self._insert(verb, session_id, now, last + 1, last)
+
+    def _insert(self, verb: str, session_id: str, now: datetime, first: int, last: int) -> None:
+        self._db.run(_INSERT_OPERATION, (verb, format_time(now), session_id, first, last))
+
+    def around(self, change_id: int) -> Operation | None:
+        row = self._db.row(_SELECT_AROUND, (change_id, change_id))
+        return None if row is None else Operation(*row)
+
+    def last(self) -> Operation | None:
+        row = self._db.row(_SELECT_LAST_OPERATION)
+        if row is not None and None in row:  # which the schema rules out
+            raise StorageCorrupt(f"{self._db.path} is damaged: restore a backup")
+        return None if row is None else Operation(*row)

@@ -1,1 +1,0 @@
-"""Recovery of a file from a backup: restore and rebuild."""
