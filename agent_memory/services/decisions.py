@@ -44,13 +44,10 @@ class DecisionService:
         engine: Engine,
         unit_of_work: UnitOfWork,
         complete: Callable[[], None],
-        *,
-        agent_id: str,
     ) -> None:
         self._engine = engine
         self._unit_of_work = unit_of_work
         self._complete = complete
-        self._agent_id = agent_id
 
     def apply(
         self, decisions: Sequence[Decision], *, session_id: str, keep_copies: bool = False
@@ -64,9 +61,7 @@ class DecisionService:
         self._complete()
         with self._unit_of_work.write() as now:
             before = self._engine.operations.last_number()
-            application = _Application(
-                self._engine, self._agent_id, decisions, session_id=session_id, now=now
-            )
+            application = _Application(self._engine, decisions, session_id=session_id, now=now)
             applied = application.apply(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             self._engine.operations.record("add", since=before, session_id=session_id, now=now)
@@ -84,7 +79,7 @@ class DecisionService:
         """Delete the memory in question, and return it as it was."""
         with self._unit_of_work.write() as now:
             review = self._review(review_id)
-            memory = self._engine.memories.get(review.memory_id, agent_id=self._agent_id)
+            memory = self._engine.memories.get(review.memory_id)
             if memory is None:
                 raise MemoryNotFound(review.memory_id)
             if self._engine.reviews.is_stale(review_id):
@@ -116,14 +111,12 @@ class _Application:
     def __init__(
         self,
         engine: Engine,
-        agent_id: str,
         decisions: Sequence[Decision],
         *,
         session_id: str,
         now: datetime,
     ) -> None:
         self._engine = engine
-        self._agent_id = agent_id
         self._decisions = decisions
         self._session_id = session_id
         self._now = now
@@ -162,7 +155,7 @@ class _Application:
         """Change the graph as a decision says; return what of that was refused."""
         from agent_memory.services.graph.changes import follow  # noqa: PLC0415 - seldom asked for
 
-        return follow(self._engine, decision, outcome, agent_id=self._agent_id, now=self._now)
+        return follow(self._engine, decision, outcome, now=self._now)
 
     def _change(self, decision: Decision) -> DecisionOutcome | None:
         """Update or delete a memory, or put it in question.
@@ -197,7 +190,7 @@ class _Application:
         """Return the memory of a decision, if it did not change since."""
         if decision.memory_id is None:
             return None
-        memory = self._engine.memories.get(decision.memory_id, agent_id=self._agent_id)
+        memory = self._engine.memories.get(decision.memory_id)
         return memory if memory is not None and memory.content == decision.seen else None
 
     def _review(
@@ -230,7 +223,6 @@ class _Application:
         settings = self._engine.agent.config()
         insert = MemoryInsert(
             self._engine,
-            agent_id=self._agent_id,
             now=self._now,
             fingerprints=fingerprints_of(memories),
             generated_ids=frozenset(memory.id for memory in memories),

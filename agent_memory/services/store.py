@@ -86,7 +86,7 @@ class Store:
             self._unit_of_work = UnitOfWork(
                 self._engine, clock, promotion_threshold=promotion_threshold
             )
-            self.searches = SearchService(self._engine, self._unit_of_work, agent_id=self.agent_id)
+            self.searches = SearchService(self._engine, self._unit_of_work)
         except BaseException:
             self._engine.close()
             raise
@@ -98,43 +98,39 @@ class Store:
         """Import and export."""
         from agent_memory.services.transfer.service import TransferService  # noqa: PLC0415
 
-        return TransferService(
-            self._engine, self._unit_of_work, self._clock, agent_id=self.agent_id
-        )
+        return TransferService(self._engine, self._unit_of_work, self._clock)
 
     @cached_property
     def lifecycle(self) -> LifecycleService:
         """Archiving, retention, undo, rejected values and backups."""
         from agent_memory.services.lifecycle.service import LifecycleService  # noqa: PLC0415
 
-        parts = (self._engine, self._unit_of_work, self._clock)
-        return LifecycleService(*parts, path=self.path, agent_id=self.agent_id)
+        return LifecycleService(self._engine, self._unit_of_work, self._clock)
 
     @cached_property
     def decisions(self) -> DecisionService:
         """Decisions of a conversation, applied in one transaction."""
         from agent_memory.services.decisions import DecisionService  # noqa: PLC0415
 
-        parts = (self._engine, self._unit_of_work, self._complete_fingerprints)
-        return DecisionService(*parts, agent_id=self.agent_id)
+        return DecisionService(self._engine, self._unit_of_work, self._complete_fingerprints)
 
     @cached_property
     def graph(self) -> GraphService:
         """Entities and relationships."""
         from agent_memory.services.graph.service import GraphService  # noqa: PLC0415
 
-        return GraphService(self._engine, self._unit_of_work, self._clock, agent_id=self.agent_id)
+        return GraphService(self._engine, self._unit_of_work, self._clock)
 
     @cached_property
     def erasure(self) -> ErasureService:
         """Erasure for good, with proof."""
         from agent_memory.services.erasure.service import ErasureService  # noqa: PLC0415
 
-        return ErasureService(self._engine, self._clock, agent_id=self.agent_id)
+        return ErasureService(self._engine, self._clock)
 
     def _identified(self, expected: str | None) -> str:
-        agent_id = self._engine.agent.identity()
-        if agent_id is None:
+        agent_id = self._engine.agent_id
+        if not agent_id:
             raise ConfigurationError(f"{self.path} does not say whose it is: open it for writing")
         if expected is not None and agent_id != expected:
             raise ConfigurationError(
@@ -177,7 +173,6 @@ class Store:
             before = self._engine.operations.last_number()
             insert = MemoryInsert(
                 self._engine,
-                agent_id=self.agent_id,
                 now=now,
                 fingerprints=fingerprints,
                 generated_ids=generated_ids,
@@ -202,7 +197,7 @@ class Store:
 
     def raise_if_conflicting(self, memory: Memory) -> None:
         """Raise ``ValidationError`` where a memory of this id has another content."""
-        is_stored(self._engine, memory, agent_id=self.agent_id)
+        is_stored(self._engine, memory)
 
     def _complete_fingerprints(self) -> None:
         """Make the fingerprints of rows that another program wrote, a page a transaction."""
@@ -287,14 +282,12 @@ class Store:
 
     def get(self, memory_id: str) -> Memory | None:
         """Return a memory, or ``None``."""
-        return self._engine.memories.get(memory_id, agent_id=self.agent_id)
+        return self._engine.memories.get(memory_id)
 
     def recent(self, filters: SearchFilters, *, limit: int, offset: int) -> list[Memory]:
         """Return the newest memories, newest first."""
         passing = filter_of(filters, agent_id=self.agent_id)
-        return self._engine.memories.recent(
-            passing, limit=limit, offset=offset, agent_id=self.agent_id
-        )
+        return self._engine.memories.recent(passing, limit=limit, offset=offset)
 
     def ids(self, filters: SearchFilters) -> list[str]:
         """Return the ids of the memories that the filters describe, oldest first."""
@@ -318,14 +311,14 @@ class Store:
     def duplicate_groups(self) -> Iterator[DuplicateGroup]:
         """Yield the groups of memories that say the same, oldest first."""
         self._complete_fingerprints()
-        yield from duplicates.groups(self._engine, agent_id=self.agent_id)
+        yield from duplicates.groups(self._engine)
 
     def scratchpad(self, owner: Owner | None = None) -> list[Memory]:
         """Return the memories in the scratchpad, most recently used first: one owner's, or all."""
         self._unit_of_work.flush()
         with self._engine.read():
             row_ids = self._engine.scratchpad.members()
-            memories = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
+            memories = self._engine.memories.get_many(row_ids)
         listed = (memories[row_id] for row_id in row_ids)
         return [
             memory
@@ -374,9 +367,7 @@ class Store:
         """Yield every memory that can be read, passing over damaged rows."""
         highest = self._engine.memories.last_row_id_of_damaged()
         for start in range(0, highest, _PAGE):
-            yield from self._engine.memories.readable(
-                after=start, until=start + _PAGE, agent_id=self.agent_id
-            )
+            yield from self._engine.memories.readable(after=start, until=start + _PAGE)
 
     def config(self) -> AgentConfig:
         """Return the agent's settings."""
@@ -405,7 +396,7 @@ class Store:
             )
 
     def _get(self, memory_id: str) -> Memory:
-        memory = self._engine.memories.get(memory_id, agent_id=self.agent_id)
+        memory = self._engine.memories.get(memory_id)
         if memory is None:
             raise MemoryNotFound(memory_id)
         return memory

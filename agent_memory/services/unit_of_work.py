@@ -286,6 +286,20 @@ class UnitOfWork:
         return Promoted(ids, entry.evicted, self._engine.scratchpad.size())
 
 
+class Service:
+    """The verbs of one feature on one file. Threads may share it.
+
+    ``clock`` returns the time, aware, in UTC.
+    """
+
+    def __init__(
+        self, engine: Engine, unit_of_work: UnitOfWork, clock: Callable[[], datetime]
+    ) -> None:
+        self._engine = engine
+        self._unit_of_work = unit_of_work
+        self._clock = clock
+
+
 def enter_scratchpad(
     engine: Engine,
     row_ids: Sequence[int],

@@ -84,6 +84,10 @@ class Engine(Protocol):
     capabilities: frozenset[Capability]
 
     @property
+    def agent_id(self) -> str:
+        """Whose memories these are; the empty text where the store does not say."""
+
+    @property
     def memories(self) -> MemoryTable:
         """The memories, as models."""
 

@@ -52,7 +52,6 @@ class GraphTable(Protocol):
     def entities(
         self,
         *,
-        agent_id: str,
         user_id: str | None,
         run_id: str | None = None,
         ids: Sequence[str] | None = None,
@@ -65,7 +64,6 @@ class GraphTable(Protocol):
         self,
         when: GraphMoment,
         *,
-        agent_id: str,
         among: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
         include_closed: bool = False,

@@ -56,16 +56,16 @@ class MemoryTable(Protocol):
     def ids_of(self, row_ids: Sequence[int]) -> list[str]:
         """Return the ids of these rows, in the order of the rows."""
 
-    def get(self, memory_id: str, *, agent_id: str) -> Memory | None:
+    def get(self, memory_id: str) -> Memory | None:
         """Return a memory, or ``None``."""
 
-    def get_many(self, row_ids: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
+    def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
         """Return the memories of these rows, by row id."""
 
-    def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
+    def readable(self, *, after: int, until: int) -> list[Memory]:
         """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
 
-    def recent(self, filters: Filter, *, limit: int, offset: int, agent_id: str) -> list[Memory]:
+    def recent(self, filters: Filter, *, limit: int, offset: int) -> list[Memory]:
         """Return the newest memories that pass the filters, newest first."""
 
     def ids(self, filters: Filter) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from contract_cases import AGENT, NOW, memory_of, stored
+from contract_cases import NOW, memory_of, stored
 
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Engine
@@ -59,7 +59,7 @@ def test_names_and_aliases_are_found_in_their_users_graph(engine: Engine, chain:
         chain[0]: "ann",
         chain[1]: "acme inc",
     }
-    (acme,) = engine.graph.entities(agent_id=AGENT, user_id=None, ids=[chain[1]])
+    (acme,) = engine.graph.entities(user_id=None, ids=[chain[1]])
     assert (acme.name, acme.aliases, acme.source_memory_ids) == ("Acme", ["Acme Inc"], ["mem-1"])
 
 
@@ -77,18 +77,18 @@ def test_what_is_closed_holds_no_more(engine: Engine, chain: list[str]) -> None:
     with engine.write():
         engine.graph.close_edge(open_edge[0], at=STAMP, by="mem-2", change_id=None, now=STAMP)
     assert engine.graph.open_edges(chain[0], "works at") == []
-    names = [view.relationship for view in engine.graph.edges(LATER, agent_id=AGENT)]
+    names = [view.relationship for view in engine.graph.edges(LATER)]
     assert names == ["is in"]
-    all_edges = engine.graph.edges(LATER, agent_id=AGENT, include_closed=True)
+    all_edges = engine.graph.edges(LATER, include_closed=True)
     assert len(all_edges) == 2
 
 
 def test_what_no_memory_says_any_more_is_out_of_sight(engine: Engine, chain: list[str]) -> None:
     with engine.write():
         engine.memory_rows.delete("mem-1")
-    assert engine.graph.entities(agent_id=AGENT, user_id=None) == []
-    assert engine.graph.edges(LATER, agent_id=AGENT) == []
-    hidden = engine.graph.entities(agent_id=AGENT, user_id=None, out_of_sight=True)
+    assert engine.graph.entities(user_id=None) == []
+    assert engine.graph.edges(LATER) == []
+    hidden = engine.graph.entities(user_id=None, out_of_sight=True)
     assert [view.id for view in hidden] == chain
 
 
@@ -98,7 +98,7 @@ def test_erasing_a_memory_takes_what_only_it_said(engine: Engine, chain: list[st
         assert "Acme" in engine.graph_maintenance.texts_of(["mem-1"])
         engine.erasure.remove(["mem-1"])
         engine.graph_maintenance.erase(["mem-1"])
-    left = engine.graph.entities(agent_id=AGENT, user_id=None, out_of_sight=True)
+    left = engine.graph.entities(user_id=None, out_of_sight=True)
     assert [view.name for view in left] == ["Oslo"]
     assert engine.graph_maintenance.texts().isdisjoint({"Ann", "Acme", "Acme Inc"})
 
@@ -108,7 +108,7 @@ def test_two_entities_become_one(engine: Engine, chain: list[str]) -> None:
         other = entity(engine, "ACME Corporation")
         engine.graph.mark_by_hand("entity", other)
         engine.graph_maintenance.merge(chain[1], other)
-    names = {view.name for view in engine.graph.entities(agent_id=AGENT, user_id=None)}
+    names = {view.name for view in engine.graph.entities(user_id=None)}
     assert names == {"Ann", "Acme", "Oslo"}
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import product
 
 import pytest
-from contract_cases import AGENT, NOW, memory_of, stored
+from contract_cases import NOW, memory_of, stored
 
 from agent_memory import AgentConfig, Memory, MemoryKind, ValidationError
 from agent_memory.models.agent import MigrationInfo
@@ -19,7 +19,7 @@ from agent_memory.text.dates import date_spans
 
 
 def get(engine: Engine, number: int) -> Memory:
-    memory = engine.memories.get(f"mem-{number}", agent_id=AGENT)
+    memory = engine.memories.get(f"mem-{number}")
     assert memory is not None
     return memory
 
@@ -38,13 +38,13 @@ class TestMemories:
             run_id="run-1",
         )
         (row_id,) = stored(engine, memory)
-        assert engine.memories.get("mem-1", agent_id=AGENT) == memory
-        assert engine.memories.get_many([row_id, row_id + 1], agent_id=AGENT) == {row_id: memory}
+        assert engine.memories.get("mem-1") == memory
+        assert engine.memories.get_many([row_id, row_id + 1]) == {row_id: memory}
         assert engine.memories.row_id_of("mem-1") == row_id == engine.memories.last_row_id()
         assert engine.memories.ids_of([row_id]) == ["mem-1"]
         assert engine.memories.exists("mem-1")
         assert not engine.memories.exists("mem-2")
-        assert engine.memories.get("mem-2", agent_id=AGENT) is None
+        assert engine.memories.get("mem-2") is None
 
     def test_an_id_is_taken_once(self, engine: Engine) -> None:
         stored(engine, memory_of(1))
@@ -55,7 +55,7 @@ class TestMemories:
     def test_recent_ids_and_count_follow_filters_and_order(self, engine: Engine) -> None:
         stored(engine, *(memory_of(n, user_id="ann" if n % 2 else "ben") for n in (3, 1, 2, 4)))
         anns = Equals("user_id", "ann")
-        recent = engine.memories.recent(EVERYTHING, limit=2, offset=1, agent_id=AGENT)
+        recent = engine.memories.recent(EVERYTHING, limit=2, offset=1)
         assert [memory.id for memory in recent] == ["mem-3", "mem-2"]
         assert engine.memories.ids(anns) == ["mem-3", "mem-1"]
         assert engine.memories.count(anns) == 2

@@ -55,7 +55,7 @@ def test_a_second_writer_waits_its_turn_and_loses_nothing(engine: Engine, opener
         with closing(opener()) as other:
             for _ in range(20):
                 with other.write():
-                    memory = other.memories.get("mem-1", agent_id=AGENT)
+                    memory = other.memories.get("mem-1")
                     assert memory is not None
                     changes = {"metadata": {"count": memory.metadata.get("count", 0) + 1}}
                     other.memories.update(row_id, changes, now=NOW)
@@ -65,7 +65,7 @@ def test_a_second_writer_waits_its_turn_and_loses_nothing(engine: Engine, opener
         thread.start()
     for thread in threads:
         thread.join()
-    memory = engine.memories.get("mem-1", agent_id=AGENT)
+    memory = engine.memories.get("mem-1")
     assert memory is not None
     assert memory.metadata == {"count": 60}
     assert memory.version == 61

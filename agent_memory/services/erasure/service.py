@@ -68,13 +68,12 @@ class _Copies:
 class ErasureService:
     """Erases memories of one agent's file. Threads may share it.
 
-    ``clock`` returns the time, in UTC; ``agent_id`` is whose the file is.
+    ``clock`` returns the time, in UTC.
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime], *, agent_id: str) -> None:
+    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
         self._engine = engine
         self._clock = clock
-        self._agent_id = agent_id
 
     def erase(
         self, memory_ids: Sequence[str], *, backups: bool = False, session_id: str
@@ -182,7 +181,7 @@ class ErasureService:
         if not side_files.is_store(path, self._engine.files.path):
             return None
         with closing(open_engine(path, create=False, read_only=True, vetted=False)) as copy:
-            is_of_agent = copy.agent.identity() == self._agent_id
+            is_of_agent = copy.agent.identity() == self._engine.agent_id
             return copy.erasure.known_ids(ids) if is_of_agent else None
 
     def _erase_in_copy(

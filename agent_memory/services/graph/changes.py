@@ -353,7 +353,7 @@ def complete(engine: Engine) -> None:
 
 
 def follow(
-    engine: Engine, decision: Decision, outcome: DecisionOutcome, *, agent_id: str, now: datetime
+    engine: Engine, decision: Decision, outcome: DecisionOutcome, *, now: datetime
 ) -> list[str]:
     """Apply the graph updates of a decision; return what was refused, in words.
 
@@ -372,7 +372,7 @@ def follow(
     changes = [graph.apply(update, at=memory.timestamp) for update in decision.graph]
     if outcome.event == "UPDATE":
         moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
-        edges = engine.graph.edges(moment, agent_id=agent_id)
+        edges = engine.graph.edges(moment)
         stated = {change.opened for change in changes}
         unsaid = _unsaid(edges, stated, outcome.memory_id)
         changes += [graph.apply(update, at=memory.timestamp) for update in unsaid]

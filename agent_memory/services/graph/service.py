@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -22,29 +22,15 @@ from agent_memory.models.graph import (
 )
 from agent_memory.models.times import format_time
 from agent_memory.services.graph.changes import Fact, GraphChanges, complete, no_entity
-from agent_memory.services.unit_of_work import UnitOfWork
-from agent_memory.storage.engine import Engine
+from agent_memory.services.unit_of_work import Service
 from agent_memory.storage.records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
 """Entities, and relationships, that a neighbourhood lists: the nearest."""
 
 
-class GraphService:
-    """The entities and relationships of one file. Threads may share it."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        unit_of_work: UnitOfWork,
-        clock: Callable[[], datetime],
-        *,
-        agent_id: str,
-    ) -> None:
-        self._engine = engine
-        self._unit_of_work = unit_of_work
-        self._clock = clock
-        self._agent_id = agent_id
+class GraphService(Service):
+    """The entities and relationships of one file."""
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -87,7 +73,6 @@ class GraphService:
             when = GraphMoment(format_time(self._clock()), None, is_past=False)
             edges = self._engine.graph.edges(
                 when,
-                agent_id=self._agent_id,
                 ids=[outcome.edge_id],
                 at_any_time=True,
             )
@@ -146,7 +131,6 @@ class GraphService:
             among = None if entity is None else self._visible_ids("entity", entity, when)
             return self._engine.graph.edges(
                 when,
-                agent_id=self._agent_id,
                 among=among,
                 include_closed=include_closed,
                 limit=limit,
@@ -196,7 +180,6 @@ class GraphService:
             among = [entity_id for entity_id, steps in distances.items() if steps == distance]
             nearby = self._engine.graph.edges(
                 when,
-                agent_id=self._agent_id,
                 among=among,
                 limit=MOST_SHOWN + 1,
             )
@@ -247,8 +230,7 @@ class GraphService:
         return way, entity_id
 
     def _way(self, when: GraphMoment, start: str, ids: Sequence[str]) -> GraphPath:
-        found_edges = self._engine.graph.edges(when, agent_id=self._agent_id, ids=ids)
-        by_id = {edge.id: edge for edge in found_edges}
+        by_id = {edge.id: edge for edge in self._engine.graph.edges(when, ids=ids)}
         edges = [by_id[edge_id] for edge_id in ids]
         names = [self._engine.graph.names([start])[start][0]]
         for edge in edges:
@@ -263,7 +245,6 @@ class GraphService:
         with self._read():
             edges = self._engine.graph.edges(
                 self._moment(user_id, run_id, as_of),
-                agent_id=self._agent_id,
                 at_any_time=as_of is None,
             )
             entities = self._entities(user_id, None, run_id=run_id)
@@ -271,7 +252,6 @@ class GraphService:
             seen = {entity.id for entity in entities}
             ends = {end for edge in edges for end in (edge.source_id, edge.target_id)}
             entities += self._engine.graph.entities(
-                agent_id=self._agent_id,
                 user_id=user_id,
                 ids=sorted(ends - seen),
                 out_of_sight=True,
@@ -289,7 +269,7 @@ class GraphService:
         """Return what holds at some entities, and what holds at their direct neighbours."""
         with self._read():
             when = self._moment(user_id, run_id, None)
-            look = partial(self._engine.graph.edges, when, agent_id=self._agent_id, limit=limit)
+            look = partial(self._engine.graph.edges, when, limit=limit)
             near = look(among=ids)
             ends = {end for edge in near for end in (edge.source_id, edge.target_id)}
             near_ids = {edge.id for edge in near}
@@ -325,9 +305,7 @@ class GraphService:
         run_id: str | None = None,
         limit: int = -1,
     ) -> list[EntityView]:
-        return self._engine.graph.entities(
-            agent_id=self._agent_id, user_id=user_id, run_id=run_id, ids=ids, limit=limit
-        )
+        return self._engine.graph.entities(user_id=user_id, run_id=run_id, ids=ids, limit=limit)
 
     def _ids(self, name: str, user_id: str | None) -> list[str]:
         return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,31 +18,16 @@ from agent_memory.services.lifecycle.undo import own_change_ids, row_at, undo
 from agent_memory.services.policies import rejected_values, retention
 from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
-from agent_memory.services.unit_of_work import UnitOfWork
-from agent_memory.storage.engine import Capability, Engine, require
+from agent_memory.services.unit_of_work import Service
+from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.records import memory_of_row
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
 
 
-class LifecycleService:
-    """Archives, deletes, tidies, undoes, rejects and backs up. Threads may share it."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        unit_of_work: UnitOfWork,
-        clock: Callable[[], datetime],
-        *,
-        path: Path,
-        agent_id: str,
-    ) -> None:
-        self._engine = engine
-        self._unit_of_work = unit_of_work
-        self._clock = clock
-        self._path = path
-        self._agent_id = agent_id
+class LifecycleService(Service):
+    """Archives, deletes, tidies, undoes, rejects and backs up."""
 
     # Archiving --------------------------------------------------------------------------------
 
@@ -59,7 +44,7 @@ class LifecycleService:
                 retention.refuse_return(self._engine, self._policy(), ids)
             verb = "archive" if archived else "unarchive"
             self._archive(ids, archived=archived, verb=verb, session_id=session_id, now=now)
-            memories = [self._engine.memories.get(each, agent_id=self._agent_id) for each in ids]
+            memories = [self._engine.memories.get(each) for each in ids]
         return [memory for memory in memories if memory is not None]
 
     def _archive(
@@ -76,7 +61,7 @@ class LifecycleService:
             before = self._engine.operations.last_number()
             gone = []
             for memory_id in memory_ids:
-                memory = self._engine.memories.get(memory_id, agent_id=self._agent_id)
+                memory = self._engine.memories.get(memory_id)
                 if memory is None:
                     raise MemoryNotFound(memory_id)
                 gone.append(memory)
@@ -140,7 +125,7 @@ class LifecycleService:
             return None
         with self._engine.read():
             row = row_at(self._engine, memory_id, moment)
-        return None if row is None else memory_of_row(row, agent_id=self._agent_id)
+        return None if row is None else memory_of_row(row, agent_id=self._engine.agent_id)
 
     # Rejecting --------------------------------------------------------------------------------
 
@@ -190,7 +175,9 @@ class LifecycleService:
         Returns the path, or ``None`` where the engine keeps no files.
         """
         if self._engine.read_only:
-            raise StorageReadOnly(f"{self._path} was opened read-only: open it without read_only")
+            raise StorageReadOnly(
+                f"{self._engine.location} was opened read-only: open it without read_only"
+            )
         if Capability.FILE_BACKUP not in self._engine.capabilities:
             return None  # who runs the database backs it up
         keep = self._engine.agent.config().backups_kept

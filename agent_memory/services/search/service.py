@@ -29,10 +29,9 @@ from agent_memory.storage.filters import AmongIds, filter_of, scope_of
 class SearchService:
     """Finds memories in a file. Threads may share it."""
 
-    def __init__(self, engine: Engine, unit_of_work: UnitOfWork, *, agent_id: str) -> None:
+    def __init__(self, engine: Engine, unit_of_work: UnitOfWork) -> None:
         self._engine = engine
         self._unit_of_work = unit_of_work
-        self._agent_id = agent_id
 
     def search(
         self, request: SearchRequest, meaning: QueryMeaning, *, now: datetime
@@ -43,26 +42,26 @@ class SearchService:
             request = replace(
                 request,
                 now=now,
-                passing=filter_of(request.filters, agent_id=self._agent_id),
-                scope=scope_of(request.filters, agent_id=self._agent_id),
+                passing=filter_of(request.filters, agent_id=self._engine.agent_id),
+                scope=scope_of(request.filters, agent_id=self._engine.agent_id),
                 uncounted=self._unit_of_work.accesses(),
                 vector=meaning.vector,
             )
             outcome = find(self._engine, request)
-            memories = self._engine.memories.get_many(outcome.row_ids(), agent_id=self._agent_id)
+            memories = self._engine.memories.get_many(outcome.row_ids())
             reasons = self._engine.scratchpad.reasons() if outcome.hits else {}
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         return _results(request, meaning, outcome, memories, reasons, milliseconds=milliseconds)
 
     def by_ids(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
         """Return the memories with these ids that the filters let pass, in the order of the ids."""
-        passing = filter_of(filters, agent_id=self._agent_id).and_also(AmongIds(tuple(memory_ids)))
+        passing = filter_of(filters, agent_id=self._engine.agent_id).and_also(
+            AmongIds(tuple(memory_ids))
+        )
         with self._engine.read():
             passed = set(self._engine.memories.ids(passing))
             ids = [memory_id for memory_id in memory_ids if memory_id in passed]
-            memories = [
-                self._engine.memories.get(memory_id, agent_id=self._agent_id) for memory_id in ids
-            ]
+            memories = [self._engine.memories.get(memory_id) for memory_id in ids]
         return [memory for memory in memories if memory is not None]
 
     def record_search(self, results: SearchResults, *, count_accesses: bool) -> None:

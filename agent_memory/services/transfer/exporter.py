@@ -34,10 +34,8 @@ class Dump:
     those in the scratchpad, are this owner's; ``entries`` is not for such an export.
     """
 
-    def __init__(
-        self, engine: Engine, *, agent_id: str, embeddings: bool, owner: Owner | None = None
-    ) -> None:
-        self.agent_id = agent_id
+    def __init__(self, engine: Engine, *, embeddings: bool, owner: Owner | None = None) -> None:
+        self.agent_id = engine.agent_id
         self._engine = engine
         self._embeddings = embeddings
         self._owner = owner
@@ -62,7 +60,7 @@ class Dump:
     def scratchpad(self) -> Scratchpad:
         """Return the hot set, most recently used first."""
         row_ids = self._engine.scratchpad.members()
-        memories = self._engine.memories.get_many(row_ids, agent_id=self.agent_id)
+        memories = self._engine.memories.get_many(row_ids)
         names = set(ScratchpadMemoryEntry.model_fields)
         listed = (memories[row_id] for row_id in row_ids)
         entries = [

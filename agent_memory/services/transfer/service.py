@@ -16,7 +16,7 @@ from agent_memory.models.reports import OnConflict, Plan
 from agent_memory.services.lifecycle.undo import row_at
 from agent_memory.services.transfer.exporter import Dump
 from agent_memory.services.transfer.importer import Importer
-from agent_memory.services.unit_of_work import UnitOfWork
+from agent_memory.services.unit_of_work import Service
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.opening import file_storage, open_engine
 from agent_memory.storage.records import RowValues
@@ -25,21 +25,8 @@ if TYPE_CHECKING:
     from agent_memory.models.session import Owner
 
 
-class TransferService:
-    """Imports into a file, and exports of it. Threads may share it."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        unit_of_work: UnitOfWork,
-        clock: Callable[[], datetime],
-        *,
-        agent_id: str,
-    ) -> None:
-        self._engine = engine
-        self._unit_of_work = unit_of_work
-        self._clock = clock
-        self._agent_id = agent_id
+class TransferService(Service):
+    """Imports into a file, and exports of it."""
 
     @contextlib.contextmanager
     def dump(self, *, embeddings: bool = False, owner: Owner | None = None) -> Iterator[Dump]:
@@ -50,7 +37,7 @@ class TransferService:
         self._unit_of_work.flush()
         self._refuse_closed()
         with self._engine.reader() as reader:
-            yield Dump(reader, agent_id=self._agent_id, embeddings=embeddings, owner=owner)
+            yield Dump(reader, embeddings=embeddings, owner=owner)
 
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
         """Give the body a private copy of the file as it stood at a moment."""

@@ -304,12 +304,12 @@ def all_of(
 # All of them ----------------------------------------------------------------------------------
 
 
-def groups(engine: Engine, *, agent_id: str) -> Iterator[DuplicateGroup]:
+def groups(engine: Engine) -> Iterator[DuplicateGroup]:
     """Yield the groups of memories that say the same, by their oldest memory."""
     for fingerprint, count in engine.fingerprints.repeated():
         same = engine.fingerprints.same(fingerprint, limit=_COMPARED)
         row_ids = [candidate.row_id for candidate in same]
-        memories = engine.memories.get_many(row_ids, agent_id=agent_id)
+        memories = engine.memories.get_many(row_ids)
         members = _alike([memories[row_id] for row_id in row_ids if row_id in memories])
         if len(members) > 1:
             grades = {grade_of(members[0].content, other.content) for other in members[1:]}

@@ -76,7 +76,6 @@ class MemoryInsert:
         self,
         engine: Engine,
         *,
-        agent_id: str,
         now: datetime,
         fingerprints: Sequence[int],
         generated_ids: AbstractSet[str],
@@ -89,7 +88,6 @@ class MemoryInsert:
         self.row_ids: list[int] = []
         self.noticed: list[tuple[Duplicate, OnDuplicate]] = []
         self._engine = engine
-        self._agent_id = agent_id
         self._now = now
         self._generated_ids = generated_ids
         self._fields_set = fields_set
@@ -110,7 +108,7 @@ class MemoryInsert:
         place, self._taken = self._taken, self._taken + 1
         if memory.id not in self._generated_ids:
             at = (place,) if self._is_list else ()
-            if is_stored(self._engine, memory, agent_id=self._agent_id, at=at):
+            if is_stored(self._engine, memory, at=at):
                 self.ids.append(memory.id)
                 return
         self._admission.refuse(memory, at=(place,) if self._is_list else ())
@@ -198,7 +196,7 @@ class MemoryInsert:
     def _existing(self, duplicate: Duplicate) -> Memory | None:
         """Return the stored memory, unless another program left it unreadable."""
         try:
-            return self._engine.memories.get(duplicate.memory_id, agent_id=self._agent_id)
+            return self._engine.memories.get(duplicate.memory_id)
         except StorageError:
             return None
 
@@ -293,9 +291,9 @@ def fingerprints_of(memories: Sequence[Memory]) -> list[int]:
     return [fingerprint_of(memory.content, memory.user_id, memory.run_id) for memory in memories]
 
 
-def is_stored(engine: Engine, memory: Memory, *, agent_id: str, at: tuple[int, ...] = ()) -> bool:
+def is_stored(engine: Engine, memory: Memory, *, at: tuple[int, ...] = ()) -> bool:
     """Return whether a memory is stored; its id with another content is ``ValidationError``."""
-    existing = engine.memories.get(memory.id, agent_id=agent_id)
+    existing = engine.memories.get(memory.id)
     if existing is not None and existing.content != memory.content:
         message = "is taken by a memory with another content: use update, or no id"
         raise ValidationError.of("id", message, memory.id, at=at)

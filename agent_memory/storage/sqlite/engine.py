@@ -133,6 +133,10 @@ class SQLiteEngine:
     # Transactions -----------------------------------------------------------------------------
 
     @property
+    def agent_id(self) -> str:
+        return self.agent.agent_id
+
+    @property
     def location(self) -> str:
         """Where the memories are, for messages: the path of the file."""
         return str(self.database.path)

@@ -37,7 +37,7 @@ WORDS = "amber bridge copper desert engine forest garden harbour island jungle k
 
 
 def eraser_of(memory: AgentMemory) -> ErasureService:
-    return ErasureService(engine_of(memory), memory._clock, agent_id=memory.agent_id)
+    return ErasureService(engine_of(memory), memory._clock)
 
 
 @pytest.fixture
@@ -647,7 +647,7 @@ import sys
 from agent_memory import AgentMemory
 from agent_memory.services.erasure.service import ErasureService
 with AgentMemory.open(sys.argv[1], create=False) as memory:
-    eraser = ErasureService(memory._store._engine, memory._clock, agent_id=memory.agent_id)
+    eraser = ErasureService(memory._store._engine, memory._clock)
     print("begins", flush=True)
     eraser.erase(["secret"], backups=True, session_id="s")
     print("ends", flush=True)

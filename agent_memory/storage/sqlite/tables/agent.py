@@ -20,7 +20,7 @@ from agent_memory.models.agent import (
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.records import VECTOR_COLUMNS
-from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.connection import Database, Row
 from agent_memory.storage.sqlite.tables import Table
 
 _INSERT: Final = """
@@ -38,10 +38,20 @@ UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
 class AgentTable(Table):
     """The table with the one row of the agent."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._agent_id = ""
+
     def create(self, agent_id: str, *, now: datetime) -> None:
         """Insert the agent's row, unless there is one."""
         moment = format_time(now)
         self._db.run(_INSERT, (agent_id, moment, moment))
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memories these are. It is read once: no verb changes it."""
+        self._agent_id = self._agent_id or self.identity() or ""
+        return self._agent_id
 
     def identity(self) -> str | None:
         agent_id = self._db.value("SELECT agent_id FROM agent")

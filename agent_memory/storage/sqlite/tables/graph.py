@@ -14,8 +14,9 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.models.times import read_stored_time
 from agent_memory.storage.records import GraphMoment
-from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.connection import Database, Row
 from agent_memory.storage.sqlite.tables import Table
+from agent_memory.storage.sqlite.tables.agent import AgentTable
 
 MOST_REACHED: Final = 20_000
 """Entities, counted once for each distance, that a walk through the graph looks at."""
@@ -58,6 +59,10 @@ _ENTITY_OF_RUN: Final = """(?4 IS NULL
 
 class GraphTable(Table):
     """The tables of the graph: entities, relationships, and their sources."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._agent = AgentTable(database)
 
     # Names ---------------------------------------------------------------------------------------
     def rows_without_key(self) -> list[Row]:
@@ -146,7 +151,6 @@ VALUES (?, ?, ?, ?)"""
     def entities(
         self,
         *,
-        agent_id: str,
         user_id: str | None,
         run_id: str | None = None,
         ids: Sequence[str] | None = None,
@@ -171,7 +175,7 @@ ORDER BY g.seq LIMIT ?3"""
             EntityView.model_construct(
                 **dict(zip(_ENTITY.split(", ")[:5], row[:5], strict=True)),
                 run_id=run_id or row[5],
-                agent_id=agent_id,
+                agent_id=self._agent.agent_id,
                 created_at=read_stored_time(row[6]),
                 updated_at=read_stored_time(row[7]),
                 aliases=aliases.get(row[0], []),
@@ -205,7 +209,6 @@ AND (?2 IS NULL OR m.run_id = ?2) ORDER BY x.rowid"""
         self,
         when: GraphMoment,
         *,
-        agent_id: str,
         among: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
         include_closed: bool = False,
@@ -230,7 +233,8 @@ ORDER BY g.seq LIMIT ?4"""
         wanted = to_json(list(among if ids is None and among is not None else ids or ()))
         rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit, when.run_id))
         sources = self._sources("relationship", to_json([row[0] for row in rows]), when.run_id)
-        views = [_edge(row, agent_id, sources.get(row[0], []), when.run_id) for row in rows]
+        own = self._agent.agent_id
+        views = [_edge(row, own, sources.get(row[0], []), when.run_id) for row in rows]
         return views if include_closed or at_any_time else _merged_duplicates(views)
 
     def reached(

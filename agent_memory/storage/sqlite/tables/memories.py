@@ -13,8 +13,10 @@ from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.records import MEMORY_COLUMNS, Signals, column_value, memory_of_values
+from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
+from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.text.dates import Span
 
 _COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
@@ -70,6 +72,10 @@ SELECT id FROM memories WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY s
 class MemoryTable(Table):
     """The table of memories: rows in, models out."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._agent = AgentTable(database)
+
     def insert(self, memory: Memory) -> int:
         self._db.run(_INSERT, [column_value(getattr(memory, name)) for name in MEMORY_FIELDS])
         return int(self._db.value("SELECT last_insert_rowid()"))
@@ -86,17 +92,18 @@ class MemoryTable(Table):
     def ids_of(self, row_ids: Sequence[int]) -> list[str]:
         return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (to_json(list(row_ids)),))]
 
-    def get(self, memory_id: str, *, agent_id: str) -> Memory | None:
+    def get(self, memory_id: str) -> Memory | None:
         if not is_memory_id(memory_id):
             return None
         row = self._db.row(_SELECT_BY_ID, (memory_id,))
-        return None if row is None else memory_of_values(row, agent_id)
+        return None if row is None else memory_of_values(row, self._agent.agent_id)
 
-    def get_many(self, row_ids: Iterable[int], *, agent_id: str) -> dict[int, Memory]:
+    def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
         rows = self._db.rows(_SELECT_BY_SEQ, (to_json(list(row_ids)),))
+        agent_id = self._agent.agent_id
         return {row[0]: memory_of_values(row, agent_id) for row in rows}
 
-    def readable(self, *, after: int, until: int, agent_id: str) -> list[Memory]:
+    def readable(self, *, after: int, until: int) -> list[Memory]:
         is_single = until - after <= 1
         try:
             # Of a span of one, too, SQLite would look at the next row, which may be damaged.
@@ -109,15 +116,17 @@ class MemoryTable(Table):
             if is_single:
                 return []
             middle = (after + until) // 2
-            return self.readable(after=after, until=middle, agent_id=agent_id) + self.readable(
-                after=middle, until=until, agent_id=agent_id
+            return self.readable(after=after, until=middle) + self.readable(
+                after=middle, until=until
             )
+        agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
 
-    def recent(self, filters: Filter, *, limit: int, offset: int, agent_id: str) -> list[Memory]:
+    def recent(self, filters: Filter, *, limit: int, offset: int) -> list[Memory]:
         condition = compiled(filters)
         sql = _SELECT_RECENT.format(condition=condition.sql)
         rows = self._db.rows(sql, (*condition.values, limit, offset))
+        agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
 
     def ids(self, filters: Filter) -> list[str]:
