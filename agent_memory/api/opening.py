@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 
 from agent_memory.api.arguments import (
@@ -209,12 +208,7 @@ class OpenMemory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextlib.contextmanager

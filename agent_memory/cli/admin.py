@@ -11,7 +11,7 @@ import click
 from agent_memory import AgentMemory, CheckReport, Problem, StorageCorrupt
 from agent_memory.cli.options import ExitCode, Session, confirm, json_option
 from agent_memory.cli.render import agents_text, details_text, emit
-from agent_memory.cli.reports import backups_text
+from agent_memory.cli.reports import backups_text, check_text
 
 
 @click.command()
@@ -91,14 +91,8 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
     except StorageCorrupt as error:  # it cannot even be opened
         damage = Problem(kind="damaged_file", detail=str(error))
         report = CheckReport(path=str(session.path()), memory_count=None, problems=[damage])
-    lines = [
-        f"{problem.kind}: {problem.detail}{' (repaired)' if problem.repaired else ''}"
-        for problem in report.problems
-    ]
-    lines += [f"note: {note}" for note in report.notes]
-    count = "unknown" if report.memory_count is None else f"{report.memory_count:,}"
-    lines.append(f"{count} memories, {'sound' if report.ok else 'NOT sound'}")
-    emit({**report.model_dump(), "ok": report.ok}, text="\n".join(lines), as_json=session.json)
+    data = {**report.model_dump(), "ok": report.ok}
+    emit(data, text=check_text(report), as_json=session.json)
     if not report.ok:
         context.exit(ExitCode.PROBLEMS_FOUND)
 

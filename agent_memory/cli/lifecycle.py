@@ -138,17 +138,19 @@ def erase(
             memory.finish_erasing()
             emit({"finished": True}, text="the file was written anew", as_json=session.json)
             return
+        _confirm_erasure(len(memory_ids) or _count(memory, filters), yes=yes)
         described = None if memory_ids else filters
-        count = len(memory_ids) or _count(memory, filters)
-        question = f"Erase {count:,} memories for good?"
-        confirm(question, yes=yes, otherwise="nothing was erased")
-        if sys.stderr.isatty():
-            click.echo("erasing, and looking through the bytes of the file…", err=True)
         receipt: ErasureReceipt = memory.erase(memory_ids, filters=described, backups=backups)
     data = {**receipt.model_dump(), "clean": receipt.clean}
     emit(data, text=receipt_text(receipt), as_json=session.json)
     if not receipt.clean:
         context.exit(ExitCode.PROBLEMS_FOUND)
+
+
+def _confirm_erasure(count: int, *, yes: bool) -> None:
+    confirm(f"Erase {count:,} memories for good?", yes=yes, otherwise="nothing was erased")
+    if sys.stderr.isatty():
+        click.echo("erasing, and looking through the bytes of the file…", err=True)
 
 
 def _count(memory: AgentMemory, filters: dict[str, Any]) -> int:
@@ -195,14 +197,17 @@ def reject(
             rejections = memory.rejections()
             emit({"rejections": rejections}, text=rejections_text(rejections), as_json=session.json)
         else:
-            value = stdin_text("text").strip() if text == "-" else text
-            rejection = memory.reject(value, reason=reason)
-            holders = memory.holders(value)
-            message = f"rejected: number {rejection.rejection_id}"
-            if holders:
-                message += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
-            data = {"rejection": rejection, "holders": holders}
-            emit(data, text=message, as_json=session.json)
+            _reject(session, memory, stdin_text("text").strip() if text == "-" else text, reason)
+
+
+def _reject(session: Session, memory: AgentMemory, value: str, reason: str | None) -> None:
+    rejection = memory.reject(value, reason=reason)
+    holders = memory.holders(value)
+    message = f"rejected: number {rejection.rejection_id}"
+    if holders:
+        message += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
+    data = {"rejection": rejection, "holders": holders}
+    emit(data, text=message, as_json=session.json)
 
 
 @click.command()

@@ -11,6 +11,7 @@ import click
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
 from agent_memory.cli.options import Session, confirm, json_option
 from agent_memory.cli.render import emit, safe
+from agent_memory.cli.reports import rebuilt_text
 from agent_memory.embeddings.registry import EMBEDDERS
 
 
@@ -103,10 +104,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
     if backup is not None:
         confirm(f"Rebuild {session.path()} from {backup}?", yes=yes, otherwise="nothing was done")
         done = AgentMemory.rebuild(session.path(), backup, agent_id=session.agent)
-        text = f"rebuilt with {done.memory_count:,} memories: {done.from_file:,} from the old file,"
-        text += f" {done.from_backup:,} from the backup"
-        text += f". The old file is {done.set_aside}" if done.set_aside else ""
-        emit(done, text="\n".join([text, *map(safe, done.skipped)]), as_json=session.json)
+        emit(done, text=rebuilt_text(done), as_json=session.json)
         return
     with session.open() as memory:
         info = memory.info()

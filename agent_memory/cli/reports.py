@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from agent_memory import (
     BackupFile,
+    CheckReport,
     ErasureReceipt,
     FoundSecrets,
     ImportReport,
+    RebuildReport,
     Rejection,
     TidyReport,
 )
@@ -163,3 +165,23 @@ def reviews_text(reviews: Sequence[Review]) -> str:
         if review.reasoning:
             lines.append(f"   because: {review.reasoning}")
     return "\n".join(lines)
+
+
+def check_text(report: CheckReport) -> str:
+    """Lay out what a check found, a problem a line."""
+    lines = [
+        f"{problem.kind}: {problem.detail}{' (repaired)' if problem.repaired else ''}"
+        for problem in report.problems
+    ]
+    lines += [f"note: {note}" for note in report.notes]
+    count = "unknown" if report.memory_count is None else f"{report.memory_count:,}"
+    lines.append(f"{count} memories, {'sound' if report.ok else 'NOT sound'}")
+    return "\n".join(lines)
+
+
+def rebuilt_text(report: RebuildReport) -> str:
+    """Lay out what a file was rebuilt of."""
+    text = f"rebuilt with {report.memory_count:,} memories: {report.from_file:,} from the old file,"
+    text += f" {report.from_backup:,} from the backup"
+    text += f". The old file is {report.set_aside}" if report.set_aside else ""
+    return "\n".join([text, *map(safe, report.skipped)])

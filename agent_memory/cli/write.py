@@ -119,33 +119,32 @@ def store(
     for every line that does not say otherwise. All lines are stored in one transaction, or, if one
     is wrong, none.
     """
-    if (content is None) == (jsonl is None):
-        raise click.UsageError("give a CONTENT, '-' for stdin, or --jsonl FILE")
     fields = described(options)
-    if jsonl is None and skip_bad:
-        raise click.UsageError("--skip-bad goes with --jsonl")
-    if jsonl is not None and "id" in fields:
-        raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
+    _refuse_together(content, jsonl, skip_bad=skip_bad, has_id="id" in fields)
     with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
         listener = _Listener(on_duplicate)
         secrets = _SecretListener(on_secret)
         if jsonl is None:
-            memory_id = memory.store(
-                _content(content), **fields, on_duplicate=listener, on_secret=secrets
+            _store_item(
+                session, memory, {"content": _content(content), **fields}, listener, secrets
             )
-            data = {"memory_id": memory_id, "duplicates": listener.as_data()}
-            noticed = secrets.heard([memory_id])
-            emit(data, text=memory_id, as_json=session.json, secrets=noticed)
-            _note_duplicates(session, listener, [memory_id])
-            _note_secrets(noticed)
         else:
             items, numbers, skipped = _read_items(
                 memory, jsonl, defaults=fields, skip_bad=skip_bad, on_secret=on_secret
             )
             _store_items(session, memory, items, numbers, skipped, listener, secrets)
-        notes = [memory.suggestion(), *memory.limits_passed()]
-        for note in filter(None, notes):
-            click.echo(f"note: {safe(note)}", err=True)
+        _note_limits(memory)
+
+
+def _refuse_together(
+    content: str | None, jsonl: BinaryIO | None, *, skip_bad: bool, has_id: bool
+) -> None:
+    if (content is None) == (jsonl is None):
+        raise click.UsageError("give a CONTENT, '-' for stdin, or --jsonl FILE")
+    if jsonl is None and skip_bad:
+        raise click.UsageError("--skip-bad goes with --jsonl")
+    if jsonl is not None and has_id:
+        raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
 
 
 def _content(argument: str | None) -> str:
@@ -181,6 +180,21 @@ def _read_items(
     return items, numbers, skipped
 
 
+def _store_item(
+    session: Session,
+    memory: AgentMemory,
+    item: dict[str, Any],
+    listener: _Listener,
+    secrets: _SecretListener,
+) -> None:
+    memory_id = memory.store(**item, on_duplicate=listener, on_secret=secrets)
+    data = {"memory_id": memory_id, "duplicates": listener.as_data()}
+    noticed = secrets.heard([memory_id])
+    emit(data, text=memory_id, as_json=session.json, secrets=noticed)
+    _note_duplicates(session, listener, [memory_id])
+    _note_secrets(noticed)
+
+
 def _store_items(
     session: Session,
     memory: AgentMemory,
@@ -214,6 +228,11 @@ def _store_items(
     emit(data, text=text, as_json=session.json, secrets=noticed)
     _note_duplicates(session, listener, ids, numbers)
     _note_secrets(noticed)
+
+
+def _note_limits(memory: AgentMemory) -> None:
+    for note in filter(None, [memory.suggestion(), *memory.limits_passed()]):
+        click.echo(f"note: {safe(note)}", err=True)
 
 
 def _note_duplicates(

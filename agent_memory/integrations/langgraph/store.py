@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from langgraph.store.base import (
@@ -114,12 +113,7 @@ class AgentMemoryStore(BaseStore):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # LangGraph's verbs ------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from pydantic import BaseModel
@@ -119,12 +118,7 @@ class Staging:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         try:
             self._aside.close()
         except OSError as full:  # what was not written yet did not fit either
