@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,18 @@ CHECKOUT = TESTS.parent
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 
 
+_HOMES = count()
+
+
 @pytest.fixture(autouse=True)
-def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_settings_from_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Keep the tester's own memories and settings out of the tests, and the tests out of them."""
     for name in [name for name in os.environ if name.startswith(("AGENT_MEMORY_", "OPENAI_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    # A home of its own, which no test needs to be there: half of them touch no file at all.
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
@@ -68,9 +75,22 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an empty memory of agent bob: to copy it costs a tenth of a new one's migrations."""
+    root = tmp_path_factory.mktemp("empty")
+    AgentMemory("bob", root=root, clock=Clock()).close()
+    return root / "bob" / "memories.db"
+
+
 @pytest.fixture
-def memory(root: Path, clock: Clock) -> Iterator[AgentMemory]:
+def memory(root: Path, clock: Clock, empty_file: Path) -> Iterator[AgentMemory]:
     """Open a memory of agent bob; when the test is over, it must still be sound."""
+    place = root / "bob" / "memories.db"
+    if clock.now == NOW and not place.exists():  # else a test has made it, or wants another time
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.chmod(0o700)
+        shutil.copy(empty_file, place)
     with AgentMemory("bob", root=root, clock=clock, session_id="session-1") as opened:
         yield opened
         opened.info()  # writes what searches counted
