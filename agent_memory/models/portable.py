@@ -220,10 +220,11 @@ PortableValues = create_model(
 
 
 # Not derived: a field that is added later is not in the changes of files that were written before.
-_WHOLE: Final = frozenset(
+WHOLE_MEMORY: Final = frozenset(
     "content category tags kind importance memory_type timestamp created_by_session archived"
     " metadata".split()
 )
+"""The columns that a change must tell that adds or deletes a memory."""
 
 
 class PortableChange(Record):
@@ -244,7 +245,7 @@ class PortableChange(Record):
         whole = self.old if self.event == "DELETE" else self.new if self.event == "ADD" else None
         if self.event == "DELETE" and whole is None:
             raise ValueError("a DELETE must tell in `old` what was deleted")
-        missing = [] if whole is None else sorted(_WHOLE - whole.model_fields_set)
+        missing = [] if whole is None else sorted(WHOLE_MEMORY - whole.model_fields_set)
         if missing:
             raise ValueError(f"a {self.event} must tell the whole memory: add {', '.join(missing)}")
         return self

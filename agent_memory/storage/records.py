@@ -16,7 +16,7 @@ from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import Memory
-from agent_memory.models.memory_fields import MEMORY_FIELDS, MemoryField, TaskMetadata
+from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, MemoryField, TaskMetadata
 from agent_memory.models.times import format_time, read_stored_time, shifted
 from agent_memory.storage.centering import Centred
 from agent_memory.text.normalize import exact_form, near_form
@@ -86,6 +86,31 @@ def memory_of_row(row: Mapping[str, Any], *, agent_id: str) -> Memory:
     return memory_of_values(tuple(map(row.get, MEMORY_COLUMNS)), agent_id)
 
 
+def fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as plain data, without values that every new memory has."""
+    fields: dict[str, Any] = {}
+    for name, of_memory in MEMORY_FIELDS.items():
+        value = row[name]
+        if value is None or (of_memory.column.kind == "count" and value == of_memory.default):
+            continue
+        if name == "updated_at" and value == row["timestamp"]:
+            continue
+        fields[name] = _plain(of_memory, value)
+    return fields
+
+
+def _plain(of_memory: MemoryField, value: Any) -> Any:  # noqa: ANN401 - any column
+    """Return a column's value as plain data."""
+    if of_memory.column.kind == "flag":
+        return bool(value)
+    if not of_memory.is_json:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):  # another program's: `check` reports it
+        return value
+
+
 def _reader_of_word(row: MemoryField) -> Callable[[str], Enum]:
     """Return what reads a word of an enum; another program's word is read as the default."""
     words: type[Enum] = type(row.default)
@@ -100,19 +125,29 @@ def _reader_of_word(row: MemoryField) -> Callable[[str], Enum]:
     return read
 
 
-def _read_list(text: str | None) -> list[str]:
+def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
+    """Read JSON of whatever program; ``None`` for what is none.
+
+    An escape can stand for half a character, which no output can take.
+    """
     try:
-        value = json.loads(text or "[]")
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        return []
+        return None
+    if "\\u" not in text:
+        return value
+    from agent_memory.models.row_repair import storable  # noqa: PLC0415 - seldom used
+
+    return storable(value)
+
+
+def _read_list(text: str | None) -> list[str]:
+    value = read_json(text or "[]")
     return [str(tag) for tag in value] if isinstance(value, list) else []
 
 
 def _read_object(text: str | None) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
+    value = read_json(text or "{}")
     return value if isinstance(value, dict) else {}
 
 
@@ -163,6 +198,15 @@ class Change:
     def columns(self) -> frozenset[str]:
         """Return the columns that changed."""
         return frozenset({*self.old, *self.new})
+
+
+def is_as_it_was_added(change: Change, row: Mapping[str, Any] | None) -> bool:
+    """Return whether a change added a memory as its row still is: exports then say no more."""
+    return (
+        change.event == "ADD"
+        and row is not None
+        and change.new == {name: row[name] for name in HISTORIC if row[name] is not None}
+    )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -14,14 +13,19 @@ from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.decision import Review
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.models.memory import Memory
-from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, MemoryField
 from agent_memory.models.portable import Entry, Section
 from agent_memory.models.safety import Rejection
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
-from agent_memory.storage.records import VECTOR_COLUMNS, Change, RowValues, memory_of_row
+from agent_memory.storage.records import (
+    VECTOR_COLUMNS,
+    Change,
+    fields_of,
+    is_as_it_was_added,
+    memory_of_row,
+)
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
@@ -167,8 +171,7 @@ class Dump:
         added = [change.memory_id for change in page if change.event == "ADD"]
         rows = self._engine.memory_rows.get_many(added)
         for change in page:
-            as_added = _as_added(rows.get(change.memory_id))
-            is_as_added = change.event == "ADD" and change.new == as_added
+            is_as_added = is_as_it_was_added(change, rows.get(change.memory_id))
             fields = _without_none(
                 id=change.memory_id,
                 event=change.event,
@@ -180,40 +183,8 @@ class Dump:
             yield Entry(Section.CHANGE, fields)
 
 
-def _as_added(row: RowValues | None) -> dict[str, Any] | None:
-    """Return what the history has of a memory that was added as this row."""
-    if row is None:
-        return None
-    return {name: row[name] for name in HISTORIC if row[name] is not None}
-
-
-def fields_of(row: RowValues) -> dict[str, Any]:
-    """Return a row as plain data, without values that every new memory has."""
-    fields: dict[str, Any] = {}
-    for name, field in MEMORY_FIELDS.items():
-        value = row[name]
-        if value is None or (field.column.kind == "count" and value == field.default):
-            continue
-        if name == "updated_at" and value == row["timestamp"]:
-            continue
-        fields[name] = _plain(field, value)
-    return fields
-
-
 def _has_bytes(value: object) -> bool:
     return isinstance(value, bytes) or (isinstance(value, list) and any(map(_has_bytes, value)))
-
-
-def _plain(field: MemoryField, value: Any) -> Any:  # noqa: ANN401 - any column
-    """Return a column's value as plain data."""
-    if field.column.kind == "flag":
-        return bool(value)
-    if not field.is_json:
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):  # another program's: `check` reports it
-        return value
 
 
 def _model_fields(model: EmbeddingModel) -> dict[str, Any]:

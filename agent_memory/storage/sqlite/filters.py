@@ -87,7 +87,11 @@ def _(filters: InCategories) -> Condition:
 def _(filters: HasTag) -> Condition:
     # SQLite leaves capitals outside ASCII as a program other than this one wrote them.
     tag = filters.tag
-    same, value = ("t.tag = ?", tag) if tag.isascii() else ("casefold(t.tag) = ?", tag.casefold())
+    same, value = (
+        ("t.tag = ?", tag)
+        if tag.isascii()
+        else ("casefold(CAST(t.tag AS BLOB)) = ?", tag.casefold())
+    )
     return Condition(f"m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE {same})", (value,))
 
 
@@ -175,7 +179,8 @@ _TYPES: Final[dict[type, str]] = {
 
 def _equal(value: object) -> Condition:
     if type(value) not in _TYPES:
-        sql = "@.type IN ('array', 'object') AND sorted_json(@.value) = sorted_json(?)"
+        same = "sorted_json(CAST(@.value AS BLOB)) = sorted_json(?)"
+        sql = f"@.type IN ('array', 'object') AND {same}"
         return Condition(sql, (to_json(value),))
     return Condition(f"@.type IN {_TYPES[type(value)]} AND @.atom IS ?", (value,))
 
@@ -211,9 +216,10 @@ def _contains_any_case(value: object) -> Condition:
         return _contains(value)
     folded = value.casefold()
     return Condition(
-        "CASE @.type WHEN 'text' THEN instr(casefold(@.atom), ?) > 0 WHEN 'array' THEN"
+        "CASE @.type WHEN 'text' THEN instr(casefold(CAST(@.atom AS BLOB)), ?) > 0"
+        " WHEN 'array' THEN"
         " EXISTS (SELECT 1 FROM json_each(@.value) AS element"
-        " WHERE element.type = 'text' AND casefold(element.atom) = ?) ELSE 0 END",
+        " WHERE element.type = 'text' AND casefold(CAST(element.atom AS BLOB)) = ?) ELSE 0 END",
         (folded, folded),
     )
 

@@ -318,6 +318,9 @@ def test_what_the_library_would_refuse_and_the_file_does_not_is_readable(place: 
     assert len(place.memory.history("first")) == 2
     place.memory.update("first", content="Prefer walnut and oak")
     assert place.stored("first").category == "unheard-of"
+    (problem,) = place.memory.check(repair=True).problems
+    assert (problem.kind, problem.repaired) == ("wrong_row", True)
+    assert place.stored("first").tags == ["upper", "spaced", "5", "null"]
 
 
 # What the file says of itself ---------------------------------------------------------------------

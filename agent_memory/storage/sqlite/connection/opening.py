@@ -17,6 +17,7 @@ from agent_memory.runtime.files import create_private_file, refuse_unfit_file, t
 from agent_memory.storage.sqlite.connection import journal_mode, read_only_media
 from agent_memory.storage.sqlite.connection.error_translation import note_errno
 from agent_memory.storage.sqlite.connection.journal_mode import Journal
+from agent_memory.text.encoding import decode_text
 
 APPLICATION_ID: Final = 0x41674D65
 """``AgMe``: marks a file as ours, in its header."""
@@ -199,18 +200,25 @@ def _configure(connection: apsw.Connection, settings: _Settings) -> None:
 
 
 def _casefold(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
-    """Fold the case of any script; SQLite's own ``lower`` knows ASCII only."""
+    """Fold the case of any script; SQLite's own ``lower`` knows ASCII only.
+
+    The text comes as its bytes: one that is not UTF-8 would end the whole query with an error.
+    """
     (value,) = values
-    return value.casefold() if isinstance(value, str) else value
+    return decode_text(value).casefold() if isinstance(value, bytes) else value
 
 
 def _sorted_json(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
-    """Write JSON with its keys in order, so that equal objects are equal texts."""
+    """Write JSON with its keys in order, so that equal objects are equal texts.
+
+    The value comes as its bytes from a row, as a text from the query.
+    """
     (value,) = values
+    text = decode_text(value) if isinstance(value, bytes) else value
     try:
-        return json.dumps(json.loads(value), sort_keys=True) if isinstance(value, str) else value
+        return json.dumps(json.loads(text), sort_keys=True) if isinstance(text, str) else text
     except (ValueError, RecursionError):
-        return value
+        return text
 
 
 def wait_for_locks(connection: apsw.Connection, *, seconds: float | None = None) -> None:

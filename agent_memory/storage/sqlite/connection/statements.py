@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,6 +12,7 @@ import apsw
 from agent_memory.storage.records import Row
 from agent_memory.storage.sqlite.connection import tokenizer
 from agent_memory.storage.sqlite.connection.introspection import damage
+from agent_memory.text.encoding import decode_text
 
 
 class Statements(ABC):
@@ -33,16 +34,24 @@ class Statements(ABC):
             connection.executemany(sql, values)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Return all rows."""
+        """Return all rows.
+
+        A text that is not UTF-8 keeps nobody from reading: it comes as ``decode_text`` reads it.
+        """
         with self._statement() as connection:
-            return list(connection.execute(sql, values))
+            try:
+                return list(connection.execute(sql, values))
+            except UnicodeDecodeError:
+                return list(_decoded_rows(connection, sql, values))
 
     def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
         """Return the first row, or ``None``."""
         with self._statement() as connection:
-            for row in connection.execute(sql, values):
-                return tuple(row)
-        return None
+            try:
+                row = next(connection.execute(sql, values), None)
+            except UnicodeDecodeError:
+                row = next(_decoded_rows(connection, sql, values))
+            return None if row is None else tuple(row)
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - any column
         """Return the first column of the first row, or ``None``."""
@@ -63,3 +72,27 @@ class Statements(ABC):
         """Return the words of each text as the keyword index holds them."""
         with self._statement() as connection:
             return tokenizer.tokenize(connection, texts)
+
+
+def _decoded_rows(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Row]:
+    """Yield the rows of a query in which a text is not UTF-8.
+
+    SQLite takes any bytes for a text, and APSW reads UTF-8 alone. So the query is asked again, for
+    the bytes: of each column the value, and whether it is a text. (Materialized, it keeps its
+    order, and nothing in it is computed twice.)
+    """
+    count = len(connection.execute(sql, values).get_description())
+    names = [f"column_{number}" for number in range(count)]
+    wanted = ", ".join(
+        f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END,"
+        f" typeof({name}) = 'text'"
+        for name in names
+    )
+    query = (
+        f"WITH queried ({', '.join(names)}) AS MATERIALIZED ({sql}) SELECT {wanted} FROM queried"
+    )
+    for row in connection.execute(query, values):
+        yield tuple(
+            decode_text(value) if is_text else value
+            for value, is_text in zip(row[::2], row[1::2], strict=True)
+        )

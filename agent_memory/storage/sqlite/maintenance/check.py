@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from agent_memory.errors import (
     StorageCorrupt,
@@ -15,11 +16,21 @@ from agent_memory.errors import (
 from agent_memory.models.agent import CheckReport, Problem
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.maintenance import check_history, check_indexes
+from agent_memory.storage.sqlite.maintenance import (
+    check_history,
+    check_ids,
+    check_indexes,
+    check_rows,
+    check_texts,
+    check_values,
+)
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
 from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 from agent_memory.storage.sqlite.vector_index import VectorIndex
+
+_BACKED_UP: Final = ("foreign", "unreadable", "wrong_id", "wrong_row")
+"""How the kinds of problems begin that are mended only after a backup."""
 
 
 def check(
@@ -27,7 +38,8 @@ def check(
 ) -> CheckReport:
     """Look for what is wrong, repair it if asked to, and report.
 
-    ``back_up`` is called before anything is taken out of the file that somebody else put there.
+    ``back_up`` is called before anything is taken out of the file that somebody else put there,
+    or encoded anew.
     Raises ``StorageReadOnly`` where it may only read: FTS5 compares its index where it may write.
     """
     if database.read_only:
@@ -35,7 +47,7 @@ def check(
     problems = _problems(database)
     if problems and repair:
         with contextlib.suppress(StorageCorrupt):
-            if any(problem.kind.startswith("foreign") for problem in problems):
+            if any(problem.kind.startswith(_BACKED_UP) for problem in problems):
                 back_up()
         with _tolerated_damage():
             _mend(database)
@@ -62,14 +74,32 @@ def _tolerated_damage() -> Iterator[None]:
 
 
 def _mend(database: Database) -> None:
-    with database.write(vetted=False):
+    with database.write(vetted=False), _unchecked(database):
+        check_ids.repair(database)  # before any trigger runs, as the next
+        check_texts.repair(database, schema.objects())
+        check_values.repair(database)
+        check_rows.repair_versions(database)
         schema.repair(database)
         check_indexes.repair(database, schema.objects())
+        check_rows.repair(database)
         check_history.repair(database)
         AgentTable(database).repair()
         VectorIndex(database).repair()
         GraphMaintenance(database).repair()
         TombstoneTable(database).repair()
+
+
+@contextlib.contextmanager
+def _unchecked(database: Database) -> Iterator[None]:
+    """Let rows be written that the schema refuses: what is mended in steps is wrong until the last.
+
+    What is wrong in the end is found by the look that follows.
+    """
+    database.run("PRAGMA ignore_check_constraints = 1")
+    try:
+        yield
+    finally:
+        database.run("PRAGMA ignore_check_constraints = 0")
 
 
 def _problems(database: Database) -> list[Problem]:
@@ -79,8 +109,12 @@ def _problems(database: Database) -> list[Problem]:
         with database.read():
             problems += _foreign(database)
             problems += check_indexes.find_problems(database, schema.objects())
+            problems += check_ids.find_problems(database)
+            problems += check_texts.find_problems(database, schema.objects())
             problems += AgentTable(database).find_problems()
             problems += check_history.find_problems(database)
+            problems += check_rows.find_problems(database)
+            problems += check_values.find_problems(database)
             problems += VectorIndex(database).find_problems()
             problems += GraphMaintenance(database).find_problems()
             problems += TombstoneTable(database).find_problems()

@@ -51,15 +51,6 @@ WHERE verb = 'import' AND last_change >= first_change"""
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, old_values, new_values)
 VALUES (?, 'UPDATE', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), ?, ?)"""
-_REPLACE: Final = """
-UPDATE history SET old_values = CAST(? AS TEXT), new_values = CAST(? AS TEXT)
-WHERE change_id = ?"""
-# A byte that is no UTF-8 counts as U+FFFD there.
-_NOT_ASCII: Final = "GLOB '*[' || char(128) || '-' || char(1114111) || ']*'"
-_SELECT_NOT_ASCII: Final = f"""
-SELECT change_id, CAST(memory_id AS BLOB), CAST(old_values AS BLOB), CAST(new_values AS BLOB)
-FROM history WHERE memory_id NOT IN (SELECT id FROM memories)
-AND (old_values {_NOT_ASCII} OR new_values {_NOT_ASCII})"""
 _PAGE: Final = 1_000
 
 
@@ -81,9 +72,6 @@ def find_problems(database: Database) -> list[Problem]:
                 " its history says: one of the two was changed by damage"
             )
             problems.append(Problem(kind="differs_from_history", detail=detail))
-        for number, memory_id, _, _ in _garbled(database):
-            detail = f"change {number} of memory {memory_id!r} holds bytes that are no UTF-8"
-            problems.append(Problem(kind="unreadable_history", detail=detail))
     except StorageError as error:  # damaged, or a table is missing
         problems.append(Problem(kind="damaged_file", detail=str(error)))
     return problems
@@ -94,8 +82,6 @@ def repair(database: Database) -> None:
 
     Which of the two is right is unknown. ``undo`` of that change brings the other one back.
     """
-    for number, _, *values in list(_garbled(database)):
-        database.run(_REPLACE, (*map(_replaced, values), number))
     for difference in list(_differences(database)):
         if any(_sound(value) != value for value in difference.held.values()):
             continue  # no JSON can say what it is: it is reported for as long as it is there
@@ -104,21 +90,6 @@ def repair(database: Database) -> None:
             for values in (difference.recorded, difference.held)
         )
         database.run(_INSERT, (difference.memory_id, old, new))
-
-
-def _garbled(database: Database) -> Iterator[tuple[int, str, bytes | None, bytes | None]]:
-    """Yield the changes with values that are no UTF-8: number, memory, old and new values.
-
-    Of memories that are gone: those of the others are compared with the rows, in which another
-    program may have written such bytes.
-    """
-    for number, memory_id, old, new in database.rows(_SELECT_NOT_ASCII):
-        if _replaced(old) != old or _replaced(new) != new:
-            yield number, memory_id.decode(errors="replace"), old, new
-
-
-def _replaced(data: bytes | None) -> bytes | None:
-    return None if data is None else data.decode(errors="replace").encode()
 
 
 def _differences(database: Database) -> Iterator[Difference]:

@@ -234,7 +234,12 @@ ORDER BY g.seq LIMIT ?4"""
         rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit, when.run_id))
         sources = self._sources("relationship", to_json([row[0] for row in rows]), when.run_id)
         own = self._agent.agent_id
-        views = [_edge(row, own, sources.get(row[0], []), when.run_id) for row in rows]
+        # One of an entity that is not there, as another program can leave it, is for `check`.
+        views = [
+            _edge(row, own, sources.get(row[0], []), when.run_id)
+            for row in rows
+            if row[1] is not None and row[3] is not None
+        ]
         return views if include_closed or at_any_time else _merged_duplicates(views)
 
     def reached(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -14,7 +13,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.records import Change, Operation, page_end
+from agent_memory.storage.records import Change, Operation, page_end, read_json
 from agent_memory.storage.sqlite.tables import Table
 
 _SIGN: Final = """
@@ -149,7 +148,7 @@ def _entry(row: Sequence[Any]) -> HistoryEntry:
     return HistoryEntry(
         change_id=change_id,
         memory_id=of,
-        event=HistoryEvent(event),
+        event=_event(event, old, new),
         changed_at=read_stored_time(changed_at),
         session_id=session_id,
         old_values=_read(old),
@@ -157,20 +156,27 @@ def _entry(row: Sequence[Any]) -> HistoryEntry:
     )
 
 
+def _event(word: str, old: str | None, new: str | None) -> HistoryEvent:
+    """Read what happened; what another program wrote there says less than the values do."""
+    try:
+        return HistoryEvent(word)
+    except ValueError:
+        if old is None:
+            return HistoryEvent.ADD
+        return HistoryEvent.DELETE if new is None else HistoryEvent.UPDATE
+
+
 def _read(text: str | None) -> dict[str, Any] | None:
     """Read the values of a change; the JSON columns are texts inside, as the table has them."""
     if text is None:
         return None
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):  # another program's
-        return None
+    values = read_json(text)
     if not isinstance(values, dict):
         return None
     for field in JSON_COLUMNS:
         if isinstance(values.get(field), str):
-            with contextlib.suppress(ValueError, RecursionError):  # then it stays a text
-                values[field] = json.loads(values[field])
+            value = read_json(values[field])
+            values[field] = values[field] if value is None else value  # what is none stays a text
     if "archived" in values:
         values["archived"] = bool(values["archived"])
     return values

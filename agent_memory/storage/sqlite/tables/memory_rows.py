@@ -49,7 +49,7 @@ class MemoryRowTable(Table):
         return {row[1]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
 
     def iterate(self, *, page: int = 1_000) -> Iterator[RowValues]:
-        after = 0
+        after = -(2**63)  # another program may number its rows as it likes
         while rows := self._db.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (after, page)):
             yield from (dict(zip(_COLUMNS, row, strict=True)) for row in rows)
             after = page_end(rows[-1][0], after=after)

@@ -1,0 +1,206 @@
+"""What becomes of values that another program wrote and no import would take: see ``check``.
+
+A value is changed as little as makes it one of its kind, and the whole of it is kept beside it.
+What is wrong is for the types of ``portable`` to say; nothing here tells right from wrong.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from agent_memory.models.fields import normalize_tags, to_json, validate_memory_content
+from agent_memory.models.limits import (
+    MAX_MEMORY_CONTENT_LENGTH,
+    MAX_TAG_LENGTH,
+    MAX_TAGS_PER_MEMORY,
+)
+from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata
+from agent_memory.models.times import format_time, parse_time
+
+NO_TEXT: Final = "(no text)"
+"""The content of a memory of white space."""
+NO_NAME: Final = "no name"
+KEPT_AS: Final = "unreadable_"
+"""How the key in the metadata begins under which a value is kept as it was."""
+_LONGEST_LABEL: Final = 200
+_DEEPEST: Final = 18
+"""Levels of metadata that are kept as they are: what lies deeper becomes its JSON."""
+_LARGEST: Final = 2**53 - 1
+
+
+def mended_column(name: str, value: Any, *, moment: str) -> Any:  # noqa: ANN401 - any column
+    """Return the value of a column of memories as it can be; ``None`` for its default.
+
+    ``moment`` is the time in place of one that is none.
+    """
+    field = MEMORY_FIELDS.get(name)
+    if field is None:  # seq, scratchpad: of what is gone
+        return None
+    mend = _BY_NAME.get(name) or _BY_KIND[field.column.kind]
+    mended = mend(value)
+    if mended is None and not field.is_optional:
+        return moment if field.column.kind == "time" else _column_default(name)
+    return mended
+
+
+def mended_row(row: Mapping[str, Any], wrong: set[str], *, moment: str) -> dict[str, Any]:
+    """Return a row of memories with its wrong columns mended, and what they held in the metadata.
+
+    ``wrong`` are the columns that cannot be taken as they are.
+    """
+    mended = {name: mended_column(name, row[name], moment=moment) for name in wrong}
+    metadata = _object(mended.get("metadata", row["metadata"]))
+    for name in sorted(wrong - {"metadata"}):
+        if row[name] is not None and str(row[name]).strip():
+            key = KEPT_AS + name
+            while key in metadata:
+                key += "_"
+            metadata[key] = storable(
+                _parsed(row[name]) if MEMORY_FIELDS[name].is_json else row[name]
+            )
+    return {**row, **mended, "metadata": to_json(metadata)}
+
+
+def mended_text(text: object) -> str | None:
+    """Return a text without NUL, at which other tools cut it."""
+    return None if text is None else str(text).replace("\x00", "<00>")
+
+
+def mended_label(text: object) -> str | None:
+    """Return the name of a session, user or run: ``None`` for a blank one, a long one cut short.
+
+    Long ones that differ stay apart: those of two users must never become one.
+    """
+    label = mended_text(text)
+    if label is None or not label.strip():
+        return None
+    if len(label) <= _LONGEST_LABEL:
+        return label
+    digest = hashlib.sha256(label.encode(errors="replace")).hexdigest()[:16]
+    return f"{label[: _LONGEST_LABEL - len(digest) - 1]}~{digest}"
+
+
+def mended_name(text: object) -> str:
+    """Return the name of an entity, or a verb, in one line; a long one is cut."""
+    line = " ".join("".join(letter for letter in str(text) if letter >= " ").split())
+    return line[:_LONGEST_LABEL].strip() or NO_NAME
+
+
+def mended_time(text: object) -> str | None:
+    """Return a time as the file holds it, or ``None`` for what is none."""
+    try:
+        return format_time(parse_time(str(text)))
+    except (ValueError, OverflowError):
+        return None
+
+
+def mended_count(value: object) -> int | None:
+    """Return a number that any JSON reader can hold."""
+    return min(max(value, 0), _LARGEST) if isinstance(value, int) else None
+
+
+def _content(text: object) -> str:
+    content = (mended_text(text) or "")[:MAX_MEMORY_CONTENT_LENGTH]
+    return content if validate_memory_content(content)[0] else NO_TEXT
+
+
+def _category(text: object) -> str | None:
+    category = mended_text(text) or ""
+    return category[:_LONGEST_LABEL] if category.strip() else None
+
+
+def _tags(text: object) -> str | None:
+    tags = _parsed(text)
+    if not isinstance(tags, list):
+        return None
+    texts = [tag if isinstance(tag, str) else to_json(storable(tag)) for tag in tags]
+    shortened = [str(storable(tag)).strip()[:MAX_TAG_LENGTH] for tag in texts]
+    return to_json(normalize_tags(shortened)[:MAX_TAGS_PER_MEMORY])
+
+
+def _metadata(text: object) -> str | None:
+    value = _parsed(text)
+    whole = value if isinstance(value, dict) else {f"{KEPT_AS}metadata": str(text)}
+    return to_json(storable(whole))
+
+
+def _task(text: object) -> str | None:
+    """Return what is left of a task's metadata without what no task has."""
+    value = _parsed(text)
+    if not isinstance(value, dict):
+        return None
+    known = {name: storable(value[name]) for name in TaskMetadata.model_fields if name in value}
+    for _ in range(len(known) + 1):
+        try:
+            task = TaskMetadata.model_validate(known)
+        except ValidationError as error:
+            for fault in error.errors():
+                known.pop(str(fault["loc"][0]), None)
+        else:
+            return task.model_dump_json(exclude_none=True, exclude_defaults=True)
+    return None
+
+
+_BY_NAME: Final[dict[str, Callable[[object], Any]]] = {
+    "content": _content,
+    "category": _category,
+    "version": lambda _: None,
+}
+_BY_KIND: Final[dict[str, Callable[[object], Any]]] = {
+    "text": mended_label,
+    "word": lambda _: None,
+    "list": _tags,
+    "object": _metadata,
+    "task": _task,
+    "time": mended_time,
+    "flag": lambda value: int(bool(value)),
+    "count": mended_count,
+}
+
+
+def _column_default(name: str) -> Any:  # noqa: ANN401 - of any column
+    field = MEMORY_FIELDS[name]
+    if field.is_json:
+        return to_json(field.plain_default)
+    return "sqlite3" if name == "created_by_session" else field.plain_default
+
+
+def _parsed(text: object) -> Any:  # noqa: ANN401 - JSON data
+    """Read JSON, numbers that Python or other readers would change as their text."""
+    try:
+        return json.loads(str(text), parse_int=_integer, parse_float=_real)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else text
+
+
+def _real(text: str) -> float | str:
+    return float(text) if math.isfinite(float(text)) else text
+
+
+def storable(value: Any, depth: int = 1) -> Any:  # noqa: ANN401 - JSON data
+    """Return JSON data as what can be written and read again: texts without half characters."""
+    if isinstance(value, str):
+        text = value.replace("\x00", "<00>")
+        return "".join(
+            f"<{ord(letter):04X}>" if "\ud800" <= letter <= "\udfff" else letter for letter in text
+        )
+    if isinstance(value, list | dict) and depth > _DEEPEST:
+        return storable(json.dumps(value, ensure_ascii=False))
+    if isinstance(value, list):
+        return [storable(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): storable(item, depth + 1) for key, item in value.items()}
+    return value
+
+
+def _object(text: object) -> dict[str, Any]:
+    value = _parsed(text)
+    return value if isinstance(value, dict) else {}

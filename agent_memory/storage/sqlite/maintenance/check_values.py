@@ -1,0 +1,162 @@
+"""Finds the values beside the memories that no import would take, and mends them.
+
+Those of the graph, of reviews and rejections, of the scratchpad and of the agent's row. The types
+are those of ``models/portable``, a column at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import TypeAdapter
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import StorageError, ValidationError, without_secrets
+from agent_memory.models.agent import Problem
+from agent_memory.models.portable import (
+    PortableAgent,
+    PortableEntity,
+    PortableEntry,
+    PortableRejection,
+    PortableRelationship,
+    PortableReview,
+)
+from agent_memory.models.record import Record
+from agent_memory.models.row_repair import (
+    mended_count,
+    mended_label,
+    mended_name,
+    mended_text,
+    mended_time,
+)
+from agent_memory.models.times import format_time, now_utc
+from agent_memory.storage.sqlite.connection import Database
+
+_MODELS: Final[dict[str, tuple[type[Record], dict[str, str]]]] = {
+    "agent": (PortableAgent, {}),
+    "scratchpad": (PortableEntry, {}),
+    "rejections": (PortableRejection, {}),
+    "entities": (PortableEntity, {}),
+    "entity_aliases": (PortableEntity, {"alias": "name"}),
+    "relationships": (PortableRelationship, {}),
+    "reviews": (PortableReview, {}),
+}
+"""By table the model of what exports tell of a row, and the fields of columns named otherwise."""
+_LEFT_OUT: Final = frozenset(
+    "id agent_id source_id target_id closed_by replaced_by words_hash config migration".split()
+)
+"""Ids, hashes, settings: those have checks of their own."""
+_SELECT_COLUMNS: Final = """
+SELECT name, CASE WHEN "notnull" THEN coalesce(dflt_value, '') END FROM pragma_table_info(?)"""
+_TIMES: Final = ("_at", "_from", "_to", "_date", "last_accessed")
+_KEYS: Final = {"entities": "name_key", "entity_aliases": "alias_key"}
+_ADVICE: Final = "no import would take that: `check --repair` mends it"
+_LONGEST_REASON: Final = 500
+_LONGEST_RELATIONSHIP: Final = 100
+
+_MENDED: Final[dict[str, Callable[[Any], Any]]] = {
+    "name": mended_name,
+    "alias": mended_name,
+    "relationship": lambda value: mended_name(value)[:_LONGEST_RELATIONSHIP].strip(),
+    "type": mended_text,
+    "temporal_context": mended_text,
+    "reasoning": mended_text,
+    "reason": lambda value: (mended_text(value) or "")[:_LONGEST_REASON],
+    "scratchpad.reason": lambda _: "stored",
+    "user_id": mended_label,
+    "run_id": mended_label,
+    "session_id": mended_label,
+    "total_queries": mended_count,
+    "scratchpad_promotions": mended_count,
+    "embeddings_generated": mended_count,
+    "by_hand": bool,
+    "closing_is_undone": bool,
+}
+"""By column, what makes a value one of it; in the others the default takes its place."""
+
+
+class WrongValue(NamedTuple):
+    """A value that no import would take, where it stands, and why."""
+
+    table: str
+    row_id: int
+    column: str
+    value: Any
+    reason: str
+    is_time: bool
+
+
+def find_problems(database: Database) -> list[Problem]:
+    """Return the values that are wrong. Must run inside a transaction."""
+    try:
+        return [
+            Problem(
+                kind="wrong_row",
+                detail=f"{wrong.column} of row {wrong.row_id} of {wrong.table}:"
+                f" {without_secrets(wrong.reason)}; {_ADVICE}",
+            )
+            for wrong in _wrong_values(database)
+        ]
+    except StorageError as error:  # damaged, or a table is missing
+        return [Problem(kind="damaged_file", detail=str(error))]
+
+
+def repair(database: Database) -> None:
+    """Mend the values. No trigger may run meanwhile: the users of a graph cannot change otherwise.
+
+    Must run inside ``write(vetted=False)``.
+    """
+    now = format_time(now_utc())
+    for wrong in list(_wrong_values(database)):
+        column = wrong.column
+        default = _columns(database, wrong.table)[column]
+        if wrong.is_time:
+            value = mended_time(wrong.value) or (None if default is None else now)
+        else:
+            mend = _MENDED.get(f"{wrong.table}.{column}") or _MENDED.get(column)
+            value = None if mend is None else mend(wrong.value)
+        if value is None and default:
+            value = database.value(f"SELECT {default}")
+        settings = f"{column} = ?"
+        if wrong.table in _KEYS:  # the library makes the key again
+            settings += f", {_KEYS[wrong.table]} = NULL"
+        sql = f"UPDATE {wrong.table} SET {settings} WHERE rowid = ?"
+        database.run(sql, (value, wrong.row_id))
+
+
+def _wrong_values(database: Database) -> Iterator[WrongValue]:
+    for table, (model, fields) in _MODELS.items():
+        names = [
+            name
+            for name in _columns(database, table)
+            if name not in _LEFT_OUT and fields.get(name, name) in model.model_fields
+        ]
+        types = [_type(model, fields.get(name, name)) for name in names]
+        for row_id, *values in database.rows(f"SELECT rowid, {', '.join(names)} FROM {table}"):
+            for name, kind, value in zip(names, types, values, strict=True):
+                if value is None:
+                    continue
+                try:
+                    checked = kind.validate_python(value)
+                except PydanticValidationError as error:
+                    is_time = name.endswith(_TIMES)
+                    reason = str(ValidationError.from_pydantic(error))
+                    yield WrongValue(table, row_id, name, value, reason, is_time)
+                else:
+                    if isinstance(checked, datetime) and format_time(checked) != value:
+                        reason = f"a time is written like {format_time(checked)}"
+                        yield WrongValue(table, row_id, name, value, reason, is_time=True)
+
+
+def _columns(database: Database, table: str) -> dict[str, str | None]:
+    """Return the columns of a table, with the SQL of the default of those that need a value."""
+    return dict(database.rows(_SELECT_COLUMNS, (table,)))
+
+
+@cache
+def _type(model: type[Record], name: str) -> TypeAdapter[Any]:
+    field = model.model_fields[name]
+    return TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""Whatever rows another program writes: none blocks a verb, and what `check` passes comes back.
+
+The rule between `check`, `export` and `import`: what `check` passes, every lossless format writes
+and an import of it takes, the same; what it does not pass, it names, and `check --repair` mends.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Clock, database_of
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from reads import LOSSLESS, read_everything
+
+from agent_memory import AgentMemory, MemoryCategory
+from agent_memory.models.memory_fields import MEMORY_FIELDS
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["", " ", "\n", "\t\r\n", "\x00", "a\x00b", "a\x01\x1b[31mb", "\x7f\x85\u2028", "\u200b",
+         "x" * 51, "y" * 201, "z" * 10_001, "= + -", "null", "2026-01-01", "é" * 10_000, "\ufffe",
+         "'", '"', "---", "# no comment", "\ufeff", "a\r\nb", " lead", "trail ", "{}", "sqlite3"]
+    ),
+    st.text(max_size=30),
+)  # fmt: skip
+BYTES = st.one_of(
+    TEXTS.map(lambda text: text.encode(errors="ignore")),
+    st.binary(max_size=20),
+    st.sampled_from([b"caf\xe9", b"\xed\xa0\x80", b"\xe6\x95"]),
+)
+NUMBERS = st.sampled_from([-1, 0, 1, 2, 2**31, 2**53, 2**63 - 1, -(2**63)])
+TIMES = st.sampled_from(
+    ["0000-01-01T00:00:00.000000Z", "0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z",
+     "2026-01-30T16:00:00.000000Z", "2099-01-30T16:00:00.000000Z", "2026-01-30", "no time", ""]
+)  # fmt: skip
+JSON_TEXTS = st.one_of(
+    st.sampled_from(
+        ["[]", "{}", "null", "1", '["DB", " db ", ""]', "[1, null, true]", '{"a": 1, "a": 2}',
+         '{"a": 9e999}', '{"a": 123456789012345678901234567890}', '{"a": "\\ud800"}',
+         '{"a\\u0000": "\\u0000"}', '["' + "t" * 51 + '"]', "[" * 30 + "]" * 30,
+         '{"a":' * 30 + "1" + "}" * 30, '{"a": 1.0, "b": -0.0, "c": 1e300}', '{"": ""}',
+         '{"status": "done", "more": 1}', '{"status": "blocked", "blockers": ["x", 5]}',
+         '{"status": "completed", "completed_at": "soon"}', '{"original_category": "x"}', "{", "",
+         json.dumps([f"tag{n}" for n in range(21)]), '{"a": ' + "9" * 5000 + "}"]
+    ),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=6,
+    ).map(json.dumps),
+)  # fmt: skip
+OF_KIND: Mapping[str, st.SearchStrategy[Any]] = {
+    "text": BYTES,
+    "word": BYTES,
+    "list": JSON_TEXTS,
+    "object": JSON_TEXTS,
+    "task": st.none() | JSON_TEXTS,
+    "time": TIMES,
+    "flag": NUMBERS,
+    "count": NUMBERS,
+}
+"""By what a column holds, what another program may put there."""
+ROWS = st.fixed_dictionaries(
+    {}, optional={name: OF_KIND[field.column.kind] for name, field in MEMORY_FIELDS.items()}
+)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with one memory in it, to be copied."""
+    path = tmp_path_factory.mktemp("fresh") / "memories.db"
+    with AgentMemory.open(path, agent_id="bob", clock=Clock(), session_id="s") as memory:
+        memory.store("good tea with Alice", id="good", tags=["drinks"])
+        memory.graph.add("Alice", "drinks", "tea", memory_id="good")
+    return path
+
+
+def insert(path: Path, rows: list[dict[str, Any]], *, checked: bool) -> int:
+    """Write rows as another program would, and return how many the file took."""
+    count = 0
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA ignore_check_constraints = {int(not checked)}")
+        for row in rows:
+            values = {"content": b"plain", **row}
+            places = ["CAST(? AS TEXT)" if isinstance(v, bytes) else "?" for v in values.values()]
+            sql = f"INSERT INTO memories ({', '.join(values)}) VALUES ({', '.join(places)})"
+            try:
+                connection.execute(sql, list(values.values()))
+                count += 1
+            except sqlite3.Error:
+                continue  # the schema refuses it
+    return count
+
+
+def content_of(memory: AgentMemory, folder: Path) -> str:
+    """Return all that a store is, as text."""
+    memory.export(folder / "whole.yaml", format="store", overwrite=True)
+    return (folder / "whole.yaml").read_text()
+
+
+def assert_comes_back(memory: AgentMemory, folder: Path) -> None:
+    """What `check` passes goes out by each lossless format, and comes back the same."""
+    kept = {found.id: found for found in memory.list_recent(100)}
+    # One that is not known here is kept in the metadata.
+    categories = database_of(memory).rows("SELECT DISTINCT category FROM memories")
+    are_known = {category for (category,) in categories} <= set(MemoryCategory.all_values())
+    for name in LOSSLESS:
+        memory.export(folder / name, format=name, overwrite=True)
+        (folder / "own").mkdir(exist_ok=True)
+        own = folder / "own" / "memories.db"
+        own.unlink(missing_ok=True)
+        with AgentMemory.open(own, agent_id="bob", clock=Clock()) as other:
+            other.import_(folder / name, format=name)
+            assert other.check().problems == [], name
+            came = {found.id: found for found in other.list_recent(100)}
+            assert came.keys() == kept.keys(), name
+            for memory_id, found in kept.items():
+                assert came[memory_id].content == found.content, name
+                assert came[memory_id].tags == found.tags, name
+                assert came[memory_id].user_id == found.user_id, name
+                assert came[memory_id].task_metadata == found.task_metadata, name
+            if name == "store" and are_known:
+                assert content_of(other, folder) == (folder / name).read_text()
+
+
+@settings(
+    max_examples=20,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(rows=st.lists(ROWS, min_size=1, max_size=4), checked=st.booleans())
+def test_rows_of_another_program(
+    fresh: Path, tmp_path_factory: pytest.TempPathFactory, rows: list[Any], checked: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("odd")
+    path = folder / "memories.db"
+    shutil.copy(fresh, path)
+    count = insert(path, rows, checked=checked)
+    with AgentMemory.open(path, clock=Clock()) as memory:
+        read_everything(memory, folder)
+        assert memory.check().memory_count == count + 1
+        problems = memory.check().problems
+        if problems:
+            report = memory.check(repair=True)
+            assert report.ok, [problem for problem in report.problems if not problem.repaired]
+            assert memory.check().problems == []
+            read_everything(memory, folder)
+        assert_comes_back(memory, folder)

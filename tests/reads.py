@@ -1,0 +1,47 @@
+"""Every verb that reads, on one store: for tests of what other programs left in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_memory import AgentMemory
+from agent_memory.formats.registry import names
+from agent_memory.models.fields import is_memory_id
+
+LOSSLESS = ("store", "sqlite", "json", "jsonl", "record-json", "record-jsonl", "directory")
+"""The formats that have a place for all that a memory is."""
+
+
+def read_everything(memory: AgentMemory, folder: Path) -> None:
+    """Read by every verb that reads; none may fail for the sake of one row."""
+    for found in memory.list_recent(1_000):
+        found.model_dump_json()
+        if is_memory_id(found.id) and memory.history(found.id):
+            memory.get(found.id, as_of=found.updated_at)
+    for change in memory.history(limit=1_000):
+        change.model_dump_json()
+    for query in ("café gare", "tea", "Alice", "é", "a\x01b"):
+        for hit in memory.search(query, 100, count_accesses=False, graph=True):
+            hit.model_dump_json()
+        memory.duplicates(query)
+        memory.holders(query)
+    for filters in (
+        {"tags": ["é"]},
+        {"user_id": "u1"},
+        {"custom_filters": {"OR": [{"place": {"icontains": "É"}}, {"list": ["é"]}]}},
+    ):
+        memory.count(filters=filters)
+    memory.context()
+    memory.scratchpad()
+    memory.get_all()
+    memory.secrets()
+    memory.reviews()
+    memory.rejections()
+    memory.graph.entities()
+    memory.graph.relationships()
+    memory.info()
+    list(memory.duplicate_groups())
+    memory.tidy(dry_run=True)
+    memory.backup(folder / "copy.db", overwrite=True)
+    for name in names():
+        memory.export(folder / f"all.{name}", format=name, overwrite=True)
