@@ -97,6 +97,10 @@ class RejectedContent(ValidationError):
     Neither the message nor ``errors()`` has the value.
     """
 
+    def without_details(self) -> RejectedContent:
+        """Return it without the owner's reason, for who may not know it."""
+        return RejectedContent("it holds a value that may not be stored: nothing was stored")
+
 
 class SecretFound(ValidationError):
     """The memory holds what looks like a secret, and ``on_secret`` is ``refuse``.
@@ -107,6 +111,12 @@ class SecretFound(ValidationError):
 
 class LimitReached(ValidationError):
     """A hard limit of the agent's retention policy would be passed. Nothing was stored."""
+
+    def without_details(self) -> LimitReached:
+        """Return it without how much there is of what others store, for who may not know it."""
+        return LimitReached(
+            "the agent's retention policy has no room for more memories: nothing was stored"
+        )
 
 
 class MissingAgentIdentity(AgentMemoryError):

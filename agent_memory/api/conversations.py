@@ -17,13 +17,16 @@ from agent_memory.services.search.ranking import RankingRates
 from agent_memory.services.search.request import SearchRequest
 
 if TYPE_CHECKING:
+    from agent_memory.extraction.transcript import Transcript
     from agent_memory.models.conversation import Message
     from agent_memory.models.decision import Decision, DecisionOutcome, Review
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.graph import EdgeView
     from agent_memory.models.protocols import LanguageModel
 
-    Messages = str | Mapping[str, Any] | Message | Sequence[Mapping[str, Any] | Message]
+    Messages = (
+        str | Mapping[str, Any] | Message | Sequence[Mapping[str, Any] | Message] | Transcript
+    )
     ModelSpec = LanguageModel | Callable[..., Any] | str | Mapping[str, Any]
 
 MIN_CONFIDENCE: Final = 0.6
@@ -49,6 +52,8 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         may_delete: bool = True,
         graph: bool = False,
         dry_run: bool = False,
+        strict: bool = False,
+        is_confidential: bool = False,
     ) -> AddMemoryResponse:
         """Keep what a conversation says, and return what was done (C's Add Memory Response).
 
@@ -61,16 +66,25 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         ``llm`` does both with a language model: an object of the protocol ``LanguageModel``, a
         function, ``"openai:gpt-4.1-mini"``, ``"anthropic:…"``, or C's ``llm`` section. Without one
         it is done by rules, which keep statements as they were said and change little. A model that
-        fails, or whose answers cannot be used, loses nothing: ``metadata.problems`` says what was
-        done instead. What is decided with less than ``min_confidence`` (0 to 1), or may not be
-        deleted (``may_delete``), is put in question: see ``reviews``.
+        fails, or whose answers cannot be used, loses nothing: what was said is kept as it was said,
+        and ``metadata.problems`` says so. It is waited for once. What is decided with less than
+        ``min_confidence`` (0 to 1), or may not be deleted (``may_delete``), is put in question: see
+        ``reviews``.
 
         With ``graph`` what the memories say of relationships goes into ``AgentMemory.graph``, in
         the same transaction: of a memory that is changed, what it says no more is closed.
 
+        Transcripts of OpenAI, Anthropic, LangChain, Amplifier and MCP are taken as they are. What
+        nobody said, such as a call of a tool, is passed over (``metadata.passed_over``), and a
+        message that cannot be read is left out and told, unless ``strict``. A mapping may be C's
+        Add Memory Request, with ``user_id``, ``run_id``, ``agent_id``, ``category``, ``tags`` and
+        ``metadata`` beside its messages; what disagrees with an argument is refused. The answer's
+        ``facts`` and ``operations`` tell what was extracted, and decided why.
+
         ``metadata`` is kept with each new memory; its ``category`` and ``tags`` become the
         memory's. ``infer=False`` stores each message as it is. ``dry_run`` only tells. The two
-        prompts replace the instructions that a model is given.
+        prompts replace the instructions that a model is given. ``is_confidential`` tells of what
+        the file refuses no more than that: a session says so.
 
         Raises ``ValidationError`` for messages or ids that cannot be taken, ``ConfigurationError``
         for a model that cannot be had.
@@ -98,6 +112,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             min_confidence=check_fraction(min_confidence, name="min_confidence"),
             may_delete=may_delete,
             graph=graph,
+            strict=strict,
         )
         port = pipeline.MemoryPort(
             agent_id=self.agent_id,
@@ -105,7 +120,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             find_related=self._look_up,
             list_recent=partial(self._store.recent, offset=0),
             prepare=partial(self._prepare, settings=settings),
-            apply=self._apply_decisions,
+            apply=partial(self._apply_decisions, is_confidential=is_confidential),
             edges=self._edges,
         )
         return add.add(port, request, infer=infer, dry_run=dry_run, now=self._now)
@@ -223,12 +238,15 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         return memory
 
     def _apply_decisions(
-        self, decisions: Sequence[Decision], *, keep_copies: bool
+        self, decisions: Sequence[Decision], *, keep_copies: bool, is_confidential: bool = False
     ) -> tuple[list[DecisionOutcome], list[str]]:
         """Apply decisions in one transaction."""
         spent = self.embedding_usage.cost_usd
         applied = self._store.decisions.apply(
-            decisions, session_id=self.session_id, keep_copies=keep_copies
+            decisions,
+            session_id=self.session_id,
+            keep_copies=keep_copies,
+            is_confidential=is_confidential,
         )
         self._auto_migration.follow(len(decisions))
         self._publish_stored(applied.memories, applied.added, spent)

@@ -237,6 +237,8 @@ class SessionMemory:
         """
         self._refuse_unless("write")
         self._refuse_fixed(arguments)
+        if "is_confidential" in arguments:
+            raise PermissionDenied("is_confidential: every session is: leave it out")
         if arguments.pop("may_delete", True) is not True:
             raise PermissionDenied("may_delete: the session's permissions say that: leave it out")
         if arguments.get("dry_run") or arguments.get("llm") is not None:
@@ -248,13 +250,14 @@ class SessionMemory:
                 user_id=self.scope.user_id,
                 run_id=self._run_id,
                 may_delete=may_delete,
+                is_confidential=True,
                 **arguments,
             )
         )
         if self.scope.permissions.read:
             return answer
         changes = [memory.model_copy(update={"previous_memory": None}) for memory in answer.data]
-        return answer.model_copy(update={"data": changes})
+        return answer.model_copy(update={"data": changes, "operations": None})
 
     def store(self, content: str, **arguments: Any) -> str:  # noqa: ANN401 - AgentMemory.store's
         """Store a memory of this session, and return its id; ``AgentMemory.store`` says how.
@@ -468,9 +471,6 @@ def _without_details(call: Callable[[], Result]) -> Result:
     """Return what a call returns, or say that it was refused, and nothing of what others have."""
     try:
         return call()
-    except LimitReached:
-        message = "the agent's retention policy has no room for more memories: nothing was stored"
-        refusal: ValidationError = LimitReached(message)
-    except RejectedContent:
-        refusal = RejectedContent("it holds a value that may not be stored: nothing was stored")
+    except (LimitReached, RejectedContent) as error:
+        refusal = error.without_details()
     raise refusal  # here, it carries nothing of the first

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from agent_memory.errors import PermissionDenied, ValidationError
 from agent_memory.models.graph import clean_relationship
+from agent_memory.services.graph.changes import NOTHING_HOLDS
 
 if TYPE_CHECKING:
     from agent_memory.api.arguments import Time
@@ -127,7 +128,7 @@ class SessionGraph:
         """Say that something changed: the old relationship is closed and a new one opened."""
         scoped = self._writable(more)
         self._refuse_unless("delete")  # what held is closed
-        return self._graph.update(source, relationship, target, **scoped)
+        return _without_reason(self._graph.update(source, relationship, target, **scoped))
 
     def apply(
         self,
@@ -139,7 +140,11 @@ class SessionGraph:
         """Carry out C's instructions in one transaction, and tell what became of each."""
         self._writable({"memory_id": source_memory_ids or None})
         self._refuse_unless("delete")  # they may close what held
-        return self._graph.apply(updates, source_memory_ids=source_memory_ids, **self._scope, at=at)
+        report = self._graph.apply(
+            updates, source_memory_ids=source_memory_ids, **self._scope, at=at
+        )
+        changes = [_without_reason(change) for change in report.changes]
+        return report.model_copy(update={"changes": changes})
 
     def remove(self, source: str, relationship: str, target: str) -> GraphChange:
         """Say that something holds no more. It stays in the past."""
@@ -193,5 +198,12 @@ class SessionGraph:
             ):
                 return
         shown = f"{source} {relationship} {target}"
-        message = f"there is no such relationship that holds now: {shown!r:.300}"
+        message = f"{NOTHING_HOLDS}: {shown!r:.300}"
         raise ValidationError.of("relationship", message, shown)
+
+
+def _without_reason(change: GraphChange) -> GraphChange:
+    """Return a change; of one that was refused no reason that the owner gave."""
+    if not change.refused or change.note in (None, NOTHING_HOLDS):
+        return change
+    return change.model_copy(update={"note": "it holds a value that may not be stored"})

@@ -33,6 +33,7 @@ from agent_memory.cli.streams import stdin_bytes
 @click.option("--metadata", type=JsonObject(), help="A JSON object kept with each memory.")
 @click.option("--graph", is_flag=True, help="Keep relationships too: see `graph`.")
 @click.option("--as-is", is_flag=True, help="Store each message as it is.")
+@click.option("--strict", is_flag=True, help="Refuse all where one message cannot be read.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
 @click.pass_obj
@@ -40,7 +41,8 @@ def add(session: Session, /, source: str, **options: object) -> None:
     """Keep what a conversation says: its facts, compared with what is known.
 
     FILE has messages as JSON (a list, or an object with `messages`), as JSONL, or plain text; - is
-    the standard input. Without --llm, a --config or AGENT_MEMORY_LLM_MODEL it is done by rules, on
+    the standard input. Transcripts of OpenAI, Anthropic, LangChain, Amplifier and MCP are taken as
+    they are. Without --llm, a --config or AGENT_MEMORY_LLM_MODEL it is done by rules, on
     this machine alone.
 
     \b
@@ -48,9 +50,9 @@ def add(session: Session, /, source: str, **options: object) -> None:
       agent-memory --agent bob add chat.json --user alice --dry-run
       echo "I moved to Lisbon" | agent-memory --agent bob add - --user alice
     """
-    from agent_memory.extraction.messages import conversation  # noqa: PLC0415 - of this command
+    from agent_memory.extraction.messages import read_transcript  # noqa: PLC0415 - of this command
 
-    messages = conversation(_text_of(source))
+    transcript = read_transcript(_text_of(source), strict=bool(options["strict"]))
     settings = load_system_config(options.pop("config"))  # type: ignore[arg-type]
     refuse_remote_store(settings)
     llm = _model(settings, options.pop("llm"), options.pop("base_url"))
@@ -58,8 +60,11 @@ def add(session: Session, /, source: str, **options: object) -> None:
     arguments["graph"] = arguments["graph"] or settings.graph_store.enabled
     arguments["infer"] = not arguments.pop("as_is")
     with _opened(session, dry_run=bool(arguments["dry_run"])) as memory:
-        answer = memory.add(messages, llm=llm, **arguments)  # type: ignore[arg-type]
-    for problem in answer.metadata.problems or ():
+        answer = memory.add(transcript, llm=llm, **arguments)  # type: ignore[arg-type]
+    problems = list(answer.metadata.problems or ())
+    if answer.metadata.passed_over:
+        problems.append(f"{answer.metadata.passed_over} messages or parts are no speech")
+    for problem in problems:
         click.echo(f"note: {safe(problem)}", err=True)
     text = added_text(answer, foreseen=bool(arguments["dry_run"]))
     emit(answer, text=text, as_json=session.json)

@@ -122,7 +122,11 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     if depth > _MAX_DEPTH:
         return "…"
     if isinstance(data, BaseModel):
-        fields = {name: plain(getattr(data, name), depth + 1) for name in type(data).model_fields}
+        fields = {
+            name: plain(getattr(data, name), depth + 1)
+            for name, info in type(data).model_fields.items()
+            if not info.exclude
+        }
         is_sparse = isinstance(data, SparseRecord)
         return {name: value for name, value in fields.items() if not (is_sparse and value is None)}
     if isinstance(data, dict):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.errors import InvalidSession, ValidationError
 from agent_memory.extraction.llm.registry import PROMPT_SETTINGS, as_language_model
-from agent_memory.extraction.messages import conversation
+from agent_memory.extraction.messages import read_transcript
 from agent_memory.extraction.pipeline import (
     ExtractionPipeline,
     ExtractionRequest,
     ExtractionResult,
     MemoryPort,
 )
+from agent_memory.extraction.transcript import Transcript
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.decision import Decision, DecisionOutcome, Event
 from agent_memory.models.documents.record_rules import validate_record_metadata
@@ -32,6 +33,8 @@ _MOST_MESSAGES: Final = 10_000
 _ANYBODY: Final = "anybody"
 _OF_MEMORIES: Final = ("category", "tags", "importance")
 """What metadata may say that is a field of its own here."""
+_SCOPE: Final = ("user_id", "agent_id", "run_id")
+"""What C's Add Memory Request says of whose the memories are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class AddRequest:
     min_confidence: float
     may_delete: bool
     graph: bool
+    strict: bool = False
 
 
 def add(
@@ -61,8 +65,10 @@ def add(
 ) -> AddMemoryResponse:
     """Add a conversation. Everything that was given is checked before anything is asked."""
     started = time.perf_counter()
+    transcript = transcript_of(request.messages, strict=request.strict)
+    messages = transcript.messages
+    request = _joined(request, transcript.request)
     _refuse_session(request, port.agent_id)
-    messages = messages_of(request.messages)
     extraction = ExtractionRequest(
         user_id=request.user_id,
         run_id=request.run_id,
@@ -82,19 +88,49 @@ def add(
         outcomes = [_foreseen(decision) for decision in decisions]
     else:
         outcomes, problems = port.apply(decisions, keep_copies=not infer) if decisions else ([], [])
-    problems = [*(result.problems if result else ()), *problems]
-    return _answer(outcomes, result, problems, started=started, now=now())
+    problems = [*transcript.problems, *(result.problems if result else ()), *problems]
+    answer = _answer(outcomes, result, problems, started=started, now=now())
+    passed_over = {"passed_over": transcript.passed_over or None}
+    return answer.model_copy(update={"metadata": answer.metadata.model_copy(update=passed_over)})
 
 
-def messages_of(source: object) -> list[Message]:
+def transcript_of(source: object, *, strict: bool = False) -> Transcript:
     """Return what a caller gives as messages: one or several, or a text that the user said."""
     if isinstance(source, str):
         source = {"role": MessageRole.USER, "content": source}
-    messages = conversation(source)  # type: ignore[arg-type]  # it refuses what it cannot read
-    if len(messages) > _MOST_MESSAGES:
-        message = f"are {len(messages):,}: give {_MOST_MESSAGES:,} at most at a time"
-        raise ValidationError.of("messages", message, len(messages))
-    return messages
+    transcript = read_transcript(source, strict=strict)  # type: ignore[arg-type]  # it refuses what it cannot read
+    count = len(transcript.messages)
+    if count > _MOST_MESSAGES:
+        message = f"are {count:,}: give {_MOST_MESSAGES:,} at most at a time"
+        raise ValidationError.of("messages", message, count)
+    return transcript
+
+
+def _joined(request: AddRequest, stated: Mapping[str, Any]) -> AddRequest:
+    """Return a request with what C's Add Memory Request says of scope, category and metadata.
+
+    What disagrees with an argument is refused: it would go to somebody else, or be lost.
+    """
+    scope = {name: _agreed(name, getattr(request, name), stated.get(name)) for name in _SCOPE}
+    if not isinstance(request.metadata, Mapping):
+        raise ValidationError.of("metadata", "must be a mapping", request.metadata)
+    metadata = dict(request.metadata)
+    inner = stated.get("metadata") or {}
+    if not isinstance(inner, Mapping):
+        raise ValidationError.of("metadata", "must be a mapping", inner)
+    beside = {name: stated[name] for name in _OF_MEMORIES if stated.get(name) is not None}
+    for source in (inner, beside):
+        for name, value in source.items():
+            metadata[name] = _agreed(f"metadata.{name}", metadata.get(name), value)
+    return replace(request, **scope, metadata=metadata)
+
+
+def _agreed(name: str, argument: Any, stated: Any) -> Any:  # noqa: ANN401 - of any field
+    """Return what an argument and the messages' own request say, where they do not disagree."""
+    if argument is None or stated is None or argument == stated:
+        return stated if argument is None else argument
+    message = f"is {stated!r:.100} in the messages' own request, and {argument!r:.100} beside it"
+    raise ValidationError.of(name, f"{message}: say one of them", stated)
 
 
 def _refuse_session(request: AddRequest, agent_id: str) -> None:
@@ -198,6 +234,8 @@ def _answer(
             )
             for outcome in changed
         ],
+        facts=None if result is None else result.extraction.to_model(),
+        operations=None if result is None else result.plan.to_model(),
         metadata=AddMemoryMetadata(
             timestamp=now,
             processing_time_ms=round((time.perf_counter() - started) * 1000),

@@ -64,7 +64,14 @@ def decide(
         model_used=name_of(model) if by == "model" else by,
         uuid_mapping_used=True,
     )
-    return OperationPlan(settled.operations, settled.covers, metadata, settled.problems, by)
+    return OperationPlan(
+        settled.operations,
+        settled.covers,
+        metadata,
+        settled.problems,
+        by,
+        has_failed=deciding.is_down,
+    )
 
 
 @dataclass

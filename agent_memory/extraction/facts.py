@@ -75,7 +75,7 @@ def extract(
     Without a model, rules find them. ``prompt`` replaces the model's instructions, not the data nor
     the answer's format (C: ``custom_fact_extraction_prompt``). A long conversation is asked about
     in pieces, each ``attempts`` times at most; a piece without a usable answer becomes facts as it
-    was said, one that the model's provider fails for is read by rules, and ``problems`` tell so.
+    was said, and ``problems`` tell so. A provider that fails is not asked about the others.
     ``now`` is the ``extraction_time``.
 
     Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
@@ -85,9 +85,10 @@ def extract(
     asker = _Asker(model, prompt, messages)
     pieces = _pieces(_fragments(messages))
     facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, attempts))
-    by: By = "model" if asker.answered or not pieces else "rules" if asker.is_down else "raw"
+    by: By = "model" if asker.answered or not pieces else "raw"
     name = name_of(model) if by == "model" else by
-    return _extraction(facts, asker.problems, by=by, name=name, now=now, prompt=prompt)
+    extraction = _extraction(facts, asker.problems, by=by, name=name, now=now, prompt=prompt)
+    return replace(extraction, has_failed=asker.is_down)
 
 
 def extract_by_rules(messages: Sequence[Message], *, now: datetime | None = None) -> Extraction:
@@ -147,12 +148,11 @@ class _Asker:
     problems: list[str] = field(default_factory=list)
     answered: int = 0
     is_down: bool = False
-    _ruled: list[Fact] | None = None
 
     def facts_of(self, piece: list[_Fragment], attempts: int) -> list[Fact]:
         """Return the facts of a piece, as they were said where the model gives none to use."""
         if self.is_down:
-            return self._by_rules(piece)
+            return self._raw(piece, "was not asked again")
         asked = extraction_messages(
             [(part.place, part.message, part.text) for part in piece], self.prompt
         )
@@ -174,21 +174,15 @@ class _Asker:
             halves = piece[:middle], piece[middle:]
             return [fact for half in halves for fact in self.facts_of(half, came.attempts_left)]
         self.is_down = came.has_failed
-        return self._by_rules(piece) if self.is_down else self._raw(piece)
+        return self._raw(piece, "failed" if self.is_down else "gave no facts to use")
 
-    def _by_rules(self, piece: list[_Fragment]) -> list[Fact]:
-        self.problems.append(f"extraction: rules read {len(piece)} messages instead")
-        if self._ruled is None:
-            self._ruled = facts_by_rules(self.messages)
-        places = {part.place for part in piece}
-        return [fact for fact in self._ruled if not places.isdisjoint(fact.sources)]
-
-    def _raw(self, piece: list[_Fragment]) -> list[Fact]:
+    def _raw(self, piece: list[_Fragment], why: str) -> list[Fact]:
+        """Return what was said as it was said: a model that failed has filtered nothing."""
         users = [part for part in piece if part.message.role is MessageRole.USER]
         is_about_users = any(message.role is MessageRole.USER for message in self.messages)
         facts = _raw(users if is_about_users else piece)
         self.problems.append(
-            f"extraction: the model gave no facts to use for {len(piece)} messages:"
+            f"extraction: the model {why} for {len(piece)} messages:"
             f" {len(facts)} sentences were taken as they were said"
         )
         return facts

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import pydantic
-
 from agent_memory.errors import ValidationError
+from agent_memory.extraction.transcript import Transcript, plain
 from agent_memory.models.conversation import Message, MessageRole
 
 _ROLES: Final = {
@@ -46,46 +45,51 @@ def conversation(source: Source) -> list[Message]:
     with ``messages``, or a text: JSON of any of these, JSONL with a message a line, or plain text.
     In plain text, a line that begins with a name and a colon begins a message: ``User``, ``Human``,
     ``Assistant``, ``AI`` and ``System`` are roles, any other name is a user's. Without such lines,
-    each paragraph is a user's message.
+    each paragraph is a user's message. Messages of OpenAI, Anthropic, LangChain, Amplifier and MCP
+    are taken as they are; what nobody said, such as a call of a tool, is passed over.
 
     Raises ``ValidationError`` that names the line or the message.
     """
+    return read_transcript(source, strict=True).messages
+
+
+def read_transcript(source: Source | Transcript, *, strict: bool = False) -> Transcript:
+    """Return the messages of a conversation, as ``conversation`` does, and what else there is.
+
+    Unless ``strict``, a message that cannot be read is left out, and told: it keeps no other out.
+    Raises ``ValidationError`` where no message can be read.
+    """
+    if isinstance(source, Transcript):
+        return source
+    transcript = Transcript()
     if isinstance(source, str):
-        messages = _of_text(source.removeprefix("\ufeff"))
+        _take_text(source.removeprefix("\ufeff"), transcript, strict=strict)
     else:
-        messages = _of_values(source)
-    if not messages:
+        _take_values(source, transcript, strict=strict)
+    if not transcript.messages and transcript.errors:
+        raise transcript.errors[0]
+    if not transcript.messages and not transcript.passed_over:
         raise ValidationError.of("messages", "there are none: give at least one", source)
-    return messages
+    return transcript
 
 
-def _of_values(source: object) -> list[Message]:
+def _take_values(source: object, transcript: Transcript, *, strict: bool) -> None:
+    source = source if isinstance(source, Message) else plain(source)
     if isinstance(source, Message):
-        return [source]
+        transcript.messages.append(source)
+        return
     if isinstance(source, Mapping):
         if "messages" not in source:
-            return [_message(source, "messages", 0)]
+            transcript.take(source, "messages", 0, strict=strict)
+            return
+        transcript.request = {name: value for name, value in source.items() if name != "messages"}
         source = source["messages"]
         if isinstance(source, str | Mapping):
             raise _not_messages(source)
     if isinstance(source, bytes) or not isinstance(source, Iterable):
         raise _not_messages(source)
-    return [_message(value, "messages", place) for place, value in enumerate(source)]
-
-
-def _message(value: object, *at: str | int) -> Message:
-    if isinstance(value, Message):
-        return value
-    if not isinstance(value, Mapping):
-        where = " ".join(str(part) for part in at)
-        raise ValidationError.of(
-            "messages", f"{where}: a {type(value).__name__} is no message: give role and content",
-            value,
-        )  # fmt: skip
-    try:
-        return Message.model_validate(dict(value))
-    except pydantic.ValidationError as error:
-        raise ValidationError.from_pydantic(error, at=at) from None
+    for place, value in enumerate(source):
+        transcript.take(value, "messages", place, strict=strict)
 
 
 def _not_messages(value: object) -> ValidationError:
@@ -97,21 +101,23 @@ def _not_messages(value: object) -> ValidationError:
 # Texts ----------------------------------------------------------------------------------------
 
 
-def _of_text(text: str) -> list[Message]:
+def _take_text(text: str, transcript: Transcript, *, strict: bool) -> None:
     start = text.strip()
     if start[:1] in ("[", '"') or start in ("null", "true", "false") or start.isdigit():
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
-            return _of_values(_json(start))  # which refuses what holds no messages
+            # which refuses what holds no messages
+            _take_values(_json(start), transcript, strict=strict)
+            return
     is_object = start.startswith("{")
     if not is_object and not re.match(r"\[\s*[\[{\]\"]", start):
-        return _of_plain_text(text)
+        _take_plain_text(text, transcript, strict=strict)
+        return
     try:
-        return _of_values(_json(text))
+        _take_values(_json(text), transcript, strict=strict)
     except json.JSONDecodeError as error:
-        if is_object and error.msg == "Extra data":
-            return _of_lines(text)
-        if is_object and _is_jsonl(text):
-            return _of_lines(text)
+        if is_object and (error.msg == "Extra data" or _is_jsonl(text)):
+            _take_lines(text, transcript, strict=strict)
+            return
         raise _not_json(error, error.lineno) from None
     except RecursionError:
         raise ValidationError.of("messages", "the JSON is nested too deep", text) from None
@@ -131,19 +137,20 @@ def _is_jsonl(text: str) -> bool:
     return len(lines) > 1 and all(line.startswith("{") and '"' in line for line in lines)
 
 
-def _of_lines(text: str) -> list[Message]:
-    messages = []
+def _take_lines(text: str, transcript: Transcript, *, strict: bool) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
+        place = f"line {number}"
         try:
             value = _json(line)
         except json.JSONDecodeError as error:
-            raise _not_json(error, number) from None
+            transcript.leave_out(_not_json(error, number), place, strict=strict)
         except RecursionError:
-            raise ValidationError.of("messages", f"line {number}: nested too deep", line) from None
-        messages.append(_message(value, f"line {number}"))
-    return messages
+            deep = ValidationError.of("messages", f"{place}: nested too deep", line)
+            transcript.leave_out(deep, place, strict=strict)
+        else:
+            transcript.take(value, place, strict=strict)
 
 
 def _not_json(error: json.JSONDecodeError, line: int) -> ValidationError:
@@ -152,13 +159,15 @@ def _not_json(error: json.JSONDecodeError, line: int) -> ValidationError:
     )
 
 
-def _of_plain_text(text: str) -> list[Message]:
+def _take_plain_text(text: str, transcript: Transcript, *, strict: bool) -> None:
     lines = text.splitlines()
     named = [_speaker(line) for line in lines]
     if not _is_chat(lines, named):
         paragraphs = [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
-        return [_message({"role": "user", "content": part}, "paragraph", n)
-                for n, part in enumerate(paragraphs, 1)]  # fmt: skip
+        for number, part in enumerate(paragraphs, 1):
+            message = {"role": "user", "content": part}
+            transcript.take(message, "paragraph", number, strict=strict)
+        return
     entries: list[tuple[int, dict[str, Any]]] = []
     for number, (line, match) in enumerate(zip(lines, named, strict=True), 1):
         if match is not None:
@@ -167,9 +176,9 @@ def _of_plain_text(text: str) -> list[Message]:
             entries[-1][1]["content"] += f"\n{line}"
         elif line.strip():
             entries.append((number, {"role": "user", "content": line}))
-    for _, value in entries:
+    for number, value in entries:
         value["content"] = value["content"].strip()
-    return [_message(value, f"line {number}") for number, value in entries]
+        transcript.take(value, f"line {number}", strict=strict)
 
 
 def _speaker(line: str) -> re.Match[str] | None:

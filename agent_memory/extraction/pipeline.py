@@ -18,7 +18,7 @@ from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
 from agent_memory.extraction.graph_by_model import graph_updates_by_model
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
-from agent_memory.extraction.types import By, Extraction, Fact, RelatedMemory
+from agent_memory.extraction.types import By, Extraction, Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
 from agent_memory.models.decision import Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphUpdate
@@ -94,6 +94,7 @@ class ExtractionResult:
     """The decisions about a conversation, who made them, and what went wrong on the way."""
 
     extraction: Extraction
+    plan: OperationPlan
     by: By
     decisions: list[Decision] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -109,20 +110,27 @@ class ExtractionPipeline:
         self._messages = messages
         self._request = request
         self._problems: list[str] = []
+        self._graph_model: LanguageModel | None = None
 
     def run(self) -> ExtractionResult:
         """Extract the facts, compare each with what is known, and decide."""
         request = self._request
         extraction = extract(self._messages, request.model, prompt=request.extraction_prompt)
+        # A provider that failed is not waited for again.
+        model = None if extraction.has_failed else request.model
         related = [self._related(fact) for fact in extraction.facts]
         # With nothing to compare them with, all facts are new: no model need be asked.
         plan = decide(
             extraction.facts,
             [[_as_related(memory) for memory in memories] for memories in related],
-            request.model if any(related) else None,
+            model if any(related) else None,
             prompt=request.update_prompt,
         )
-        result = ExtractionResult(extraction, by=plan.by if any(related) else extraction.by)
+        if extraction.has_failed and any(related):
+            self._problems.append("decision: the model failed before: rules decided")
+        self._graph_model = None if plan.has_failed else model
+        by = plan.by if any(related) else extraction.by
+        result = ExtractionResult(extraction, plan, by=by)
         known_memories = {memory.id: memory for memories in related for memory in memories}
         for operation, covers in zip(plan.operations, plan.covers, strict=True):
             about = [extraction.facts[place] for place in covers]
@@ -256,16 +264,16 @@ class ExtractionPipeline:
             for place in updates_of
             if (memory := decisions[place].memory) is not None
         }
-        if self._request.model is None:
+        if self._graph_model is None:
+            if self._request.model is not None and texts:
+                self._problems.append("graph: the model failed before: rules read it")
             for place, text in texts.items():
                 graph = graph_updates_by_rules([("", text)], edges=edges)
                 updates_of[place] = [
                     update.model_copy(update={"reasoning": None}) for update in graph.updates
                 ]
         elif texts:
-            graph, problems = graph_updates_by_model(
-                list(texts.values()), edges, self._request.model
-            )
+            graph, problems = graph_updates_by_model(list(texts.values()), edges, self._graph_model)
             self._problems += problems
             for update in graph.updates:
                 for place in _who_says(update, texts):

@@ -37,13 +37,15 @@ class Extraction:
     """The facts of a conversation, in its order, and how they were had.
 
     ``problems`` say, a sentence each, what went wrong on the way; no fact is missing for it. ``by``
-    is ``raw`` where no answer of the model could be used.
+    is ``raw`` where no answer of the model could be used. ``has_failed`` tells that the model's
+    provider failed: asking it anything else is no use.
     """
 
     facts: list[Fact]
     metadata: ExtractionMetadata
     problems: list[str] = field(default_factory=list)
     by: By = "rules"
+    has_failed: bool = False
 
     def to_model(self) -> ExtractedFacts:
         """Return it as C writes it."""
@@ -75,6 +77,7 @@ class OperationPlan:
     metadata: ProcessingMetadata
     problems: list[str] = field(default_factory=list)
     by: By = "rules"
+    has_failed: bool = False
 
     def to_model(self) -> MemoryOperations:
         """Return it as C writes it."""

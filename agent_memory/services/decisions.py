@@ -50,18 +50,29 @@ class DecisionService:
         self._complete = complete
 
     def apply(
-        self, decisions: Sequence[Decision], *, session_id: str, keep_copies: bool = False
+        self,
+        decisions: Sequence[Decision],
+        *,
+        session_id: str,
+        keep_copies: bool = False,
+        is_confidential: bool = False,
     ) -> AppliedDecisions:
         """Carry out all decisions in one transaction, which one ``undo`` takes back.
 
         A memory that was changed or deleted by others since it was looked at is left alone: what
         was to be its new text is stored as a memory of its own. A duplicate is not stored again,
-        unless ``keep_copies``.
+        unless ``keep_copies``. ``is_confidential`` tells of a refusal no more than that it was one.
         """
         self._complete()
         with self._unit_of_work.write() as now:
             before = self._engine.operations.last_number()
-            application = _Application(self._engine, decisions, session_id=session_id, now=now)
+            application = _Application(
+                self._engine,
+                decisions,
+                session_id=session_id,
+                now=now,
+                is_confidential=is_confidential,
+            )
             applied = application.apply(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             self._engine.operations.record("add", since=before, session_id=session_id, now=now)
@@ -115,11 +126,13 @@ class _Application:
         *,
         session_id: str,
         now: datetime,
+        is_confidential: bool,
     ) -> None:
         self._engine = engine
         self._decisions = decisions
         self._session_id = session_id
         self._now = now
+        self._is_confidential = is_confidential
         self._applied = AppliedDecisions()
 
     def apply(self, on_duplicate: OnDuplicate) -> AppliedDecisions:
@@ -155,7 +168,12 @@ class _Application:
         """Change the graph as a decision says; return what of that was refused."""
         from agent_memory.services.graph.changes import follow  # noqa: PLC0415 - seldom asked for
 
-        return follow(self._engine, decision, outcome, now=self._now)
+        problems = follow(self._engine, decision, outcome, now=self._now)
+        hidden = "graph: what was said of a relationship was refused"
+        return [hidden] * len(problems) if self._is_confidential else problems
+
+    def _explained(self, refusal: RejectedContent | LimitReached) -> str:
+        return str(refusal.without_details() if self._is_confidential else refusal)
 
     def _change(self, decision: Decision) -> DecisionOutcome | None:
         """Update or delete a memory, or put it in question.
@@ -182,7 +200,7 @@ class _Application:
         try:
             update(self._engine, row_id, existing, changes, now=self._now)
         except (RejectedContent, LimitReached) as error:
-            problem = f"memory {existing.id} was not changed: {error}"
+            problem = f"memory {existing.id} was not changed: {self._explained(error)}"
             return DecisionOutcome("NONE", existing.id, existing.content, problem=problem)
         return DecisionOutcome("UPDATE", existing.id, new.content, was=existing.content)
 
@@ -238,7 +256,7 @@ class _Application:
             except (RejectedContent, LimitReached) as error:
                 if on_duplicate is OnDuplicate.KEEP:  # messages as they are: all, or none
                     raise
-                refused[place] = str(error)
+                refused[place] = self._explained(error)
                 insert.pass_over()
         insert.finish()
         entry = enter_scratchpad(

@@ -582,3 +582,42 @@ def test_a_runs_graph_is_written_out_alone(memory: AgentMemory, tmp_path: Path) 
     written = second.graph.export(tmp_path / "graph.json", format="json").read_text("utf-8")
     assert "oak" in written
     assert "walnut" not in written
+
+
+# What an attacker would try ---------------------------------------------------------------------
+
+
+def problems_of(session: SessionMemory, text: str, **more: Any) -> str:
+    return repr(session.add(text, **more).metadata.problems)
+
+
+def test_what_add_could_not_keep_tells_nothing_of_others(
+    memory: AgentMemory, alice: SessionMemory
+) -> None:
+    for n in range(7):
+        memory.store(f"Ben has plan number {n}", user_id="ben", importance="high")
+    (own,) = alice.get_all() or [None]  # type: ignore[list-item]
+    assert own is None
+    limits = {"learning": {"max_memories": 3, "enforcement": "hard"}}
+    memory.configure(retention={"limits": limits})
+    problems = problems_of(alice, "I live in Oslo.")
+    assert "no room" in problems
+    assert not any(letter.isdigit() for letter in problems)
+    assert memory.add("I live in Oslo.", user_id="alice").metadata.problems != problems
+
+
+def test_nor_the_owners_reason_of_a_rejection(memory: AgentMemory, alice: SessionMemory) -> None:
+    memory.reject("Oslo", reason="Ben hides there")
+    for problems in (problems_of(alice, "I live in Oslo."), problems_of(
+        alice, "I live in Oslo.", graph=True
+    )):  # fmt: skip
+        assert "may not be stored" in problems
+        assert "Ben" not in problems
+    with pytest.raises(PermissionDenied):
+        alice.add("I live in Oslo.", is_confidential=False)
+    report = alice.graph.apply(
+        {"updates": [{"action": "ADD", "source": "Ann", "relationship": "in", "target": "Oslo"}]}
+    )
+    assert report.refused
+    assert "Ben" not in repr(report)
+    assert "Ben" in repr(memory.add("I live in Oslo.", user_id="alice").metadata.problems)

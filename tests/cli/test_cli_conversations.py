@@ -77,7 +77,7 @@ def test_what_is_wrong_is_named(cli: Cli, root: Path, chat: Path, tmp_path: Path
     assert (missing.code, "none.json" in missing.err) == (2, True)
     broken = cli("add", "-", input='{"messages": [{"role": "robot", "content": "x"}]}')
     assert (broken.code, "role" in broken.err) == (4, True)
-    user = cli("add", str(chat), "--user", "al ice")
+    user = cli("add", str(chat), "--user", " alice")
     assert (user.code, "user_id" in user.err) == (4, True)
     model = cli("add", str(chat), "--llm", "nobody:x")
     assert (model.code, "nobody" in model.err) == (4, True)

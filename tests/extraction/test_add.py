@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatServer, Said
 from conftest import Clock
 
 from agent_memory import (
@@ -567,3 +569,46 @@ def test_the_documents_requests_are_answered_in_its_shape(root: Path) -> None:
         "embedding_time_ms",
         "vector_search_time_ms",
     }
+
+
+# A provider that fails ------------------------------------------------------------------------
+
+TIMEOUT, RETRIES = 0.6, 2
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_provider_that_hangs_is_waited_for_once(
+    memory: AgentMemory, provider: str, graph: bool
+) -> None:
+    pytest.importorskip(provider)  # before the clock runs: it takes a second
+    memory.store("I live in Lisbon.", user_id="ann")
+    with ChatServer(Said(delay_seconds=30)) as server:
+        settings = {
+            "provider": provider, "model": "m", "api_key": "k", "base_url": server.url,
+            "timeout": TIMEOUT, "max_retries": RETRIES,
+        }  # fmt: skip
+        started = time.monotonic()
+        answer = memory.add(
+            "I have a severe peanut allergy.\nMy cat is called Tom.",
+            user_id="ann",
+            llm=settings,
+            graph=graph,
+        )
+        took = time.monotonic() - started
+        assert len(server.requests) <= RETRIES + 1
+    assert took < TIMEOUT * (RETRIES + 1) + 1.0  # the second is for a machine that is busy
+    said = contents(memory)
+    assert "I have a severe peanut allergy." in said
+    assert "My cat is called Tom." in said
+    assert any("did not answer" in problem for problem in answer.metadata.problems or ())
+
+
+def test_a_provider_that_fails_filters_nothing(memory: AgentMemory) -> None:
+    def model(*_: Any) -> str:
+        raise TimeoutError("slow")
+
+    said = ["Hm, the usual.", "Peanuts, severe.", "Thanks!"]
+    answer = memory.add([user(text) for text in said], user_id="ann", llm=model)
+    assert sorted(contents(memory)) == sorted(said)
+    assert answer.metadata.decided_by == "raw"

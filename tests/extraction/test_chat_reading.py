@@ -77,7 +77,7 @@ def test_paragraphs_are_messages_of_a_user(text: str) -> None:
     [
         pytest.param([], "give at least one", id="nothing"),
         pytest.param("  \n", "give at least one", id="blank"),
-        pytest.param([{"role": "tool", "content": "x"}], "messages.0.role.*'tool'", id="a role"),
+        pytest.param([{"role": "robot", "content": "x"}], "messages.0.role.*'robot'", id="a role"),
         pytest.param([LIST[0], {"role": "user"}], "messages.1.content", id="no content"),
         pytest.param([LIST[0], "hello"], "messages 1: a str is no message", id="a text"),
         pytest.param({"messages": "hello"}, "give a list of messages", id="no list"),
@@ -88,7 +88,7 @@ def test_paragraphs_are_messages_of_a_user(text: str) -> None:
             json.dumps(LIST[0]) + '\n{"role": "user", "content": "x"', "line 2 is not", id="cut off"
         ),
         pytest.param(
-            json.dumps(LIST[0]) + '\n\n{"role": "tool", "content": "x"}', "line 3", id="a bad line"
+            json.dumps(LIST[0]) + '\n\n{"role": "robot", "content": "x"}', "line 3", id="a bad line"
         ),
         pytest.param(json.dumps(LIST[0]) + "\n[1]", "line 2: a list is no message", id="a list"),
         pytest.param("[" * 100_000, "nested too deep|is not JSON", id="deep"),

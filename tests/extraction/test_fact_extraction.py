@@ -267,11 +267,11 @@ def test_one_bad_piece_costs_no_other() -> None:
     [ValueError("bad key sk-proj-" + "a1B2" * 12), TimeoutError("slow"), KeyError("x")],
     ids=lambda error: type(error).__name__,
 )
-def test_a_model_that_fails_leaves_it_to_the_rules(error: Exception) -> None:
+def test_a_model_that_fails_filters_nothing(error: Exception) -> None:
     extraction = extract(CHAT, Script(error))
-    assert "Ann: I live in Lisbon." in texts(extraction)
-    assert "Ann: Hi!" not in texts(extraction)
-    assert (extraction.by, extraction.metadata.model_used) == ("rules", "rules")
+    assert texts(extraction) == AS_SAID
+    assert (extraction.by, extraction.metadata.model_used) == ("raw", "raw")
+    assert extraction.has_failed
     assert type(error).__name__ in extraction.problems[0]
     assert "a1B2a1B2" not in str(extraction.problems)
 
@@ -312,12 +312,12 @@ def test_system_messages_alone_ask_nobody() -> None:
         pytest.param([Said(f"```json\n{RIGHT}\n```")], "model", id="a fence"),
         pytest.param([Said(RIGHT[:-9], stop_reason="length"), Said(RIGHT)], "model", id="cut off"),
         pytest.param([Said(refusal="I must not.")], "raw", id="a refusal"),
-        pytest.param([Said("down", 500, {"retry-after-ms": "1"})], "rules", id="500"),
+        pytest.param([Said("down", 500, {"retry-after-ms": "1"})], "raw", id="500"),
         pytest.param(
             [Said("slow down", 429, {"retry-after-ms": "1"}), Said(RIGHT)], "model", id="429 once"
         ),
-        pytest.param([Said(hang_up=True)], "rules", id="hung up"),
-        pytest.param([Said(raw_body=b"<html>")], "rules", id="a page"),
+        pytest.param([Said(hang_up=True)], "raw", id="hung up"),
+        pytest.param([Said(raw_body=b"<html>")], "raw", id="a page"),
     ],
 )
 def test_over_the_official_client(script: list[Said], by: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_memory.errors import ConfigurationError
@@ -65,7 +66,7 @@ class AnthropicChat:
         while True:
             request = self._request(messages, schema, left_out)
             try:
-                answer = _answer(self._client.get().messages.create(**request))
+                answer = _answer(self._settings.call(partial(self._ask, request)))
             except anthropic.BadRequestError as error:
                 refused = _refused(str(error), left_out)
                 if refused is None:
@@ -76,6 +77,9 @@ class AnthropicChat:
             else:
                 self._left_out = left_out
                 return answer
+
+    def _ask(self, request: Mapping[str, Any], seconds: float) -> object:
+        return self._client.get().messages.create(**request, timeout=seconds)
 
     def _request(
         self,
@@ -106,7 +110,7 @@ class AnthropicChat:
             api_key=self._settings.api_key or NO_KEY,
             base_url=self._settings.base_url,
             timeout=self._settings.timeout,
-            max_retries=self._settings.max_retries,
+            max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
         )
 
 

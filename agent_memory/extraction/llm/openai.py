@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import ProviderError
@@ -89,7 +90,7 @@ class OpenAIChat:
         while form is not None:
             request = self._request(messages, schema, form)
             try:
-                answer = _text(self._client.get().chat.completions.create(**request))
+                answer = _text(self._settings.call(partial(self._ask, request)))
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 form = form.after(str(error))
                 if form is None:
@@ -101,6 +102,9 @@ class OpenAIChat:
                 self._form = form
                 return answer
         raise ProviderError("no request was made")  # not reached: there always is a form
+
+    def _ask(self, request: Mapping[str, Any], seconds: float) -> object:
+        return self._client.get().chat.completions.create(**request, timeout=seconds)
 
     def _request(
         self, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any], form: _Form
@@ -127,7 +131,7 @@ class OpenAIChat:
             base_url=self._settings.base_url,
             organization=self._organization,
             timeout=self._settings.timeout,
-            max_retries=self._settings.max_retries,
+            max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
         )
 
 

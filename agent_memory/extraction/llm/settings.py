@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
 from agent_memory.runtime.api_client import hide_key, is_key, is_web_address, shown_address
 
+Response = TypeVar("Response")
+
 _MOST_TOKENS: Final = 1_000_000
+_LEAST_SECONDS: Final = 0.001
+_PASSING: Final = (408, 409, 429)
+"""Statuses, beside those of 500 and above, after which the same request may succeed."""
+_LONGEST_WAIT: Final = 8.0
+_LONGEST_ASKED: Final = 60.0
+"""Seconds that a server may ask to be waited for (``Retry-After``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,26 @@ class ChatSettings:
             timeout=_number(timeout, "timeout", 0.001, 86_400),
             max_retries=_whole(max_retries, "max_retries", 0, 20),
         )
+
+    def call(self, request: Callable[[float], Response]) -> Response:
+        """Return what a request answers, which is given its seconds; try it again where it failed.
+
+        All attempts together take no longer than ``timeout`` for each: a provider that hangs is
+        tried again at once, one that answers with an error after a growing wait, or after as long
+        as it asks for. Raises what the last attempt raised.
+        """
+        deadline = time.monotonic() + self.timeout * (self.max_retries + 1)
+        for attempt in range(self.max_retries + 1):
+            left = deadline - time.monotonic()
+            try:
+                return request(max(_LEAST_SECONDS, min(self.timeout, left)))
+            except Exception as error:
+                wait = _seconds_to_wait(error, attempt)
+                is_last = attempt == self.max_retries
+                if is_last or wait is None or time.monotonic() + wait >= deadline:
+                    raise
+            time.sleep(wait)
+        raise ProviderError("no request was made")  # not reached: there always is an attempt
 
     def error(self, error: Exception) -> ProviderError | RateLimitExceeded:
         """Return our error for one of the client's; it says what to do, and never the key.
@@ -169,3 +200,25 @@ def _refuse_key(key: str, service: str, *, needed: bool) -> None:
             f"the API key has a space or another character that no key has: check {variable}"
             " and the model's api_key"
         )
+
+
+def _seconds_to_wait(error: Exception, attempt: int) -> float | None:
+    """Return how long to wait before a failed request is tried again, ``None`` if it is no use.
+
+    The clients of both services name their errors alike.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if "APITimeoutError" in names:
+        return 0.0  # it was waited for already
+    status = getattr(error, "status_code", None)
+    is_passing = isinstance(status, int) and (status in _PASSING or status >= 500)
+    if not is_passing and "APIConnectionError" not in names:
+        return None
+    growing = min(0.5 * 2.0**attempt, _LONGEST_WAIT)
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    try:
+        asked = float(headers.get("retry-after-ms") or "nan") / 1000
+        asked = float(headers.get("retry-after") or "nan") if math.isnan(asked) else asked
+    except ValueError:  # a date
+        return growing
+    return asked if 0 < asked <= _LONGEST_ASKED else growing

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from agent_memory.models.conversation import Message
+from agent_memory.models.conversation import ExtractedFacts, MemoryOperations, Message
 from agent_memory.models.documents.record import GivenFilters, Limit, MemoryRecord, Threshold
 from agent_memory.models.documents.record_rules import CustomMetadata
 from agent_memory.models.fields import MemoryId, Text
@@ -98,7 +98,8 @@ class AddMemoryMetadata(SparseRecord):
     ``problems`` (ours) says in words what went wrong on the way, such as an answer of a model that
     could not be used; it is left out where nothing did. ``decided_by`` (ours) is ``model``,
     ``rules``, or ``raw`` where neither could decide; ``reviews`` (ours) are the numbers of the
-    questions that somebody is asked: see ``AgentMemory.reviews``.
+    questions that somebody is asked: see ``AgentMemory.reviews``. ``passed_over`` (ours) counts
+    messages, and parts of them, that nobody said: calls of tools and what those returned.
     """
 
     timestamp: UtcDatetime
@@ -109,14 +110,22 @@ class AddMemoryMetadata(SparseRecord):
     decided_by: Literal["model", "rules", "raw"] | None = None
     problems: list[str] | None = None
     reviews: list[int] | None = None
+    passed_over: int | None = None
 
 
 class AddMemoryResponse(SparseRecord):
-    """What became of the facts in some messages, in their order (C, 15)."""
+    """What became of the facts in some messages, in their order (C, 15).
+
+    ``facts`` and ``operations`` (ours) are what was extracted and decided on the way, as C has them
+    (4 and 5), each operation with its reasoning; they are ``None`` where messages were stored as
+    they are, and are no part of the JSON.
+    """
 
     success: Literal[True] = True
     data: list[AddedMemory]
     metadata: AddMemoryMetadata
+    facts: ExtractedFacts | None = Field(default=None, exclude=True, repr=False)
+    operations: MemoryOperations | None = Field(default=None, exclude=True, repr=False)
 
 
 # Searching ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from agent_memory.errors import MemoryNotFound, RejectedContent, ValidationError
 from agent_memory.models.decision import Decision, DecisionOutcome
@@ -24,6 +25,9 @@ from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import GraphMoment
+
+NOTHING_HOLDS: Final = "there is no such relationship that holds now"
+"""Why a relationship is not closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +295,7 @@ class GraphChanges:
         source, target = self._find(update.source), self._find(update.target)
         held = self._held(source, clean_relationship(update.relationship), target)
         if not held:
-            return {"note": "there is no such relationship that holds now", "refused": True}
+            return {"note": NOTHING_HOLDS, "refused": True}
         for edge_id, _, _ in held:
             self._close(edge_id, self._start(at))
         return {"closed": [edge_id for edge_id, _, _ in held]}

@@ -1,0 +1,161 @@
+"""Messages as programs write them down, read as C's messages.
+
+OpenAI's chat completions and responses, Anthropic's messages, LangChain's, Amplifier's and MCP's
+are told apart by nothing but their parts: each part is taken for what it is, whoever wrote it.
+What nobody said (a call of a tool and its result, a thought, a file) is passed over, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pydantic
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.conversation import Message, MessageRole
+
+ROLES: Final = {
+    **dict.fromkeys(("user", "human"), MessageRole.USER),
+    **dict.fromkeys(("assistant", "ai", "model", "bot"), MessageRole.ASSISTANT),
+    **dict.fromkeys(("system", "developer"), MessageRole.SYSTEM),
+}
+"""What programs call those who speak. LangChain says it as the message's ``type``."""
+_NO_SPEECH: Final = frozenset(
+    """
+    tool function toolmessage functionmessage remove removemessage
+    function_call function_call_output custom_tool_call custom_tool_call_output
+    computer_call computer_call_output web_search_call file_search_call code_interpreter_call
+    image_generation_call local_shell_call local_shell_call_output mcp_call mcp_list_tools
+    mcp_approval_request mcp_approval_response reasoning item_reference compaction
+    """.split()
+)
+"""Roles and types of entries that nobody says."""
+_TEXTS: Final = frozenset(("text", "input_text", "output_text"))
+_IMAGES: Final = frozenset(("image", "image_url", "input_image"))
+_WRAPPERS: Final = ("data", "kwargs")
+"""Where LangChain's ``messages_to_dict`` and ``dumpd`` have the message itself."""
+
+
+@dataclass(slots=True)
+class Transcript:
+    """The messages of a conversation, and what else its file has.
+
+    ``passed_over`` counts messages and parts that nobody said. ``problems`` say, a sentence each,
+    which messages could not be read. ``request`` has what C's Add Memory Request says beside its
+    messages.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    passed_over: int = 0
+    problems: list[str] = field(default_factory=list)
+    request: dict[str, Any] = field(default_factory=dict)
+    errors: list[ValidationError] = field(default_factory=list)
+
+    def take(self, value: object, *at: str | int, strict: bool) -> None:
+        """Read one entry. Raises ``ValidationError`` for one that is wrong, where ``strict``."""
+        try:
+            self._read(value, *at)
+        except ValidationError as error:
+            self.leave_out(error, *at, strict=strict)
+
+    def leave_out(self, error: ValidationError, *at: str | int, strict: bool) -> None:
+        """Leave an entry out, and tell which; where ``strict``, raise the error."""
+        if strict:
+            raise error
+        self.errors.append(error)
+        where = " ".join(str(part) for part in at)
+        self.problems.append(f"{where} was left out: {error}")
+
+    def _read(self, value: object, *at: str | int) -> None:
+        if isinstance(value, Message):
+            self.messages.append(value)
+            return
+        entry = _entry(value)
+        if entry is None:
+            where = " ".join(str(part) for part in at)
+            kind = type(value).__name__
+            message = f"{where}: a {kind} is no message: give role and content"
+            raise ValidationError.of("messages", message, value)
+        fields, passed_over = _fields(entry)
+        self.passed_over += passed_over
+        if fields is None:
+            return
+        try:
+            self.messages.append(Message.model_validate(fields))
+        except pydantic.ValidationError as error:
+            raise ValidationError.from_pydantic(error, at=at) from None
+
+
+def plain(value: object) -> object:
+    """Return a model as plain data: clients of providers give their answers as models."""
+    return value.model_dump() if isinstance(value, pydantic.BaseModel) else value
+
+
+def _entry(value: object) -> dict[str, Any] | None:
+    """Return an entry as a mapping, out of what LangChain wraps it in; ``None`` for none."""
+    value = plain(value)
+    if not isinstance(value, Mapping):
+        return None
+    for name in _WRAPPERS:
+        inner = value.get(name)
+        if isinstance(inner, Mapping) and "content" in inner and "content" not in value:
+            return {"type": value.get("type"), **inner}
+    return dict(value)
+
+
+def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
+    """Return what C's message has of an entry, ``None`` where nobody spoke; and what is no speech.
+
+    What is wrong is left as it is, for the model to refuse.
+    """
+    speaker = entry.get("role") or entry.get("type")
+    word = speaker.strip().lower() if isinstance(speaker, str) else speaker
+    if isinstance(word, str) and word in _NO_SPEECH:
+        return None, 1
+    role = ROLES.get(word.removesuffix("message"), word) if isinstance(word, str) else word
+    fields = {name: entry[name] for name in ("timestamp", "metadata") if name in entry}
+    fields |= {"role": role, "name": entry.get("name") or None}
+    content = entry.get("content")
+    if content is None and (role is MessageRole.ASSISTANT or entry.get("tool_calls")):
+        return None, 1  # it calls tools, or refuses
+    if isinstance(content, Mapping):  # MCP's, which has one block alone
+        content = [content]
+    if not isinstance(content, Sequence) or isinstance(content, str | bytes):
+        return {**fields, **({"content": content} if "content" in entry else {})}, 0
+    blocks = [_block(block) for block in content]
+    spoken = [block for block in blocks if block is not None]
+    if not spoken and blocks:
+        return None, 1
+    return {**fields, "content": spoken}, len(blocks) - len(spoken)
+
+
+def _block(block: object) -> object:
+    """Return C's block of a part of a message, ``None`` for one that is no speech."""
+    block = plain(block)
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    if not isinstance(block, Mapping):
+        return block
+    kind = block.get("type")
+    if kind in _TEXTS:
+        return {"type": "text", "text": block.get("text")}
+    if kind in _IMAGES:
+        return _image(block)
+    return None if isinstance(kind, str) else block
+
+
+def _image(block: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return C's block of an image; ``None`` where it is a file of the provider's."""
+    image = block.get("image_url")
+    if isinstance(image, str):
+        image = {"url": image, "detail": block.get("detail")}
+    if image is None:
+        source = block.get("source")
+        source = source if isinstance(source, Mapping) else block
+        data = source.get("data") or source.get("base64")
+        kind = source.get("media_type") or source.get("mimeType") or source.get("mime_type")
+        url = f"data:{kind or 'image'};base64,{data}" if data else source.get("url")
+        image = None if url is None else {"url": url}
+    return None if image is None else {"type": "image", "image_url": image}
