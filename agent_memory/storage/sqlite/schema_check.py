@@ -1,8 +1,9 @@
 """Tells the triggers and views that a file must hold from what somebody else put into it.
 
 Triggers run with every write and views with every look at them, so those of a file are compared
-with the shipped migrations, letter by letter. Other tables, indexes and views are no harm: nothing
-of ours looks at them.
+with the shipped migrations, letter by letter. An index on a table of ours can refuse every write,
+when it is unique, or compute anything with each, when it is of an expression. Other tables,
+indexes and views are no harm: nothing of ours looks at them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,14 @@ from typing import Final, Literal
 from agent_memory.storage.sqlite.connection import SELECT_CODE, Database, Row, objects_made_by
 
 _EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\w+)", re.MULTILINE)
+_NAME: Final = r"""(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'[^']*'|\w+)"""
+_INDEXED: Final = re.compile(
+    rf"CREATE (?:UNIQUE )?INDEX {_NAME}\s*ON\s*({_NAME})\s*\(", re.IGNORECASE
+)
+_COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
+_PLAIN_INDEX: Final = re.compile(
+    rf"CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)", re.IGNORECASE
+)
 _OUR_PREFIX: Final = "embedding_index_"
 _PLAIN_COLUMNS: Final = re.compile(r"(,\s*\w{1,64}(\s+(TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)+")
 _IRREPLACEABLE: Final = ("memories", "agent")
@@ -83,6 +92,10 @@ class ShippedSchema:
         for kind, *values in rows:
             name, sql = map(_text, values)
             own = name.lower()
+            if kind == "index":
+                if not self._is_harmless_index(sql):
+                    faults.append(Fault(kind, name, "foreign"))
+                continue
             should_be, place = self._places.get(own, ("", 0))
             if should_be == kind:
                 seen.add(own)
@@ -92,6 +105,13 @@ class ShippedSchema:
                 faults.append(Fault(str(kind), name, "foreign"))
         missing = [name for name in self._places if name not in seen]
         return faults + [Fault(self._places[name][0], name, "missing") for name in missing]
+
+    def _is_harmless_index(self, sql: str) -> bool:
+        """Return whether an index is ours, of another's table, or of nothing but columns."""
+        if f"{sql};" in self._text or _PLAIN_INDEX.fullmatch(sql):
+            return True
+        table = _INDEXED.match(sql)
+        return table is not None and table[1].strip("\"'`[]").lower() not in self._places
 
     def _is_same(self, kind: str, name: str, sql: str, place: int) -> bool:
         if self._text.startswith(f"{sql};", place):

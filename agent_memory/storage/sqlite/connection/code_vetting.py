@@ -20,7 +20,7 @@ from agent_memory.storage.records import Row
 # As bytes: damage in a comment, which is no UTF-8 then, keeps nobody from reading.
 SELECT_CODE: Final = """
 SELECT type, CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema
-WHERE type IN ('table', 'view', 'trigger')"""
+WHERE type IN ('table', 'view', 'trigger', 'index') AND sql IS NOT NULL"""
 """All that a file holds that may run, and the tables that it runs on: type, name, SQL."""
 _TRIGGERS: Final = apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER
 _VIEWS: Final = apsw.SQLITE_DBCONFIG_ENABLE_VIEW
