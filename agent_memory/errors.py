@@ -45,12 +45,18 @@ class ValidationError(AgentMemoryError, ValueError):
 
     @classmethod
     def of(
-        cls, field: str, message: str, value: object, *, at: Sequence[str | int] = ()
+        cls,
+        field: str,
+        message: str,
+        value: object,
+        *,
+        at: Sequence[str | int] = (),
+        kind: str = "value_error",
     ) -> ValidationError:
-        """Make the error for one field; ``at`` goes before its name."""
+        """Make the error for one field; ``at`` goes before its name, ``kind`` is its type."""
         is_shown = field.partition("[")[0] not in _SAID_BY_USERS
         shown = value if is_shown else described(value)
-        fault = {"loc": (*at, field), "msg": message, "type": "value_error", "input": shown}
+        fault = {"loc": (*at, field), "msg": message, "type": kind, "input": shown}
         # A lone surrogate in a field's name must not keep the message from being printed.
         printable = f"{field}: {message}".encode(errors="backslashreplace").decode()
         return cls(printable, [fault])

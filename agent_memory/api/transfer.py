@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, get_args
 
@@ -131,6 +132,7 @@ class TransferVerbs(OpenMemory):
         format: str | None = None,  # noqa: A002 - the option's name
         on_conflict: OnConflict = "skip",
         skip_bad: bool = False,
+        include_erased: bool = False,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
@@ -140,6 +142,9 @@ class TransferVerbs(OpenMemory):
         What has an id that is there already, with another content, is left out (``skip``), takes
         its place (``replace``), does so if it was changed later (``newer``), or is stored beside it
         under a new id (``keep-both``). What the file does not tell of a memory stays as it is.
+
+        What was erased here stays out, also where another entry or an older state of one says it;
+        the report names it. ``include_erased`` takes it in, and it is no longer known as erased.
 
         If an entry cannot be taken, nothing is; ``skip_bad`` leaves it out instead, and the report
         says why. A folder of JSONL files is always read so. ``dry_run`` changes nothing and tells
@@ -175,12 +180,11 @@ class TransferVerbs(OpenMemory):
             if not lenient and not dry_run:
                 intake.raise_refusal(place)
             backup = None
-            if not dry_run and self._replaces(intake, on_conflict):
+            take_in = partial(self._take_in, intake, on_conflict, include_erased=include_erased)
+            if not dry_run and self._replaces(on_conflict, take_in):
                 backup = self._store.lifecycle.back_up_before("import")
             try:
-                plan = self._take_in(
-                    intake, on_conflict, dry_run=dry_run, lenient=lenient, tell=tell
-                )
+                plan = take_in(dry_run=dry_run, lenient=lenient, tell=tell)
             except (RejectedContent, LimitReached) as error:
                 raise type(error)(f"{place}: {error}", error.errors()) from error
             report = _report(place, chosen.name, intake, plan, dry_run=dry_run, backup=backup)
@@ -196,6 +200,7 @@ class TransferVerbs(OpenMemory):
         intake: Staging,
         on_conflict: OnConflict,
         *,
+        include_erased: bool,
         dry_run: bool,
         lenient: bool,
         tell: Callable[[int, int], None] = lambda _done, _of: None,
@@ -207,15 +212,16 @@ class TransferVerbs(OpenMemory):
             dry_run=dry_run,
             refuses=not lenient,
             is_foreign=intake.agent_id not in (None, self.agent_id),
+            include_erased=include_erased,
             session_id=self.session_id,
             progress=lambda done: tell(done, intake.count),
         )
 
-    def _replaces(self, intake: Staging, on_conflict: OnConflict) -> bool:
+    def _replaces(self, on_conflict: OnConflict, take_in: Callable[..., Plan]) -> bool:
         """Return whether anything that is there would be replaced."""
         if on_conflict not in ("replace", "newer") or not self._store.count_all():
             return False
-        plan = self._take_in(intake, on_conflict, dry_run=True, lenient=True)
+        plan = take_in(dry_run=True, lenient=True)
         return plan.changed > 0 or bool(plan.settings)
 
 
@@ -223,10 +229,10 @@ def _report(
     place: Path, form: str, intake: Staging, plan: Plan, *, dry_run: bool, backup: Path | None
 ) -> ImportReport:
     """Say what became of the entries, as they were read and as they were taken in."""
-    refusals = [
-        ImportNote(place=at, memory_id=memory_id, message=reason)
-        for at, memory_id, reason in plan.refusals
-    ]
+    refusals, erasures = (
+        [ImportNote(place=at, memory_id=each, message=reason) for at, each, reason in left_out]
+        for left_out in (plan.refusals, plan.erasures)
+    )
     return ImportReport(
         path=str(place),
         format=form,
@@ -238,8 +244,10 @@ def _report(
         kept=plan.kept,
         refused=intake.refused + len(refusals),
         repaired=intake.repaired,
+        erased=len(erasures),
         refusals=[*intake.refusals, *refusals][:_MOST_LISTED],
         repairs=intake.repairs,
+        erasures=erasures[:_MOST_LISTED],
         notes=[*plan.notes, *intake.notes()],
         settings=plan.settings,
         backup=None if backup is None else str(backup),

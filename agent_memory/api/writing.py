@@ -75,8 +75,9 @@ class WritingVerbs(OpenMemory):
         ``keep`` does not look. A function is told instead of the log (``FoundSecrets``) and returns
         one of the words or ``None``. Unless it is given, the setting in the file decides: ``warn``.
 
-        Raises ``ValidationError`` for a value that cannot be taken, or an id that has another
-        content; ``StorageError`` when the file cannot be written.
+        Raises ``ValidationError`` for a value that cannot be taken, an id that has another content,
+        or one that was erased and said just this (unless the ``timestamp`` says that it was said
+        since); ``StorageError`` when the file cannot be written.
         """
         values = {
             "content": content,

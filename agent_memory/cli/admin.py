@@ -159,7 +159,8 @@ def backups(session: Session, /) -> None:
 def restore(session: Session, /, backup: str, yes: bool) -> None:
     """Go back to BACKUP: a file, the name of one that `backups` lists, or `latest`.
 
-    It is checked first. The file that it replaces is kept beside it.
+    It is checked first. The file that it replaces is kept beside it. What was erased since is left
+    out; `import --include-erased` brings it back from a file.
 
     \b
     Examples:
@@ -172,6 +173,7 @@ def restore(session: Session, /, backup: str, yes: bool) -> None:
     text = f"restored {done.memory_count:,} memories from {done.backup}"
     text += f"; what was there is {done.replaced}" if done.replaced else ""
     text += f"; {done.rejected:,} hold a rejected value" if done.rejected else ""
+    text += f"; {done.erased:,} that were erased since are left out" if done.erased else ""
     if not done.rejections_kept:
-        text += "; what was rejected since that backup could not be read"
+        text += "; what was rejected or erased since that backup could not be read"
     emit(done, text=text, as_json=session.json)

@@ -112,6 +112,7 @@ def import_text(report: ImportReport) -> str:
         (report.same, "same"),
         (report.kept, "kept as they were"),
         (report.refused, "refused"),
+        (report.erased, "left out, as erased"),
     ]
     outcome = ", ".join(f"{count:,} {word}" for count, word in counts if count)
     outcome = outcome or ("settings" if report.settings else "nothing in it")
@@ -120,6 +121,7 @@ def import_text(report: ImportReport) -> str:
     for notes, count, word in (
         (report.refusals, report.refused, "refused"),
         (report.repairs, report.repaired, "repaired"),
+        (report.erasures, report.erased, "left out"),
     ):
         lines += [
             safe(f"{word}: {note.place}: {note.message}", one_line=True) for note in notes[:20]
@@ -183,5 +185,6 @@ def rebuilt_text(report: RebuildReport) -> str:
     """Lay out what a file was rebuilt of."""
     text = f"rebuilt with {report.memory_count:,} memories: {report.from_file:,} from the old file,"
     text += f" {report.from_backup:,} from the backup"
+    text += f", without {len(report.erased):,} that were erased" if report.erased else ""
     text += f". The old file is {report.set_aside}" if report.set_aside else ""
     return "\n".join([text, *map(safe, report.skipped)])

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -90,6 +90,7 @@ export.help = (export.help or "").replace("{formats}", "\n    ".join(_LINES))
     help="What to do with a memory that is there already and says something else.",
 )
 @click.option("--skip-bad", is_flag=True, help="Leave out what cannot be taken, naming each.")
+@click.option("--include-erased", is_flag=True, help="Take in what was erased here, too.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
 @click.pass_obj
@@ -100,13 +101,14 @@ def import_(
     name: str | None,
     on_conflict: str,
     skip_bad: bool,
+    include_erased: bool,
     dry_run: bool,
 ) -> None:
     """Take in what PATH holds (a file, a folder, or '-' for stdin), in one transaction.
 
     Its format is recognised by its content: whatever `export` writes, `store --jsonl` takes, or
-    the documents show. If something in it is wrong, nothing is taken in, unless --skip-bad. An
-    agent that has no memories yet gets its first ones.
+    the documents show. If something in it is wrong, nothing is taken in, unless --skip-bad. What
+    was erased here stays out, and is named. An agent that has no memories yet gets its first ones.
 
     \b
     Examples:
@@ -118,7 +120,15 @@ def import_(
         place = _from_stdin(stack) if path == "-" else Path(path)
         memory = stack.enter_context(_opened(session, stack, dry_run=dry_run))
         try:
-            report = _with_bar(memory, place, name, on_conflict, skip_bad=skip_bad, dry_run=dry_run)
+            report = _with_bar(
+                memory,
+                place,
+                format=name,
+                on_conflict=on_conflict,
+                skip_bad=skip_bad,
+                include_erased=include_erased,
+                dry_run=dry_run,
+            )
         except ValidationError as error:
             if path != "-":
                 raise
@@ -146,15 +156,7 @@ def _from_stdin(stack: contextlib.ExitStack) -> Path:
     return place
 
 
-def _with_bar(
-    memory: AgentMemory,
-    place: Path,
-    name: str | None,
-    on_conflict: str,
-    *,
-    skip_bad: bool,
-    dry_run: bool,
-) -> ImportReport:
+def _with_bar(memory: AgentMemory, place: Path, **options: Any) -> ImportReport:
     hidden = not sys.stderr.isatty()
     with click.progressbar(length=0, label="importing", file=sys.stderr, hidden=hidden) as bar:
 
@@ -165,11 +167,4 @@ def _with_bar(
             elif not hidden:
                 click.echo(f"\rreading: {done:,}", nl=False, err=True)
 
-        return memory.import_(
-            place,
-            format=name,
-            on_conflict=on_conflict,  # type: ignore[arg-type]  # click has checked it
-            skip_bad=skip_bad,
-            dry_run=dry_run,
-            progress=progress,
-        )
+        return memory.import_(place, progress=progress, **options)

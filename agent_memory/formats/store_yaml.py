@@ -39,6 +39,7 @@ _KEYS: Final = {
     Section.MODEL: "models",
     Section.VECTOR: "vectors",
     Section.CHANGE: "changes",
+    Section.TOMBSTONE: "tombstones",
 }
 _SECTIONS: Final = {key: section for section, key in _KEYS.items()}
 _BEGINS: Final = re.compile(

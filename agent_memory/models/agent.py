@@ -162,8 +162,9 @@ class CheckReport(Record):
 class RebuildReport(Record):
     """What a file was made anew from.
 
-    ``skipped`` says which entries of the backup could not be taken, and why; ``set_aside`` where
-    the old file is, if there was one.
+    ``skipped`` says which entries of the backup could not be taken, and why; ``erased`` has the ids
+    of those that were left out, as they were erased; ``set_aside`` is where the old file is, if
+    there was one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -173,4 +174,5 @@ class RebuildReport(Record):
     from_file: int = Field(ge=0)
     from_backup: int = Field(ge=0)
     skipped: list[str] = Field(default_factory=list)
+    erased: list[str] = Field(default_factory=list)
     set_aside: str | None

@@ -251,6 +251,17 @@ class PortableChange(Record):
         return self
 
 
+class PortableTombstone(Record):
+    """A mark of a memory that was erased: keyed hashes of its id, or of what it said."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["id", "content"]
+    key: Hex = Field(min_length=32, max_length=32)
+    hash: Hex = Field(min_length=32, max_length=32)
+    erased_at: UtcDatetime
+
+
 class PortableAgent(Record):
     """What a file tells of the agent: its settings, and what a whole store tells beside."""
 
@@ -282,6 +293,7 @@ class Section(StrEnum):
     MODEL = "model"
     VECTOR = "vector"
     CHANGE = "change"
+    TOMBSTONE = "tombstone"
 
 
 @dataclass(frozen=True, slots=True)

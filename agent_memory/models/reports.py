@@ -27,9 +27,11 @@ class ImportReport(Record):
 
     ``new`` memories were not there, ``changed`` ones were and became what the file says, ``same``
     ones say the same, ``kept`` ones differ and were left as they are, ``refused`` entries could not
-    be taken. ``refusals`` says why, ``repairs`` what was put right; of each the first 1,000 are
-    listed, and the counts tell how many there were. ``notes`` are about the file as a whole.
-    ``backup`` is the copy of the store that was made before anything in it was replaced.
+    be taken, ``erased`` memories were erased here, and so they, or their history, were left out.
+    ``refusals`` says why, ``repairs`` what was put right, ``erasures`` what was left out; of each
+    the first 1,000 are listed, and the counts tell how many there were. ``notes`` are about the
+    file as a whole. ``backup`` is the copy of the store that was made before anything in it was
+    replaced.
     """
 
     path: str
@@ -42,8 +44,10 @@ class ImportReport(Record):
     kept: int = Field(default=0, ge=0)
     refused: int = Field(default=0, ge=0)
     repaired: int = Field(default=0, ge=0)
+    erased: int = Field(default=0, ge=0)
     refusals: list[ImportNote] = Field(default_factory=list)
     repairs: list[ImportNote] = Field(default_factory=list)
+    erasures: list[ImportNote] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     settings: dict[str, object] = Field(default_factory=dict)
     backup: str | None = None
@@ -51,13 +55,17 @@ class ImportReport(Record):
 
 @dataclass(slots=True)
 class Plan:
-    """What became, or would become, of the entries; ``refusals`` are places, ids and reasons."""
+    """What became, or would become, of the entries.
+
+    ``refusals`` and ``erasures`` are places, ids and reasons.
+    """
 
     new: int = 0
     changed: int = 0
     same: int = 0
     kept: int = 0
     refusals: list[tuple[str, str, str]] = field(default_factory=list)
+    erasures: list[tuple[str, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     settings: dict[str, object] = field(default_factory=dict)
 
@@ -96,9 +104,10 @@ class RestoreReport(Record):
 
     ``replaced`` is where the file is kept that was there before, if there was one and it was to be
     kept. ``upgraded_from`` is the backup's schema version where that was an older one.
-    ``rejections_kept`` says whether what must not come back could be read from the file that was
-    there; where it is ``False``, only what the backup knows of is refused from now on.
-    ``rejected`` is how many of the restored memories hold a rejected value.
+    ``rejections_kept`` says whether what must not come back, rejected or erased, could be read from
+    the file that was there; where it is ``False``, only what the backup knows of stays out.
+    ``rejected`` is how many of the restored memories hold a rejected value, ``erased`` how many of
+    the backup's were erased since it was made, and so were left out.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -110,6 +119,7 @@ class RestoreReport(Record):
     upgraded_from: int | None = None
     rejections_kept: bool = True
     rejected: int = Field(default=0, ge=0)
+    erased: int = Field(default=0, ge=0)
 
 
 class ErasedCopy(Record):

@@ -1,7 +1,7 @@
 """Recovery of a file: restored whole from a backup, or rebuilt of whatever can be read.
 
-A restore brings the whole state back, but for rejected values, which must stay out. A rebuild adds
-the YAML backup to what a damaged file still tells.
+A restore brings the whole state back, but for what must stay out: rejected values, and what was
+erased. A rebuild adds the YAML backup to what a damaged file still tells.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,9 +30,10 @@ from agent_memory.models.reports import RestoreReport
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, locked, system_told
+from agent_memory.services.erasure.tombstones import purge
 from agent_memory.services.store import Store
 from agent_memory.storage.opening import file_storage
-from agent_memory.storage.records import FileSummary, Replaced
+from agent_memory.storage.records import FileSummary, Replaced, Tombstone
 
 _MOST_NAMED: Final = 5
 """Problems that an error names."""
@@ -48,7 +50,8 @@ def restore(
 
     ``backup`` is a path, or ``latest``, or the name of one in ``backups/`` beside the file. It is
     copied, brought to this version's schema and checked before anything is replaced. Values that
-    must not come back are still refused afterwards. What was there is kept beside the file unless
+    must not come back are still refused afterwards, and what was erased here is taken out of the
+    copy: the report counts it. What was there is kept beside the file unless
     ``keep_replaced`` is false; a file that cannot be opened is kept in any case. The file may be
     damaged or missing: then ``agent_id`` says whose it is to be.
 
@@ -71,7 +74,8 @@ def restore(
         rejected=_count_rejected(place),
         path=str(place),
         backup=str(chosen),
-        memory_count=report.memory_count or 0,
+        memory_count=(report.memory_count or 0) - replaced.purged.memories,
+        erased=replaced.purged.erased,
         replaced=None if replaced.aside is None else str(replaced.aside),
         upgraded_from=summary.version if summary.version < files.latest_version() else None,
         rejections_kept=replaced.rejections_kept,
@@ -106,7 +110,14 @@ def _restored(
                 page_size=None if current is None else current.page_size,
             )
             _refuse_problems(chosen, report)
-            return report, file_storage().replace(place, unfinished, now=now_utc(), keep=keep)
+            replaced = file_storage().replace(
+                place,
+                unfinished,
+                now=now_utc(),
+                keep=keep,
+                purge=partial(purge, session_id="restore", now=now_utc()),
+            )
+            return report, replaced
         finally:
             _delete(unfinished)
 
@@ -169,7 +180,8 @@ def rebuild(
     """Make a damaged or missing file anew from a ``scratchpad.yaml.backup``.
 
     What can still be read of the damaged file goes before what the backup has of it, and the file
-    is set aside under another name, never deleted. History and settings are lost with it. Raises
+    is set aside under another name, never deleted. History and settings are lost with it. What was
+    erased stays out, as far as the damaged file can still tell what that was. Raises
     ``MigrationError`` for a file that is sound: ``rollback`` loses nothing of that.
     """
     from agent_memory.formats.scratchpad import read_scratchpad  # noqa: PLC0415 - 3 ms
@@ -187,8 +199,9 @@ def rebuild(
         missing = [entry for entry in saved.memories if entry.get("id") not in readable]
         with_new = Store(new, agent_id=owner, clock=now_utc)
         try:
+            with_new.erasure.remember_erased(_tombstones(place))
             _add(with_new, readable.values())
-            skipped = _add_entries(with_new, missing, owner)
+            skipped, erased = _add_entries(with_new, missing, owner)
             total = with_new.count_all()
         finally:
             with_new.close()
@@ -201,6 +214,7 @@ def rebuild(
         from_file=len(readable),
         from_backup=total - len(readable),
         skipped=skipped,
+        erased=erased,
         set_aside=None if aside is None else str(aside),
     )
 
@@ -246,6 +260,16 @@ def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
         store.close()
 
 
+def _tombstones(place: Path) -> Sequence[Tombstone]:
+    """Return what a damaged file knows as erased; nothing where that cannot be read."""
+    with contextlib.suppress(StorageError, ConfigurationError):
+        if place.exists() and place.stat().st_size:
+            store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
+            with contextlib.closing(store):
+                return store.erasure.tombstones()
+    return ()
+
+
 def _add(store: Store, memories: Iterable[Memory]) -> None:
     page: list[Memory] = []
     for memory in memories:
@@ -257,8 +281,13 @@ def _add(store: Store, memories: Iterable[Memory]) -> None:
         store.add(page, generated_ids=frozenset())
 
 
-def _add_entries(store: Store, entries: Iterable[dict[str, Any]], agent_id: str) -> list[str]:
-    """Store what the backup has; return what could not be, and why: it must not stop the rest."""
+def _add_entries(
+    store: Store, entries: Iterable[dict[str, Any]], agent_id: str
+) -> tuple[list[str], list[str]]:
+    """Store what the backup has, but for what was erased.
+
+    Return what could not be stored, and why, for it must not stop the rest; and the erased ids.
+    """
     memories: list[Memory] = []
     skipped: list[str] = []
     for entry in entries:
@@ -266,8 +295,9 @@ def _add_entries(store: Store, entries: Iterable[dict[str, Any]], agent_id: str)
             memories.append(_memory(entry, agent_id))
         except PydanticValidationError as error:
             skipped.append(f"{entry.get('id')}: {ValidationError.from_pydantic(error)}")
-    _add(store, memories)
-    return skipped
+    erased = store.erasure.erased_among(memories)
+    _add(store, (memory for memory in memories if memory.id not in erased))
+    return skipped, sorted(erased)
 
 
 def _memory(entry: dict[str, Any], agent_id: str) -> Memory:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         SimilarityQueries,
         VectorIndex,
     )
-    from agent_memory.storage.records import FileSummary, Replaced
+    from agent_memory.storage.records import FileSummary, Purged, Replaced
     from agent_memory.storage.tables import (
         AgentTable,
         ErasureQueries,
@@ -292,8 +292,16 @@ class FileStorage(Protocol):
     ) -> CheckReport:
         """Copy a backup into a new private file, apply pending migrations there, and check it."""
 
-    def replace(self, place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
-        """Replace a store's content by that of a closed private file."""
+    def replace(
+        self,
+        place: Path,
+        new: Path,
+        *,
+        now: datetime,
+        keep: bool,
+        purge: Callable[[Engine], Purged],
+    ) -> Replaced:
+        """Replace a store's content by that of a closed private file, without what was erased."""
 
     def put_in_place(self, place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
         """Rename a closed file to a store that cannot be opened, or does not exist."""

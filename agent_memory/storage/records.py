@@ -362,18 +362,20 @@ class ErasedText:
 
     ``contents`` and ``strings`` (tags, and the keys and texts of metadata) are texts, in which
     bytes that are not UTF-8 are half surrogate pairs. ``vectors`` are those of the embeddings, and
-    the hashes of the texts that they were made of.
+    the hashes of the texts that they were made of. ``statements`` are the contents by memory.
     """
 
     contents: set[str] = field(default_factory=set)
     strings: set[str] = field(default_factory=set)
     vectors: set[bytes] = field(default_factory=set)
+    statements: list[Statement] = field(default_factory=list)
 
     def add(self, other: ErasedText) -> None:
         """Take over what another says."""
         self.contents.update(other.contents)
         self.strings.update(other.strings)
         self.vectors.update(other.vectors)
+        self.statements.extend(other.statements)
 
 
 class Tombstone(NamedTuple):
@@ -481,6 +483,17 @@ class NearestVectors:
     degraded: str | None = None
 
 
+class Purged(NamedTuple):
+    """How many memories lost what was erased, and how many of these are gone altogether."""
+
+    erased: int
+    memories: int
+
+    def plus(self, other: Purged) -> Purged:
+        """Return the sum of both."""
+        return Purged(self.erased + other.erased, self.memories + other.memories)
+
+
 @dataclass(frozen=True)
 class FileSummary:
     """What a file says of itself: whose it is, the version of its schema, its page size."""
@@ -490,9 +503,12 @@ class FileSummary:
     page_size: int
 
 
-@dataclass(frozen=True)
-class Replaced:
-    """Where the content that was there is kept, and whether its rejections hold on."""
+class Replaced(NamedTuple):
+    """Where the content that was there is kept, and whether its rejections and tombstones hold on.
+
+    ``purged`` tells what was erased here and was taken out of the new content.
+    """
 
     aside: Path | None
     rejections_kept: bool
+    purged: Purged = Purged(0, 0)

@@ -342,8 +342,8 @@ class TombstoneTable(Protocol):
     def keys(self) -> list[bytes]:
         """Return the keys that the hashes are made with; none where nothing was erased."""
 
-    def contains(self, key: bytes, digest: bytes) -> bool:
-        """Return whether there is a tombstone of this hash."""
+    def erased_at(self, key: bytes, digest: bytes) -> str | None:
+        """Return when what has this hash was erased, as it is stored; ``None`` if it was not."""
 
     def all(self) -> list[Tombstone]:
         """Return all tombstones, oldest first, in an order that tells nothing of their memories."""
@@ -356,6 +356,9 @@ class TombstoneTable(Protocol):
 
     def latest(self) -> str | None:
         """Return when something was erased last, as it is stored."""
+
+    def contradicted(self) -> list[tuple[str, Tombstone]]:
+        """Return the tombstones of what is there all the same, each with the memory that it is."""
 
 
 class ReviewTable(Protocol):
@@ -454,7 +457,7 @@ class ErasureQueries(Protocol):
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
         """Return all texts and vectors of these memories, their history's too."""
 
-    def statements(self) -> Iterator[Statement]:
+    def statements(self, memory_ids: Sequence[str] | None = None) -> Iterator[Statement]:
         """Yield what each memory says, and what each says and said in its history."""
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:

@@ -311,8 +311,8 @@ class TestTombstones:
         assert engine.tombstones.all() == [first, later]
         assert engine.tombstones.keys() == [b"j" * 16, b"k" * 16]
         assert engine.tombstones.latest() == later.erased_at
-        assert engine.tombstones.contains(first.key, first.hash)
-        assert not engine.tombstones.contains(later.key, first.hash)
+        assert engine.tombstones.erased_at(first.key, first.hash) == first.erased_at
+        assert engine.tombstones.erased_at(later.key, first.hash) is None
         with engine.write():
             assert engine.tombstones.remove(first.key, first.hash)
             assert not engine.tombstones.remove(first.key, first.hash)

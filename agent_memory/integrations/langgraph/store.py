@@ -77,6 +77,7 @@ class AgentMemoryStore(BaseStore):
       number. A key with stops reaches into nested values.
     - ``delete`` keeps the item in the history, and ``AgentMemory.undo`` brings it back. An archived
       item is found by its key alone, until it is put again.
+    - An item that was erased comes back when it is put anew, and by nothing else.
     - Items do not expire (``supports_ttl`` is false).
 
     The reads of a batch see the state before its puts; the last put of an item counts. All new
@@ -309,4 +310,4 @@ def _is_of_a_race(error: ValidationError | MemoryNotFound) -> bool:
     """Return whether an item was deleted, or stored, between being looked for and being written."""
     if isinstance(error, MemoryNotFound):
         return True
-    return any("id" in fault["loc"] for fault in error.errors())
+    return any("id" in fault["loc"] and fault["type"] != "erased" for fault in error.errors())

@@ -7,7 +7,7 @@ were rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,14 +15,22 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
+from agent_memory.models.memory import Memory
 from agent_memory.models.reports import ErasedCopy, ErasureReceipt
 from agent_memory.runtime.event_log import EventLog
 from agent_memory.runtime.files import beside
 from agent_memory.services.erasure import side_files
 from agent_memory.services.erasure.proof import Proof
+from agent_memory.services.erasure.tombstones import (
+    Tombstones,
+    mark_erased,
+    new_key,
+    put_in_force,
+    remove_rows,
+)
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.opening import file_storage, open_engine
-from agent_memory.storage.records import ErasedText, RemovedRows
+from agent_memory.storage.records import ErasedText, RemovedRows, Tombstone
 
 _MOST_NAMED: Final = 100
 
@@ -65,6 +73,20 @@ class _Copies:
         return copy.model_copy(update={"found": True, "problem": problem})
 
 
+@dataclass(frozen=True, slots=True)
+class _Erasure:
+    """One erasure: of which memories, in which session, when.
+
+    ``key`` is what its tombstones are made with; ``text`` collects what the memories said.
+    """
+
+    ids: Sequence[str]
+    session_id: str
+    now: datetime
+    key: bytes
+    text: ErasedText = field(default_factory=ErasedText)
+
+
 class ErasureService:
     """Erases memories of one agent's file. Threads may share it.
 
@@ -97,19 +119,19 @@ class ErasureService:
         copies = self._refuse(ids, backups=backups)
         file_storage().sweep_copies()  # what a process left that was killed while it looked back
         now = self._clock()
-        erased = ErasedText()
+        erasure = _Erasure(ids, session_id, now, new_key(self._engine))
         # The backups first: until they are done, the file still knows the ids.
         for path in copies.holding():
-            copies.done[path] = self._erase_in_copy(path, ids, erased, session_id, now)
-        removed = _remove(self._engine, ids, erased, session_id, now)
+            copies.done[path] = self._erase_in_copy(path, erasure)
+        removed = _remove(self._engine, erasure)
         problems = self._problems_of_finishing(ids)
-        proof = Proof(erased)
+        proof = Proof(erasure.text)
         proof.look_through_store(self._engine)
         self._look_through_copies(proof, copies)
         verdict = proof.judge(self._engine)
         # An erasure that was interrupted left a backup without the rows, but not written anew.
         for path in copies.interrupted(verdict.left.keys()):
-            copies.done[path] = self._erase_in_copy(path, ids, erased, session_id, now)
+            copies.done[path] = self._erase_in_copy(path, erasure)
         return ErasureReceipt(
             ids=ids,
             memories=removed.memories,
@@ -123,6 +145,27 @@ class ErasureService:
             also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
             erased_at=now,
         )
+
+    def tombstones(self) -> list[Tombstone]:
+        """Return what is known as erased, oldest first."""
+        return self._engine.tombstones.all()
+
+    def remember_erased(self, tombstones: Sequence[Tombstone]) -> None:
+        """Know as erased what another file knows as erased, but for what is here."""
+        if tombstones:
+            with self._engine.write():
+                put_in_force(self._engine, tombstones)
+
+    def erased_among(self, memories: Iterable[Memory]) -> set[str]:
+        """Return the ids of those of the memories that were erased, or say what was."""
+        with self._engine.read():
+            tombstones = Tombstones(self._engine)
+            return {
+                memory.id
+                for memory in memories
+                if tombstones.has_id(memory.id)
+                or tombstones.has_content(memory.content, memory.user_id)
+            }
 
     def refuse(self, memory_ids: Sequence[str], *, backups: bool) -> None:
         """Raise what ``erase`` would raise before it changes anything."""
@@ -184,18 +227,16 @@ class ErasureService:
             is_of_agent = copy.agent.identity() == self._engine.agent_id
             return copy.erasure.known_ids(ids) if is_of_agent else None
 
-    def _erase_in_copy(
-        self, path: Path, ids: Sequence[str], erased: ErasedText, session_id: str, now: datetime
-    ) -> ErasedCopy:
-        """Erase in a backup, and add what it says of the memories to ``erased``."""
-        wanted = frozenset(ids)
+    def _erase_in_copy(self, path: Path, erasure: _Erasure) -> ErasedCopy:
+        """Erase in a backup, and add what it says of the memories to the text of the erasure."""
+        wanted = frozenset(erasure.ids)
         try:
             if side_files.is_yaml_backup(path):
                 is_out = side_files.take_out(
                     path, lambda entry: side_files.id_and_content_of(entry)[0] in wanted
                 )
                 return ErasedCopy(path=str(path), erased=is_out)
-            is_left = _erase_in_store(path, ids, erased, session_id, now)
+            is_left = _erase_in_store(path, erasure)
         except AgentMemoryError as error:
             return ErasedCopy(path=str(path), problem=str(error))
         return ErasedCopy(path=str(path), erased=True, found=is_left)
@@ -221,34 +262,31 @@ def _is_gone(path: Path) -> bool:
     return False
 
 
-def _erase_in_store(
-    path: Path, ids: Sequence[str], erased: ErasedText, session_id: str, now: datetime
-) -> bool:
+def _erase_in_store(path: Path, erasure: _Erasure) -> bool:
     """Erase in a backup that is a whole store, and return whether something is left there.
 
     Its schema is brought up to date, without a backup of the backup.
     """
     with closing(open_engine(path, create=False)) as copy:
-        copy.upgrade(now=now)
-        _remove(copy, ids, erased, session_id, now)
+        copy.upgrade(now=erasure.now)
+        _remove(copy, erasure)
         copy.files.compact()
-        proof = Proof(erased)
+        proof = Proof(erasure.text)
         proof.look_through_store(copy)
         return bool(proof.judge(copy).left)
 
 
-def _remove(
-    engine: Engine, ids: Sequence[str], erased: ErasedText, session_id: str, now: datetime
-) -> RemovedRows:
-    """Remove the rows in one transaction, and add what they said to ``erased``."""
+def _remove(engine: Engine, erasure: _Erasure) -> RemovedRows:
+    """Remove the rows in one transaction, collect what they said, and leave tombstones."""
+    ids, text = erasure.ids, erasure.text
     with engine.write():
-        erased.add(engine.erasure.texts_of(ids))
+        text.add(engine.erasure.texts_of(ids))
         of_graph = engine.graph_maintenance.texts_of(ids)
-        removed = engine.erasure.remove(ids)
-        engine.graph_maintenance.erase(ids)
-        engine.reviews.forget_reasoning()  # of other memories: it may quote what is erased
+        removed = remove_rows(engine, ids)
         if of_graph:
-            erased.strings.update(of_graph - engine.graph_maintenance.texts())
-        engine.vectors.forget_deleted()
-        engine.operations.record_irreversible("erase", session_id=session_id, now=now)
+            text.strings.update(of_graph - engine.graph_maintenance.texts())
+        mark_erased(engine, ids, text.statements, key=erasure.key, now=erasure.now)
+        engine.operations.record_irreversible(
+            "erase", session_id=erasure.session_id, now=erasure.now
+        )
     return removed

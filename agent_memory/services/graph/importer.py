@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_memory.models.portable import Section, StagedEntry
 from agent_memory.models.times import format_time
+from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
 
@@ -19,10 +20,18 @@ class GraphImporter:
     """
 
     def __init__(
-        self, engine: Engine, admission: Admission, *, dry_run: bool, now: datetime
+        self,
+        engine: Engine,
+        admission: Admission,
+        tombstones: Tombstones,
+        *,
+        dry_run: bool,
+        now: datetime,
     ) -> None:
         self._engine = engine
         self._admission = admission
+        self._tombstones = tombstones
+        self._unsaid: dict[str, dict[str, Any]] = {}
         self._dry_run = dry_run
         self._now = format_time(now)
         self._entity_ids: dict[str, str] = {}
@@ -39,20 +48,52 @@ class GraphImporter:
         names = ("name", "type", "relationship", "temporal_context")
         for text in (*(values.get(name) for name in names), *values.get("aliases", ())):
             self._admission.refuse_row({"content": text or ""})
+        is_unsaid = bool(self._tombstones) and self._take_out_erased(values)
+        is_entity = entry.section is Section.ENTITY
+        if is_unsaid and is_entity:
+            self._unsaid[values["id"]] = values  # unless a relationship is of it
+        if is_unsaid:
+            return
         self._count += 1
         if self._dry_run:
             return
-        if entry.section is Section.ENTITY:
-            entity_id = self._engine.graph_maintenance.import_entity(values, self._now)
-            self._entity_ids[values["id"]] = entity_id
+        if is_entity:
+            self._import_entity(values)
             return
         for end in ("source_id", "target_id"):
+            if values[end] in self._unsaid:
+                self._import_entity(self._unsaid.pop(values[end]))
             values[end] = self._entity_ids.get(values[end], values[end])
         if self._engine.graph_maintenance.has_both_entities(values):
             self._engine.graph_maintenance.import_edge(values, self._now)
         else:
             note = f"relationship {values['id']} is of an entity that is not there: left out"
             self._notes.append(note)
+
+    def _import_entity(self, values: dict[str, Any]) -> None:
+        entity_id = self._engine.graph_maintenance.import_entity(values, self._now)
+        self._entity_ids[values["id"]] = entity_id
+
+    def _take_out_erased(self, values: dict[str, Any]) -> bool:
+        """Take out what erased memories say; return whether nobody else says it.
+
+        As in an erasure: what others say too stays, but without the words about the time.
+        """
+        sources = values.get("sources", [])
+        erased = {memory_id for memory_id in sources if self._tombstones.has_id(memory_id)}
+        values["sources"] = [memory_id for memory_id in sources if memory_id not in erased]
+        learned = values.get("alias_sources", {})
+        unsaid = {
+            alias for alias, memory_id in learned.items() if self._tombstones.has_id(memory_id)
+        }
+        values["aliases"] = [alias for alias in values.get("aliases", []) if alias not in unsaid]
+        if values.get("closed_by") and self._tombstones.has_id(values["closed_by"]):
+            for name in ("valid_to", "closed_by", "closing_is_undone"):
+                values.pop(name, None)
+        if not erased or values.get("by_hand", True):
+            return False
+        values.pop("temporal_context", None)
+        return not values["sources"]
 
     def finish(self) -> list[str]:
         """Drop what is of memories that were not imported, and return notes for the report."""

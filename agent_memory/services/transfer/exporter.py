@@ -17,11 +17,13 @@ from agent_memory.models.portable import Entry, Section
 from agent_memory.models.safety import Rejection
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.services.erasure.tombstones import tombstones_in_force
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
 from agent_memory.storage.records import (
     VECTOR_COLUMNS,
     Change,
+    Tombstone,
     fields_of,
     is_as_it_was_added,
     memory_of_row,
@@ -133,6 +135,8 @@ class Dump:
             yield Entry(Section.MODEL, _model_fields(model))
             yield from self._vectors(model)
         yield from self._changes()
+        for tombstone in tombstones_in_force(self._engine):
+            yield Entry(Section.TOMBSTONE, _tombstone_fields(tombstone))
 
     def _model(self) -> EmbeddingModel | None:
         if not self._embeddings:
@@ -206,6 +210,12 @@ def _rejection_fields(rejection: Rejection) -> dict[str, Any]:
         reason=rejection.reason,
         rejected_at=format_time(rejection.rejected_at),
     )
+
+
+def _tombstone_fields(tombstone: Tombstone) -> dict[str, Any]:
+    """Return a tombstone as an export has it."""
+    key, digest, kind, erased_at = tombstone
+    return {"kind": kind, "key": key.hex(), "hash": digest.hex(), "erased_at": erased_at}
 
 
 def _review_fields(review: Review) -> dict[str, Any]:

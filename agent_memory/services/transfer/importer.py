@@ -16,16 +16,17 @@ from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT
 from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
-from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.portable import Section, StagedEntry
 from agent_memory.models.reports import OnConflict, Plan
 from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.services.erasure.tombstones import Tombstones, put_in_force
 from agent_memory.services.graph.importer import GraphImporter
 from agent_memory.services.policies.admission import Admission
+from agent_memory.services.transfer.history import HistoryImporter
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING
 from agent_memory.storage.quantization import Quantized, text_hash
-from agent_memory.storage.records import VECTOR_COLUMNS, Change, fingerprint_of
+from agent_memory.storage.records import VECTOR_COLUMNS, Tombstone, fingerprint_of
 
 _PAGE: Final = 500
 _OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event_log"})
@@ -38,7 +39,8 @@ _NOT_COMPARED: Final = frozenset(
 class Importer:
     """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
 
-    ``is_foreign`` says that the file is of another agent.
+    ``is_foreign`` says that the file is of another agent, ``include_erased`` that what was erased
+    here is to come back.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Importer:
         on_conflict: OnConflict,
         dry_run: bool,
         is_foreign: bool,
+        include_erased: bool,
         session_id: str,
         now: datetime,
     ) -> None:
@@ -63,6 +66,7 @@ class Importer:
         self._was_empty = engine.memories.count(EVERYTHING) == 0
         self._before = engine.operations.last_number()
         self._new: dict[str, int] = {}
+        self._left_out: set[str] = set()
         self._had_history: set[str] = set()
         self._ids: dict[str, str] = {}
         self._fingerprints: list[tuple[int, int]] = []
@@ -71,11 +75,22 @@ class Importer:
         # now.
         self._latest_entry = format_time(now - timedelta(microseconds=MAX_SCRATCHPAD_SIZE))
         self._agent: dict[str, Any] = {}
-        self._first_events: dict[str, str] = {}
-        self._boundary: int | None = None
+        self._erased_elsewhere: list[Tombstone] = []
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
-        self._of_graph = GraphImporter(engine, self._admission, dry_run=dry_run, now=now)
+        self._include_erased = include_erased
+        self._tombstones = Tombstones(engine, ignored=include_erased)
+        self._of_graph = GraphImporter(
+            engine, self._admission, self._tombstones, dry_run=dry_run, now=now
+        )
+        self._history = HistoryImporter(
+            engine,
+            self._admission,
+            self._tombstones,
+            dry_run=dry_run,
+            refuse=self._refuse,
+            leave_out=self._leave_out,
+        )
 
     def import_entries(self, entries: Iterable[StagedEntry]) -> Iterator[int]:
         """Import entries, in order; yield after each page how many are done."""
@@ -106,6 +121,8 @@ class Importer:
             Section.REJECTION: self._rejections,
             Section.ENTITY: self._graph,
             Section.RELATIONSHIP: self._graph,
+            Section.CHANGE: self._changes,
+            Section.TOMBSTONE: self._tombstones_of_file,
         }
         if not self._dry_run:
             takers |= {
@@ -113,7 +130,6 @@ class Importer:
                 Section.REVIEW: self._reviews,
                 Section.MODEL: self._models,
                 Section.VECTOR: self._vectors,
-                Section.CHANGE: self._changes,
             }
         taker = takers.get(page[0].section)
         if taker is not None:
@@ -164,6 +180,8 @@ class Importer:
         for entry in page:
             row = rows.get(entry.values["id"])
             _keep_category(entry.values, row)
+            if self._is_erased(entry, row):
+                continue
             try:
                 self._admission.refuse_row(entry.values)
                 if row is None:
@@ -172,6 +190,29 @@ class Importer:
                     self._compare(entry, row)
             except (RejectedContent, LimitReached) as error:
                 self._refuse(entry, error)
+
+    def _is_erased(self, entry: StagedEntry, row: Mapping[str, Any] | None) -> bool:
+        """Return whether a memory was erased here, or says what was: then it is left out."""
+        if not self._tombstones:
+            return False
+        memory_id, content = entry.values["id"], entry.values["content"]
+        user_id = entry.values.get("user_id", None if row is None else row["user_id"])
+        if row is None and self._tombstones.has_id(memory_id):
+            self._leave_out(entry, "was erased")
+        elif (row is None or content != row["content"]) and self._tombstones.has_content(
+            content, user_id
+        ):
+            self._leave_out(entry, "says what was erased")
+        else:
+            return False
+        return True
+
+    def _leave_out(self, entry: StagedEntry, reason: str) -> None:
+        """Report what was erased and does not come back, once for each memory."""
+        memory_id = entry.values["id"]
+        if memory_id not in self._left_out:
+            self._left_out.add(memory_id)
+            self.plan.erasures.append((entry.place, memory_id, f"{memory_id} {reason}"))
 
     def _refuse(self, entry: StagedEntry, error: ValidationError) -> None:
         self._error = self._error or type(error)(f"{entry.place}: {error}", error.errors())
@@ -201,15 +242,18 @@ class Importer:
         values = {**entry.values, "id": f"mem-{digest[:12]}"}
         self._ids[entry.values["id"]] = values["id"]
         other = self._engine.memory_rows.get(values["id"])
-        if other is None:
-            self._insert(StagedEntry(entry.section, entry.place, values))
-        else:
+        copy = StagedEntry(entry.section, entry.place, values)
+        if other is not None:
             self.plan.same += 1
+        elif not self._is_erased(copy, None):
+            self._insert(copy)
 
     def _insert(self, entry: StagedEntry) -> None:
         self._admission.refuse_beyond(entry.values)
         self.plan.new += 1
+        self._history.expect(entry.values["id"], entry.values.get("user_id"))
         if self._dry_run:
+            self._new[entry.values["id"]] = 0
             return
         moment = format_time(self._now)
         timestamp = entry.values.get("timestamp", moment)
@@ -241,16 +285,22 @@ class Importer:
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 
     def _reviews(self, page: Sequence[StagedEntry]) -> None:
-        """Put memories in question that are new here."""
+        """Put memories in question that are new here, but not by what was erased.
+
+        What was written before the last erasure may quote what that was of.
+        """
+        last_erased = self._engine.tombstones.latest() if self._tombstones else None
         for entry in page:
-            row_id = self._new.get(entry.values["id"])
-            if row_id is not None:
-                values = dict(entry.values)
-                if "replaced_by" in values:
-                    values["replaced_by"] = self._ids.get(
-                        values["replaced_by"], values["replaced_by"]
-                    )
-                self._engine.reviews.put(row_id, values)
+            values = dict(entry.values)
+            row_id = self._new.get(values["id"])
+            other = values.get("replaced_by")
+            if row_id is None or (other is not None and self._tombstones.has_id(other)):
+                continue
+            if other is not None:
+                values["replaced_by"] = self._ids.get(other, other)
+            if last_erased is not None and values["proposed_at"] <= last_erased:
+                values.pop("reasoning", None)
+            self._engine.reviews.put(row_id, values)
 
     def _models(self, page: Sequence[StagedEntry]) -> None:
         """Find the model among those of the store, or add it where the store has none."""
@@ -302,39 +352,16 @@ class Importer:
 
     def _changes(self, page: Sequence[StagedEntry]) -> None:
         """Import the history of memories that are new here, and of memories that were deleted."""
-        if self._boundary is None:
-            self._boundary = self._engine.operations.last_number()
-        ids = {entry.values["id"] for entry in page}
-        others = ids - self._new.keys() - self._first_events.keys()
-        with_history = self._engine.history.ids_with_history(sorted(others)) | self._had_history
-        rows = self._engine.memory_rows.get_many(sorted(ids))
+        self._history.take(page, new=self._new.keys(), had_history=self._had_history)
+
+    def _tombstones_of_file(self, page: Sequence[StagedEntry]) -> None:
+        """Collect what was erased elsewhere: it is compared with what is here when that is all."""
         for entry in page:
-            memory_id = entry.values["id"]
-            is_new = memory_id in self._new or memory_id in self._first_events
-            # What happened here is what happened: it is not mixed with what happened elsewhere.
-            if memory_id in with_history or (not is_new and memory_id in rows):
-                continue
-            new = entry.values.get("new") or {}
-            try:
-                for values in (entry.values.get("old") or {}, new):
-                    self._admission.refuse_row({"content": "", **values})
-            except RejectedContent as error:
-                self._refuse(entry, error)
-                continue
-            self._first_events.setdefault(memory_id, entry.values["event"])
-            if entry.values["event"] == "ADD" and not new and memory_id in rows:
-                row = rows[memory_id]
-                new = {k: row[k] for k in HISTORIC if row[k] is not None}
-            change = Change(
-                change_id=0,
-                memory_id=memory_id,
-                event=entry.values["event"],
-                changed_at=entry.values["at"],
-                session_id=entry.values.get("session"),
-                old=entry.values.get("old") or {},
-                new=new,
-            )
-            self._engine.history.insert(change)
+            values = entry.values
+            key, digest = (bytes.fromhex(values[name]) for name in ("key", "hash"))
+            if self._engine.tombstones.erased_at(key, digest) is None:
+                tombstone = Tombstone(key, digest, values["kind"], values["erased_at"])
+                self._erased_elsewhere.append(tombstone)
 
     # The end ----------------------------------------------------------------------------------
 
@@ -349,20 +376,8 @@ class Importer:
         self._engine.fingerprints.put(self._fingerprints)
         size = self._engine.agent.config().scratchpad_max_size
         self._engine.scratchpad.evict(max_size=size)
-        boundary = self._boundary
-        if boundary is None:
-            boundary = self._engine.operations.last_number()
-        self._engine.history.sign_between(
-            self._before,
-            boundary,
-            session_id=self._session_id,
-            now=self._now,
-        )
-        # The file has their history from the beginning; else it begins with this import.
-        whole = sorted(
-            memory_id for memory_id, first in self._first_events.items() if first == "ADD"
-        )
-        self._engine.history.forget(whole, after=self._before, until=boundary)
+        self._history.finish(since=self._before, session_id=self._session_id, now=self._now)
+        self._finish_tombstones()
         if self._engine.operations.last_number() > self._before:
             self._engine.operations.record(
                 "import",
@@ -370,6 +385,14 @@ class Importer:
                 session_id=self._session_id,
                 now=self._now,
             )
+
+    def _finish_tombstones(self) -> None:
+        """Take over what was erased elsewhere, and lift what came back because it was asked for."""
+        if self._include_erased:
+            for _, tombstone in self._engine.tombstones.contradicted():
+                self._engine.tombstones.remove(tombstone.key, tombstone.hash)
+        if count := put_in_force(self._engine, self._erased_elsewhere):
+            self.plan.notes.append(f"{count:,} tombstones of what was erased are taken over")
 
     def _settings(self) -> None:
         """Take over the agent's settings of the file, where the store has none of its own."""

@@ -57,12 +57,14 @@ class TransferService(Service):
         dry_run: bool,
         refuses: bool,
         is_foreign: bool,
+        include_erased: bool,
         session_id: str,
         progress: Callable[[int], None],
     ) -> Plan:
         """Import entries, all or none; with ``dry_run`` only return what that would do.
 
-        Unless ``refuses``, a memory that is not admitted is left out, and listed in the plan.
+        Unless ``refuses``, a memory that is not admitted is left out, and listed in the plan. So is
+        what was erased here, but for ``include_erased``.
         """
         transaction = self._read() if dry_run else self._unit_of_work.write()
         with transaction as now:
@@ -71,6 +73,7 @@ class TransferService(Service):
                 on_conflict=on_conflict,
                 dry_run=dry_run,
                 is_foreign=is_foreign,
+                include_erased=include_erased,
                 session_id=session_id,
                 now=now,
             )

@@ -41,6 +41,7 @@ from agent_memory.models.portable import (
     PortableRejection,
     PortableRelationship,
     PortableReview,
+    PortableTombstone,
     PortableValues,
     PortableVector,
     Section,
@@ -64,6 +65,7 @@ _MODELS: Final[dict[Section, type[Record]]] = {
     Section.MODEL: PortableModel,
     Section.VECTOR: PortableVector,
     Section.CHANGE: PortableChange,
+    Section.TOMBSTONE: PortableTombstone,
 }
 _ABOUT_MEMORIES: Final = frozenset(
     {
@@ -264,7 +266,7 @@ class Staging:
 
         ``None`` where that memory was refused, which is reported already.
         """
-        if "id" in entry.fields or entry.section is Section.AGENT:
+        if "id" in entry.fields or entry.section in (Section.AGENT, Section.TOMBSTONE):
             return entry.fields
         if entry.section is Section.MEMORY:
             self._generated_ids[entry.place] = None

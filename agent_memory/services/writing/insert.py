@@ -21,6 +21,7 @@ from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS, SharedFields, new_memory_id
 from agent_memory.runtime.event_log import is_log_read
+from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates
 from agent_memory.storage.engine import Engine
@@ -102,6 +103,7 @@ class MemoryInsert:
         self._taken = 0
         self._default_policy = settings.on_duplicate
         self._admission = Admission(engine, settings)
+        self._tombstones = Tombstones(engine)
 
     def take(self, memory: Memory) -> None:
         """Store the next of the memories, unless it is stored already."""
@@ -111,6 +113,9 @@ class MemoryInsert:
             if is_stored(self._engine, memory, at=at):
                 self.ids.append(memory.id)
                 return
+            is_dated = "timestamp" in self._fields_set_of(place)
+            said_at = memory.timestamp if is_dated else None
+            self._tombstones.refuse(memory, said_at=said_at, at=at)
         self._admission.refuse(memory, at=(place,) if self._is_list else ())
         fingerprint = self._fingerprints[place]
         query = self._query(memory, place)
@@ -235,6 +240,7 @@ class MemoryInsert:
             memory = memory.model_copy(update={"id": new_memory_id()})
         self._admission.refuse_beyond(memory)
         row_id = self._engine.memories.insert(memory)
+        self._tombstones.lift(memory.id, memory.content, memory.user_id)
         self._stored_fingerprints.add(fingerprint)
         self._unwritten.append((fingerprint, row_id))
         self.ids.append(memory.id)

@@ -10,6 +10,7 @@ from typing import Any
 from agent_memory.errors import ValidationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.memory import Memory
+from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import is_same_value
@@ -37,6 +38,8 @@ def update(
     admission.refuse(updated, fields=effective.keys())
     admission.refuse_move(memory, updated)
     engine.memories.update(row_id, effective, now=now)
+    if "content" in effective or "user_id" in effective:
+        Tombstones(engine).lift(updated.id, updated.content, updated.user_id)
 
 
 def check_version(memory: Memory, expected: int | None) -> None:

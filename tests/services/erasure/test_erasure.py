@@ -460,11 +460,10 @@ REMOVES_AND_DIES = """
 import os, sys
 from pathlib import Path
 from agent_memory.models.times import now_utc
-from agent_memory.services.erasure.service import _remove
+from agent_memory.services.erasure.service import _Erasure, _remove
 from agent_memory.storage.opening import open_engine
-from agent_memory.storage.records import ErasedText
 copy = open_engine(Path(sys.argv[1]), create=False)
-_remove(copy, [sys.argv[2]], ErasedText(), "s", now_utc())
+_remove(copy, _Erasure([sys.argv[2]], "s", now_utc(), b"k" * 16))
 os._exit(9)
 """
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.errors import (
     NotAMemoryFile,
@@ -23,18 +23,23 @@ from agent_memory.errors import (
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, sync_to_disk
-from agent_memory.storage.records import FileSummary, Replaced
+from agent_memory.storage.records import FileSummary, Purged, Replaced
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import PAGE_SIZE, ChangedMeanwhile, Database
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 from agent_memory.storage.sqlite.maintenance.backup import copy_store, list_backups
 from agent_memory.storage.sqlite.maintenance.check import check
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.history import OperationTable
 from agent_memory.storage.sqlite.tables.rejections import RejectionTable
+from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
+
+if TYPE_CHECKING:
+    from agent_memory.storage.engine import Engine
 
 _STEP: Final = timedelta(microseconds=1)
 _TRIES: Final = 20
-_HAS_REJECTIONS: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'rejections'"
+_HAS_TABLE: Final = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
 _CHANGES: Final = "PRAGMA data_version"
 _UNOPENABLE: Final = (StorageCorrupt, NotAMemoryFile)
 """What is raised for a file that is no database any more."""
@@ -116,20 +121,24 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
 # Replacing ----------------------------------------------------------------------------------------
 
 
-def replace(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
+def replace(
+    place: Path, new: Path, *, now: datetime, keep: bool, purge: Callable[[Engine], Purged]
+) -> Replaced:
     """Replace a store's content by that of a closed private file.
 
     What was there is kept beside it as ``memories.db.replaced-TIME``, its log folded in, if it is
-    to be kept; what cannot be opened is kept in any case. The rejections go over to the new
-    content. ``new`` may be gone afterwards; beside it, with ``-kept``, is what a kill leaves of the
-    copy of what was there. Raises ``StorageLocked`` when others write all the
-    while, ``StorageFull`` and other storage errors; then nothing was replaced.
+    to be kept; what cannot be opened is kept in any case. The rejections and tombstones go over to
+    the new content, from which ``purge`` removes what was erased. ``new`` may be gone afterwards;
+    beside it, with ``-kept``, is what a kill leaves of the copy of what was there. Raises
+    ``StorageLocked`` when others write all the while, ``StorageFull`` and other storage errors;
+    then nothing was replaced.
     """
     existed = os.path.lexists(place)
     if existed:
         with contextlib.suppress(*_UNOPENABLE):
-            return _overwrite(place, new, now=now, keep=keep)
-    return Replaced(put_in_place(place, new, "replaced", now=now), rejections_kept=not existed)
+            return _overwrite(place, new, now=now, keep=keep, purge=purge)
+    aside = put_in_place(place, new, "replaced", now=now)
+    return Replaced(aside, rejections_kept=not existed)
 
 
 def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
@@ -161,23 +170,47 @@ def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | 
     return aside if existed or logs else None
 
 
-def _overwrite(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
-    """Replace the content: no write that was acknowledged falls between."""
-    for _ in range(_TRIES - 1):
-        with contextlib.suppress(ChangedMeanwhile):
-            return _overwrite_now(place, new, now=now, keep=keep)
-    return _overwrite_now(place, new, now=now, keep=keep)
+def _overwrite(
+    place: Path, new: Path, *, now: datetime, keep: bool, purge: Callable[[Engine], Purged]
+) -> Replaced:
+    """Replace the content: no write that was acknowledged falls between, and no erasure."""
+    purged, is_stale = Purged(0, 0), False
+    for tries_left in reversed(range(_TRIES)):
+        with _opened(place, new) as (old, reader, source):
+            # Before the lock: to write the new content anew, others need not wait.
+            if _carry_over(reader, source) or is_stale:
+                purged = purged.plus(purge(SQLiteEngine(source)))
+            try:
+                replaced = _overwrite_now(place, new, (old, reader, source), now=now, keep=keep)
+            except ChangedMeanwhile:
+                if not tries_left:
+                    raise
+                is_stale = True  # it may have tombstones by now that nothing was removed for
+            else:
+                return replaced._replace(purged=purged)
+    raise AssertionError("the last try returns or raises")
 
 
-def _overwrite_now(place: Path, new: Path, *, now: datetime, keep: bool) -> Replaced:
+def _overwrite_now(
+    place: Path,
+    new: Path,
+    opened: tuple[Database, Database, Database],
+    *,
+    now: datetime,
+    keep: bool,
+) -> Replaced:
     """Replace the content under the write lock, or where nobody wrote meanwhile."""
     aside = _free_name(place, "replaced", now) if keep else None
-    with _opened(place, new) as (old, reader, source), _dropped_on_error(aside, reader):
-        with old.overwritten_by(source):
-            if aside is not None:
-                _keep(reader, beside(new, "-kept"), aside)
-            kept = _carry_over(reader, source)
-        return Replaced(aside, kept)
+    old, reader, source = opened
+    with _dropped_on_error(aside, reader), old.overwritten_by(source):
+        if aside is not None:
+            _keep(reader, beside(new, "-kept"), aside)
+        has_new_tombstones = _carry_over(reader, source)
+        if has_new_tombstones:
+            raise ChangedMeanwhile(
+                f"{place}: something was erased meanwhile: try again in a moment"
+            )
+        return Replaced(aside, rejections_kept=has_new_tombstones is not None)
 
 
 @contextlib.contextmanager
@@ -221,22 +254,28 @@ def _keep(reader: Database, unfinished: Path, aside: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _carry_over(reader: Database, source: Database) -> bool:
-    """Reject in the new content what is rejected in the old; return whether that could be read."""
+def _carry_over(reader: Database, source: Database) -> bool | None:
+    """Reject in the new content what is rejected in the old, and know as erased what was there.
+
+    Return whether any tombstone is new; ``None`` where the old content cannot be read.
+    """
     try:
         with reader.read():  # in which values that no sound file has are reported as damage
-            has_rejections = reader.value(_HAS_REJECTIONS)
+            has_rejections = reader.value(_HAS_TABLE, ("rejections",))
             rejections = RejectionTable(reader).all() if has_rejections else []
+            has_tombstones = reader.value(_HAS_TABLE, ("tombstones",))
+            tombstones = TombstoneTable(reader).all() if has_tombstones else []
     except StorageError:
+        return None
+    if not rejections and not tombstones:
         return False
-    if rejections:
-        with source.write():
-            for rejection in rejections:
-                words_hash = bytes.fromhex(rejection.words_hash)
-                RejectionTable(source).add(
-                    words_hash, rejection.word_count, rejection.reason, rejection.rejected_at
-                )
-    return True
+    with source.write():
+        for rejection in rejections:
+            words_hash = bytes.fromhex(rejection.words_hash)
+            RejectionTable(source).add(
+                words_hash, rejection.word_count, rejection.reason, rejection.rejected_at
+            )
+        return sum(TombstoneTable(source).put(tombstone) for tombstone in tombstones) > 0
 
 
 def _free_name(place: Path, word: str, now: datetime) -> Path:

@@ -51,13 +51,16 @@ UNION ALL SELECT 'the reason of rejection ' || rejection_id, CAST(concat(reason)
 FROM rejections"""
 _SELECT_STATED: Final = """
 SELECT seq, id, CAST(content AS BLOB), CAST(user_id AS BLOB) FROM memories
-WHERE seq > ? ORDER BY seq LIMIT ?"""
+WHERE seq > ?1 AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3)))
+ORDER BY seq LIMIT ?2"""
 # The user of a memory that was only updated, as far as is known, stands in its row.
 _SELECT_STATED_BEFORE: Final = """
 SELECT h.memory_id, h.change_id, h.event, CAST(h.old_values AS BLOB), CAST(h.new_values AS BLOB),
   CAST(m.user_id AS BLOB)
 FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
-WHERE (h.memory_id, h.change_id) > (?, ?) ORDER BY h.memory_id, h.change_id LIMIT ?"""
+WHERE (h.memory_id, h.change_id) > (?1, ?2)
+AND (?4 IS NULL OR h.memory_id IN (SELECT value FROM json_each(?4)))
+ORDER BY h.memory_id, h.change_id LIMIT ?3"""
 _OTHERS: Final = (
     "agent", "embedding_models", "entity_sources", "memory_words", "operations", "recalls",
     "relationship_sources", "schema_migrations", "scratchpad", "sqlite_schema",
@@ -75,7 +78,7 @@ class ErasureQueries(Table):
 
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
         ids = (to_json(list(memory_ids)),)
-        erased = ErasedText()
+        erased = ErasedText(statements=list(self.statements(memory_ids)))
         for content, *objects in self._db.rows(_SELECT_NOW, ids):
             erased.contents.add(_text(content))
             for text in objects:
@@ -87,17 +90,22 @@ class ErasureQueries(Table):
             erased.vectors.update(row)
         return erased
 
-    def statements(self) -> Iterator[Statement]:
-        for _, memory_id, content, user_id in self._paged(_SELECT_STATED):
-            said_by = frozenset({None if user_id is None else _text(user_id)})
-            yield Statement(memory_id, frozenset({_text(content)}), said_by)
-        for memory_id, changes in groupby(self._stated_before(), key=itemgetter(0)):
+    def statements(self, memory_ids: Sequence[str] | None = None) -> Iterator[Statement]:
+        """Yield what each memory says, and what each says and said in its history.
+
+        Only those of some ids, if they are given.
+        """
+        ids = None if memory_ids is None else to_json(list(memory_ids))
+        for _, memory_id, content, user_id in self._paged(_SELECT_STATED, ids):
+            about = frozenset({None if user_id is None else _text(user_id)})
+            yield Statement(memory_id, frozenset({_text(content)}), about)
+        for memory_id, changes in groupby(self._stated_before(ids), key=itemgetter(0)):
             yield _statement_of(memory_id, changes)
 
-    def _stated_before(self) -> Iterator[Row]:
+    def _stated_before(self, ids: str | None) -> Iterator[Row]:
         """Yield all changes, those of a memory together, read by the page."""
         last: tuple[str, int] = ("", 0)
-        while rows := self._db.rows(_SELECT_STATED_BEFORE, (*last, _PAGE)):
+        while rows := self._db.rows(_SELECT_STATED_BEFORE, (*last, _PAGE, ids)):
             yield from rows
             if rows[-1][:2] <= last:
                 raise StorageCorrupt(f"{self._db.path} is damaged: restore a backup")
@@ -191,9 +199,9 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
         for _, text_hash, vector in self._paged(_SELECT_EMBEDDINGS):
             yield text_hash + vector
 
-    def _paged(self, sql: str) -> Iterator[Row]:
+    def _paged(self, sql: str, *values: str | None) -> Iterator[Row]:
         after = 0
-        while rows := self._db.rows(sql, (after, _PAGE)):
+        while rows := self._db.rows(sql, (after, _PAGE, *values)):
             yield from rows
             after = page_end(rows[-1][0], after=after)
 

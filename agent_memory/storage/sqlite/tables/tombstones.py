@@ -6,7 +6,6 @@ said anew removes it; a row that another program wrote stands beside it until ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from agent_memory.models.agent import Problem
@@ -34,9 +33,10 @@ class TombstoneTable(Table):
     def keys(self) -> list[bytes]:
         return [key for (key,) in self._db.rows(_SELECT_KEYS)]
 
-    def contains(self, key: bytes, digest: bytes) -> bool:
-        sql = "SELECT 1 FROM tombstones WHERE key = ? AND hash = ?"
-        return self._db.row(sql, (key, digest)) is not None
+    def erased_at(self, key: bytes, digest: bytes) -> str | None:
+        sql = "SELECT erased_at FROM tombstones WHERE key = ? AND hash = ?"
+        moment = self._db.value(sql, (key, digest))
+        return None if moment is None else str(moment)
 
     def all(self) -> list[Tombstone]:
         return [Tombstone(*row) for row in self._db.rows(_SELECT)]
@@ -52,16 +52,32 @@ class TombstoneTable(Table):
         moment = self._db.value("SELECT max(erased_at) FROM tombstones")
         return None if moment is None else str(moment)
 
+    def contradicted(self) -> list[tuple[str, Tombstone]]:
+        """Return the tombstones of what is there all the same, each with the memory that it is.
+
+        They are those of what is being taken in, or of rows that another program wrote.
+        """
+        tombstones = {(each.key, each.hash): each for each in self.all()}
+        keys = {key for key, _ in tombstones}
+        return [
+            (statement.memory_id, tombstones[key, digest])
+            for statement in (ErasureQueries(self._db).statements() if tombstones else ())
+            for key in keys
+            for digest in statement.hashes(key)
+            if (key, digest) in tombstones
+        ]
+
     # Checking ------------------------------------------------------------------------------------
     def find_problems(self) -> list[Problem]:
-        """Return which memories are there although they were erased, or say what was."""
+        """Return which memories were erased, or say what was erased, and are there all the same."""
+        memory_ids = dict.fromkeys(memory_id for memory_id, _ in self.contradicted())
+        advice = "another program wrote it: erase it again, or keep it with `check --repair`"
         return [
             Problem(
                 kind="erased_is_back",
-                detail=f"memory {memory_id!r} was erased, or says what was, and another program"
-                " wrote it anew: erase it again, or keep it with `check --repair`",
+                detail=f"memory {memory_id!r} was erased, or says what was erased; {advice}",
             )
-            for memory_id in dict.fromkeys(memory_id for memory_id, _, _ in self._contradicted())
+            for memory_id in memory_ids
         ]
 
     def repair(self) -> None:
@@ -69,16 +85,5 @@ class TombstoneTable(Table):
 
         Must run inside ``write()``.
         """
-        for _, key, digest in list(self._contradicted()):
-            self.remove(key, digest)
-
-    def _contradicted(self) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield the tombstones of what is there: memory id, key and hash."""
-        keys = self.keys()
-        if not keys:
-            return
-        for statement in ErasureQueries(self._db).statements():
-            for key in keys:
-                for digest in statement.hashes(key):
-                    if self.contains(key, digest):
-                        yield statement.memory_id, key, digest
+        for _, tombstone in self.contradicted():
+            self.remove(tombstone.key, tombstone.hash)

@@ -1,0 +1,192 @@
+"""Tombstones: what was erased is known by keyed hashes, and does not come back by any way in.
+
+An id is a memory's name, and a content what somebody said. A file, a backup or another store that
+brings either back is history, and is left out. What is said anew is new: it is stored, and its
+content has no tombstone any more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import HISTORIC
+from agent_memory.models.times import format_time
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import (
+    Change,
+    Purged,
+    RemovedRows,
+    RowValues,
+    Statement,
+    Tombstone,
+    hash_of_content,
+    hash_of_id,
+)
+
+_KEY_LENGTH: Final = 16
+
+
+class Tombstones:
+    """Looks up what was erased, and lifts tombstones, inside one transaction.
+
+    ``ignored`` is for who wants what was erased all the same: then nothing was.
+    """
+
+    def __init__(self, engine: Engine, *, ignored: bool = False) -> None:
+        self._table = engine.tombstones
+        self._keys = [] if ignored else self._table.keys()
+
+    def __bool__(self) -> bool:
+        """Return whether anything was erased."""
+        return bool(self._keys)
+
+    def has_id(self, memory_id: str) -> bool:
+        """Return whether a memory of this id was erased."""
+        return self._erased_at(memory_id) is not None
+
+    def has_content(self, content: str, user_id: str | None) -> bool:
+        """Return whether this content about this user was erased, and was not said anew since."""
+        digests = ((key, hash_of_content(key, content, user_id)) for key in self._keys)
+        return any(self._table.erased_at(key, digest) is not None for key, digest in digests)
+
+    def lift(self, memory_id: str, content: str, user_id: str | None) -> None:
+        """Remove the tombstones of a memory that is stored: it is there, and nothing erased."""
+        for key in self._keys:
+            self._table.remove(key, hash_of_id(key, memory_id))
+            self._table.remove(key, hash_of_content(key, content, user_id))
+
+    def refuse(self, memory: Memory, *, said_at: datetime | None, at: tuple[int, ...] = ()) -> None:
+        """Raise ``ValidationError`` for a memory of an erased id that says what was erased.
+
+        Another content is a new memory, and so is one that was ``said_at`` a time after the
+        erasure, if the caller tells. ``at`` is its place in a list.
+        """
+        erased_at = self._erased_at(memory.id)
+        if erased_at is None or (said_at is not None and format_time(said_at) >= erased_at):
+            return
+        if self.has_content(memory.content, memory.user_id):
+            message = (
+                "was erased, and it said just this. If it is said anew, store it without the id,"
+                " or with the timestamp of when it was"
+            )
+            raise ValidationError.of("id", message, memory.id, at=at, kind="erased")
+
+    def _erased_at(self, memory_id: str) -> str | None:
+        times = (self._table.erased_at(key, hash_of_id(key, memory_id)) for key in self._keys)
+        return max((moment for moment in times if moment is not None), default=None)
+
+
+def new_key(engine: Engine) -> bytes:
+    """Return the key with which a store's next tombstones are made: its own, or a random one."""
+    keys = engine.tombstones.keys()
+    return keys[0] if keys else os.urandom(_KEY_LENGTH)
+
+
+def mark_erased(
+    engine: Engine,
+    ids: Sequence[str],
+    statements: Sequence[Statement],
+    *,
+    key: bytes,
+    now: datetime,
+) -> None:
+    """Leave tombstones of erased memories: of their ids, and of what no other memory says.
+
+    Must run inside ``write()``, when the rows are gone.
+    """
+    moment = format_time(now)
+    contents = {digest for statement in statements for digest in statement.content_hashes(key)}
+    new = {
+        *(Tombstone(key, hash_of_id(key, memory_id), "id", moment) for memory_id in ids),
+        *(Tombstone(key, digest, "content", moment) for digest in contents),
+    }
+    put_in_force(engine, new)
+
+
+def put_in_force(engine: Engine, tombstones: Collection[Tombstone]) -> int:
+    """Insert those tombstones that are not of what is there; return how many of them are new.
+
+    Must run inside ``write()``. What is there was not erased here, whatever was erased elsewhere.
+    """
+    new = {tombstone for tombstone in tombstones if engine.tombstones.put(tombstone)}
+    if not new:
+        return 0
+    contradicted = {tombstone for _, tombstone in engine.tombstones.contradicted()} & new
+    for tombstone in contradicted:
+        engine.tombstones.remove(tombstone.key, tombstone.hash)
+    return len(new) - len(contradicted)
+
+
+def tombstones_in_force(engine: Engine) -> Iterator[Tombstone]:
+    """Yield the tombstones, oldest first, but for those of what is there all the same."""
+    contradicted = {tombstone for _, tombstone in engine.tombstones.contradicted()}
+    for tombstone in engine.tombstones.all():
+        if tombstone not in contradicted:
+            yield tombstone
+
+
+# Taking out ---------------------------------------------------------------------------------
+
+
+def remove_rows(engine: Engine, ids: Sequence[str]) -> RemovedRows:
+    """Remove all rows of some memories, and what the graph has of them alone, from all tables.
+
+    Must run inside ``write()``.
+    """
+    removed = engine.erasure.remove(ids)
+    engine.graph_maintenance.erase(ids)
+    engine.reviews.forget_reasoning()  # of other memories: it may quote what is erased
+    engine.vectors.forget_deleted()
+    return removed
+
+
+def purge(engine: Engine, *, session_id: str, now: datetime) -> Purged:
+    """Remove from a store what its tombstones say was erased.
+
+    A memory that said it once, and does no more, stays as it is, and its history begins anew. The
+    file is written anew where anything was removed.
+    """
+    with engine.write():
+        erased, changed = _erased_in(engine, Tombstones(engine))
+        if not erased and not changed:
+            return Purged(0, 0)
+        removed = remove_rows(engine, sorted(erased))
+        last = engine.operations.last_number()
+        engine.history.forget(sorted(changed), after=0, until=last)
+        for memory_id, row in sorted(changed.items()):
+            engine.history.insert(_as_added(memory_id, row))
+        engine.operations.record_irreversible("erase", session_id=session_id, now=now)
+    engine.files.compact()
+    return Purged(len(erased) + len(changed), removed.memories)
+
+
+def _erased_in(engine: Engine, tombstones: Tombstones) -> tuple[set[str], dict[str, RowValues]]:
+    """Return the ids that were erased, and the rows of those whose history alone says what was."""
+    erased: set[str] = set()
+    changed: dict[str, RowValues] = {}
+    for statement in engine.erasure.statements() if tombstones else ():
+        memory_id = statement.memory_id
+        if tombstones.has_id(memory_id):
+            erased.add(memory_id)
+        elif any(
+            tombstones.has_content(content, user_id)
+            for content in statement.contents
+            for user_id in statement.user_ids
+        ):
+            row = engine.memory_rows.get(memory_id)
+            if row is None or tombstones.has_content(row["content"], row["user_id"]):
+                erased.add(memory_id)
+            else:
+                changed[memory_id] = row
+    return erased, changed
+
+
+def _as_added(memory_id: str, row: RowValues) -> Change:
+    values = {name: row[name] for name in HISTORIC if row[name] is not None}
+    moment, session_id = row["updated_at"], row["created_by_session"]
+    return Change(0, memory_id, "ADD", moment, session_id, {}, values)
