@@ -692,3 +692,17 @@ def test_a_missing_package_is_answered_with_what_to_install() -> None:
     assert done.returncode == 1
     assert "ConfigurationError" in done.stderr
     assert "pip install 'agent-memory[anthropic]'" in done.stderr
+
+
+def test_an_erased_file_comes_back_when_it_is_created_anew(
+    say: Say, memory: AgentMemory, tmp_path: Path
+) -> None:
+    say("create", path=NOTES, file_text="the Zanzibarian parrot")
+    memory.export(tmp_path / "copy")
+    memory.erase([file.memory.id for file in Files(memory).under("/memories")])
+    assert memory.import_(tmp_path / "copy").erased == 1
+    assert "notes" not in say("view", path="/memories")
+    with pytest.raises(ToolError, match="does not exist"):
+        say("view", path=NOTES)
+    say("create", path=NOTES, file_text="the Zanzibarian parrot")
+    assert text_of(memory, NOTES) == "the Zanzibarian parrot"

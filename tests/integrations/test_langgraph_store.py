@@ -677,3 +677,23 @@ def test_the_score_is_the_similarity_whatever_age_and_use_say(
     assert all(item.score == hits[item.key].similarity for item in items if item.key in hits)
     pages = [store.search(("n",), query=query, limit=3, offset=start) for start in range(0, 12, 3)]
     assert keys([item for page in pages for item in page]) == keys(items[:12])
+
+
+def test_an_erased_item_comes_back_by_a_put_alone(
+    store: AgentMemoryStore, memory: AgentMemory, clock: Clock, tmp_path: Path
+) -> None:
+    value = {"text": "the Zanzibarian parrot"}
+    store.put(USERS, "bird", value)
+    memory.export(tmp_path / "copy")
+    memory.erase(item.id for item in memory.list_recent())
+    assert memory.import_(tmp_path / "copy").erased == 1
+    assert store.get(USERS, "bird") is None
+    assert store.search(USERS, query="parrot") == store.search(USERS) == []
+    clock.now -= timedelta(hours=1)
+    with pytest.raises(ValidationError, match="was erased"):
+        store.put(USERS, "bird", value)  # of before the erasure
+    clock.forward(hours=2)
+    store.put(USERS, "bird", value)
+    item = store.get(USERS, "bird")
+    assert item is not None
+    assert item.value == value
