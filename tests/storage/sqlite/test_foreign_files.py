@@ -285,7 +285,6 @@ HARMLESS = [
     "CREATE TABLE notes (seq INTEGER REFERENCES memories (seq) ON DELETE CASCADE, n DEFAULT 7)",
     f"CREATE VIEW notes AS SELECT {FAILS} FROM memories",
     "CREATE INDEX notes ON memories (user_id)",
-    "CREATE INDEX notes ON memories (upper(content)) WHERE archived = 0",
     "ALTER TABLE memories ADD COLUMN notes TEXT",
     "ALTER TABLE memories ADD COLUMN notes;;ALTER TABLE memories ADD COLUMN more INTEGER",
     "CREATE VIRTUAL TABLE notes USING fts5 (text)",

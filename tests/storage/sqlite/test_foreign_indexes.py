@@ -18,7 +18,7 @@ from agent_memory.errors import StorageUntrusted
         "CREATE UNIQUE INDEX e ON memories (category)",
         "CREATE INDEX e ON memories (printf('%0900000d', seq))",
         'CREATE INDEX "an odd name" ON "memories" (content || content)',
-        "CREATE INDEX e ON memories (seq) WHERE length(content) > 5",
+        "CREATE INDEX e ON memories (upper(content)) WHERE archived = 0",
         'CREATE INDEX "x ON own (a" ON memories (lower(content))',
         "CREATE INDEX e ON memories(lower(content))WHERE(content)",
         "CREATE INDEX e ON memories (content COLLATE nocase, tags)",
