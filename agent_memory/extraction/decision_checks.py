@@ -81,6 +81,8 @@ class DecisionChecks:
     operations: list[MemoryOperation] = field(default_factory=list)
     covers: list[tuple[int, ...]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    in_question: set[int] = field(default_factory=set)
+    """The places of the operations about which somebody is to be asked, however sure they are."""
     _texts: dict[str, str | None] = field(default_factory=dict)
     """What each memory that was touched says afterwards, ``None`` if it is gone."""
 
@@ -288,10 +290,16 @@ class DecisionChecks:
         memory: RelatedMemory | None = None,
         confidence: float | None = None,
         reasoning: str | None = None,
+        in_question: bool = False,
     ) -> None:
-        """Take an operation down; ``text`` is what the memory says afterwards."""
+        """Take an operation down; ``text`` is what the memory says afterwards.
+
+        With ``in_question`` the memory is left, and somebody asked, however sure it is.
+        """
         if memory is not None and event is not NONE:
             self._texts[memory.id] = None if event is DELETE else text
+        if in_question:
+            self.in_question.add(len(self.operations))
         self.operations.append(
             MemoryOperation(
                 id=memory.id if memory else None,

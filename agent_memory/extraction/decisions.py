@@ -70,6 +70,7 @@ def decide(
         metadata,
         settled.problems,
         by,
+        in_question=frozenset(settled.in_question),
         has_failed=deciding.is_down,
     )
 

@@ -18,6 +18,7 @@ from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
 from agent_memory.extraction.graph_by_model import graph_updates_by_model
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
+from agent_memory.extraction.rules.statements import other_words_of
 from agent_memory.extraction.types import By, Extraction, Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
 from agent_memory.models.decision import Decision, DecisionOutcome
@@ -28,7 +29,7 @@ from agent_memory.models.search import SearchFilters
 from agent_memory.text.sentences import sentences
 
 RELATED: Final = 5
-"""Memories that each fact is compared with."""
+"""Memories that each fact is compared with by a model."""
 _LOOKED_AT: Final = 25
 """Hits among which they are found: those of other users, or runs, are passed over."""
 
@@ -132,9 +133,14 @@ class ExtractionPipeline:
         by = plan.by if any(related) else extraction.by
         result = ExtractionResult(extraction, plan, by=by)
         known_memories = {memory.id: memory for memories in related for memory in memories}
-        for operation, covers in zip(plan.operations, plan.covers, strict=True):
-            about = [extraction.facts[place] for place in covers]
-            result.decisions += self._decisions(operation, about, known_memories)
+        for place, (operation, covers) in enumerate(zip(plan.operations, plan.covers, strict=True)):
+            about = [extraction.facts[fact] for fact in covers]
+            decisions = self._decisions(operation, about, known_memories)
+            if place in plan.in_question:
+                decisions = [
+                    replace(decision, in_review=decision.event != "ADD") for decision in decisions
+                ]
+            result.decisions += decisions
         if request.graph:
             result.decisions = self._with_graph(result.decisions)
         result.problems = [*extraction.problems, *plan.problems, *self._problems]
@@ -148,12 +154,18 @@ class ExtractionPipeline:
         """Return the memories that have most to do with a fact, of its user and run alone.
 
         Where words and meaning find few, the newest follow: "I am allergic to wheat" has no word
-        of "I like pasta".
+        of "I like pasta". Rules look at more, also by other words for the same: "I moved to Rome"
+        has no word of "I live in Oslo".
         """
         hits = self._port.find_related(fact.text, self._scope, limit=_LOOKED_AT)
-        newest = [] if len(hits) >= RELATED else self._newest
-        related = {memory.id: memory for memory in [*hits, *newest] if self._is_own(memory)}
-        return list(related.values())[:RELATED]
+        if self._request.model is None:
+            for words in other_words_of(fact.text):
+                hits = [*hits, *self._port.find_related(words, self._scope, limit=_LOOKED_AT)]
+            hits = [*hits, *self._newest]
+        elif len(hits) < RELATED:
+            hits = [*hits, *self._newest]
+        related = {memory.id: memory for memory in hits if self._is_own(memory)}
+        return list(related.values())[: None if self._request.model is None else RELATED]
 
     @cached_property
     def _scope(self) -> SearchFilters:
@@ -235,7 +247,9 @@ class ExtractionPipeline:
         if operation.confidence is not None:
             metadata.setdefault("confidence", round(operation.confidence, 3))
         moment = self._moment(about)
+        categories = (fact.category for fact in about if fact.category is not None)
         item = {
+            "category": next(categories, None),
             **fields,
             "content": operation.text,
             "metadata": metadata,

@@ -23,13 +23,15 @@ class Fact:
     """Something that a conversation says and that may be worth keeping.
 
     ``text`` can be a memory's content. ``sources`` are the places (from 0) of the messages that say
-    it, ``confidence`` is 0 to 1, ``subject`` is whom it is about where that is known.
+    it, ``confidence`` is 0 to 1, ``subject`` is whom it is about where that is known, ``category``
+    that of its memory, where the caller gives none.
     """
 
     text: str
     sources: tuple[int, ...] = ()
     confidence: float = 1.0
     subject: str | None = None
+    category: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class OperationPlan:
     ``operations`` have the memories' own ids; each id is touched once at most. An ADD has none.
     ``covers`` tells for each operation the places (from 0) of the facts that it is about; every
     fact is among them. ``problems`` say what was refused or put right, a sentence each. ``by`` is
-    ``raw`` where no answer of the model could be used, and all facts are added.
+    ``raw`` where no answer of the model could be used, and all facts are added. ``in_question`` has
+    the places of the operations about which somebody is to be asked, however sure they are.
     """
 
     operations: list[MemoryOperation]
@@ -78,6 +81,7 @@ class OperationPlan:
     problems: list[str] = field(default_factory=list)
     by: By = "rules"
     has_failed: bool = False
+    in_question: frozenset[int] = frozenset()
 
     def to_model(self) -> MemoryOperations:
         """Return it as C writes it."""

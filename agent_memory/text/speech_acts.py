@@ -80,6 +80,10 @@ _STANDING: Final = _pattern(
     r"|everywhere|unless|only (?:when|if|on|in|after|before)|daily|weekly|monthly"
     r"|(?:make|be) sure|(?:before|after) (?:\w+ing|you|a|an))\b"
 )
+_INSTRUCTION: Final = _pattern(
+    r"^\W*(?:please\s+|kindly\s+)*(?:always|never|from now on|going forward|don't|do not|use|prefer"
+    rf"|avoid|make sure|ensure|be sure|stop \w+ing|keep|treat|(?!let's){_ORDERS})\b"
+)
 _NO_KIND: Final = _words(
     """
     a an the this that these those it them me us my your our his her their some more one two three
@@ -247,6 +251,12 @@ def is_order(sentence: str) -> bool:
     return match is not None and not (
         is_standing(head) or _OF_A_KIND.match(head, match.end()) is not None
     )
+
+
+def is_instruction(sentence: str) -> bool:
+    """Return whether a sentence says how something is to be done from now on."""
+    head = _without_opening(sentence[:_JUDGED])
+    return _INSTRUCTION.match(head) is not None and not is_order(sentence)
 
 
 def is_standing(sentence: str) -> bool:

@@ -167,16 +167,16 @@ def test_without_a_model_rules_extract() -> None:
         ("User works at Google", "", "employer", "google"),
         ("I joined Meta as an engineer", "", "employer", "meta"),
         ("I work as a nurse", "", "job", "nurse"),
-        ("I'm 31 years old", "", "age", "31 years old"),
-        ("My dog's name is Rex", "", "dog's name", "rex"),
+        ("I'm 31 years old", "", "age", "31"),
+        ("My dog's name is Rex", "", "dog name", "rex"),
         ("My phone number is 555-1234", "", "phone number", "555-1234"),
-        ("The deadline is now Friday", "", "the deadline", "friday"),
+        ("The deadline is now Friday", "", "deadline", "friday"),
     ],
 )
 def test_a_statement(text: str, subject: str, attribute: str, value: str) -> None:
     found = statement(text)
     assert isinstance(found, Statement)
-    assert (found.subject, found.attribute, found.value) == (subject, attribute, value)
+    assert (found.subject, found.attribute, found.value.form) == (subject, attribute, value)
 
 
 @pytest.mark.parametrize(

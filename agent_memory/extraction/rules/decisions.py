@@ -1,8 +1,10 @@
-"""Decisions without a language model: few, and sound.
+"""Decisions without a language model: what is sure is done, what may be is asked about.
 
-The same words change nothing; another value of what has one value at a time takes its place; what
-says more takes the place of what it begins with. All else is added. A memory is only taken away
-where somebody asks for it or says that it no longer holds, and so unsurely that somebody is asked.
+The same words change nothing. Another value of what has one value at a time takes its place where
+both are of one kind and the new one is surely meant to (``conflicts``); what says the same and more
+takes the place of what it begins with. All else is added, and where it may correct a memory,
+somebody is asked about that memory. None is taken away but where somebody asks for it, and even
+then somebody else is asked.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from datetime import datetime
 from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
-from agent_memory.extraction.rules.statements import Statement, speaker_and_text, statement
+from agent_memory.extraction.rules.conflicts import conflict, read
+from agent_memory.extraction.rules.statements import same_value, speaker_and_text, statement
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
@@ -24,27 +27,17 @@ from agent_memory.text.stems import stems
 ADD, UPDATE, DELETE, NONE = OperationEvent
 
 _FORGET: Final = 0.5
-_NO_LONGER: Final = 0.4
-"""How sure it is that a memory should go; both are for review."""
+"""How sure it is that a memory should go: it is for review."""
 _NEW_VALUE: Final = 0.8
-_OTHER_VALUE: Final = 0.7
 _SAYS_MORE: Final = 0.7
-_LOSES_MORE: Final = 0.5
-"""Of another value for a memory that says something else too; it is for review."""
+_MAYBE: Final = 0.5
+"""How sure it is that a memory is corrected, where somebody is asked."""
 _SHARE: Final = 0.6
 """Of the words of what is to be forgotten, those that the memory must have."""
 _LEAST_WORDS: Final = 3
 """Words of a text that another one begins with, for it to say more of the same."""
 _ASKS: Final = frozenset(
     stems("please forget delete erase remove stop remembering memory memories everything that all")
-)
-_NO_LONGER_WORDS: Final = re.compile(
-    r"\bno longer\b|\bany ?more\b|\bnot any longer\b|\b(?:I|we)(?:['\u2019]ve| have)? (?:just )?"
-    r"(?:stopped|quit|gave up|given up)\b",
-    re.IGNORECASE,
-)
-_DENIES: Final = frozenset(
-    stems("no not longer any more anymore never stopped quit gave given up don't doesn't")
 )
 _LIKES: Final = re.compile(r"^(\w+) (?:like|love|adore|enjoy)s?\b", re.IGNORECASE)
 _TAKES_BACK: Final = re.compile(
@@ -68,7 +61,13 @@ def decide_by_rules(
         model_used="rules",
         uuid_mapping_used=False,
     )
-    return OperationPlan(checks.operations, checks.covers, metadata, checks.problems, "rules")
+    return OperationPlan(
+        checks.operations,
+        checks.covers,
+        metadata,
+        checks.problems,
+        in_question=frozenset(checks.in_question),
+    )
 
 
 def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
@@ -97,10 +96,8 @@ def _decide(checks: DecisionChecks, place: int, changes: dict[str, int]) -> None
     if change is not None and changes.get(change[0].id) == place:
         memory, sure, why = change
         checks.note(UPDATE, [place], fact.text, memory=memory, confidence=sure, reasoning=why)
-        return
-    checks.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning="it is new")
-    if _NO_LONGER_WORDS.search(fact.text):
-        _end(checks, place)
+    elif not _ask(checks, place, changes):
+        checks.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning="it is new")
 
 
 def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
@@ -112,35 +109,51 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
             continue
         if grade_of(memory.text, fact) is not None or _begins_with(memory.text, fact):
             return memory
-        earlier = statement(memory.text) if stated else None
-        if earlier and stated and _key(earlier) == _key(stated) and earlier.value == stated.value:
+        known = statement(memory.text) if stated and not stated.says_more else None
+        is_same_slot = known and stated and known.slot == stated.slot
+        if known and stated and is_same_slot and same_value(known, stated):
             return memory
     return None
 
 
 def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, str] | None:
-    """Return the memory that a fact takes the place of, how sure that is, and why."""
+    """Return the memory that a fact surely takes the place of, how sure that is, and why."""
     fact = checks.facts[place].text
     if is_request_to_forget(fact) or _same(checks, place) is not None:
         return None
-    stated = statement(fact)
     for memory in checks.related[place]:
         if checks.is_touched(memory):
             continue
-        earlier = statement(memory.text) if stated else None
-        if earlier and stated and _key(earlier) == _key(stated):
-            # What is said of "the" something is only changed where it is said to be so now.
-            if stated.is_new or not stated.attribute.startswith("the "):
-                sure = _NEW_VALUE if stated.is_new else _OTHER_VALUE
-                sure = _LOSES_MORE if earlier.says_more else sure
-                return memory, sure, f"another value of {stated.attribute}"
-        elif _begins_with(fact, memory.text, or_is=True):
+        against = conflict(read(fact), read(memory.text))
+        if against is not None and against.is_sure:
+            return memory, _NEW_VALUE, against.why
+        if _begins_with(fact, memory.text, or_is=True):
             return memory, _SAYS_MORE, "it says more of the same"
     return None
 
 
-def _key(stated: Statement) -> tuple[str, str]:
-    return stated.subject, stated.attribute
+def _ask(checks: DecisionChecks, place: int, changes: dict[str, int]) -> bool:
+    """Ask about each memory that a fact may correct; return whether there is one.
+
+    One that another fact surely changes (``changes``) is left to that.
+    """
+    fact = checks.facts[place]
+    asked = False
+    for memory in checks.related[place]:
+        against = conflict(read(fact.text), read(memory.text))
+        if against is None or memory.id in changes or checks.is_touched(memory):
+            continue
+        checks.note(
+            UPDATE,
+            [place],
+            fact.text,
+            memory=memory,
+            confidence=_MAYBE,
+            reasoning=against.why,
+            in_question=True,
+        )
+        asked = True
+    return asked
 
 
 def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
@@ -156,7 +169,9 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
     if whole == part:
         return or_is
     rest = whole.removeprefix(part)
-    return rest != whole and rest.startswith(" ") and _TAKES_BACK.search(rest) is None
+    # "I like tea and cake" says that one likes tea; "I like tea at night" does not.
+    is_list = rest.startswith((" and ", ", "))
+    return rest != whole and is_list and _TAKES_BACK.search(rest) is None
 
 
 def _forget(checks: DecisionChecks, place: int) -> None:
@@ -180,21 +195,6 @@ def _forget(checks: DecisionChecks, place: int) -> None:
         confidence=_FORGET,
         reasoning="somebody asks to forget it",
     )
-
-
-def _end(checks: DecisionChecks, place: int) -> None:
-    """Propose to forget the memory of which a fact says that it no longer holds."""
-    wanted = stems(speaker_and_text(checks.facts[place].text)[1]) - _DENIES
-    memory = _nearest(checks, place, wanted)
-    if memory is not None and not _NO_LONGER_WORDS.search(memory.text):
-        checks.note(
-            DELETE,
-            [place],
-            memory.text,
-            memory=memory,
-            confidence=_NO_LONGER,
-            reasoning="it is said to hold no longer",
-        )
 
 
 def _nearest(checks: DecisionChecks, place: int, wanted: frozenset[str]) -> RelatedMemory | None:

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from agent_memory.extraction.rules.statements import statement
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.models.enums import MemoryCategory
 from agent_memory.text.sentences import fitting, sentences
 from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.speech_acts import (
+    is_instruction,
     is_request_to_forget,
     is_request_to_remember,
     is_small_talk,
@@ -58,14 +61,17 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
     ``sources`` are the places in ``messages``.
     """
     facts: dict[str, Fact] = {}
-    with_assistant = any(message.role is MessageRole.ASSISTANT for message in messages)
+    roles = {message.role for message in messages}
+    is_among_people = MessageRole.ASSISTANT not in roles and any(
+        message.name for message in messages
+    )
     for place, message in enumerate(messages):
-        for fact in _facts_of(message, place, keeps_small_talk=not with_assistant):
+        for fact in _facts_of(message, place, is_among_people=is_among_people):
             facts.setdefault(fact.text.casefold(), fact)
     return list(facts.values())
 
 
-def _facts_of(message: Message, place: int, *, keeps_small_talk: bool) -> Iterator[Fact]:
+def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterator[Fact]:
     """Yield the facts of a message: what stands alone, and what is left together."""
     if message.role is MessageRole.SYSTEM:
         return
@@ -73,9 +79,12 @@ def _facts_of(message: Message, place: int, *, keeps_small_talk: bool) -> Iterat
     worth = 0.0
     for sentence in sentences(message.text):
         sure = _worth(sentence, message.role)
-        if sure and _stands_alone(sentence):
+        if sure and not is_among_people and is_instruction(sentence):
+            fact = _fact(message, place, _bare(sentence), sure)
+            yield replace(fact, category=MemoryCategory.PREFERENCE)
+        elif sure and _stands_alone(sentence):
             yield _fact(message, place, _bare(sentence), sure)
-        elif sure or _belongs(sentence, message.role, keeps_small_talk=keeps_small_talk):
+        elif sure or _belongs(sentence, message.role, keeps_small_talk=is_among_people):
             rest.append(_bare(sentence))
             worth = max(worth, sure)
     if worth:

@@ -1,7 +1,7 @@
-"""Statements that can hold one value at a time: where somebody lives, what their favourite is.
+"""Statements: of whom, of which slot, which value. "I live in Oslo": the user, home, Oslo.
 
-Of two of the same subject and attribute, the later one is true. Only what is said plainly is read:
-nothing denied, supposed, past or wished for.
+A slot holds one value at a time: of two values of one kind the later is true. What is said of a
+slot that is no value of its kind ("My budget is tight") is beside its value, and changes nothing.
 """
 
 from __future__ import annotations
@@ -10,134 +10,293 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
 from agent_memory.text.normalize import exact_form
+from agent_memory.text.sentences import sentences
+from agent_memory.text.small_talk import opening_end
 from agent_memory.text.speech_acts import is_denied, is_supposed
-from agent_memory.text.stems import stems
 
 _APOSTROPHE: Final = "['\u2019]"
-# Of each, whatever is said to be it is a value: "my boss is angry" would not be.
-_THING: Final = (
-    r"(?:(?:full|first|last|middle|user|preferred) )?name|nickname|age|birthday|pronouns|salary"
-    r"|(?:(?:mobile|cell|work|home) )?(?:phone )?number|phone number|height|weight|shoe size"
-    r"|(?:(?:work|home|personal|new) )?(?:e-?mail|email address|address)|blood type|time ?zone"
-    r"|(?:native|preferred) language|mother tongue|job title|employer|budget|deadline"
+_LONGEST: Final = 200
+"""Characters of a sentence that can be one statement."""
+_NOW: Final = (
+    r"(?:(?:now|currently|just|recently|finally|also|have|has|actually|since|presently|still)\s+)*"
 )
-_KIN: Final = (
-    r"(?:dog|cat|pet|wife|husband|partner|girlfriend|boyfriend|fianc[ée]e?|son|daughter|brother"
-    r"|sister|mother|father|mom|mum|dad|boss|manager|car|company|team|project)"
-)
-_NOW: Final = r"(?:now |currently |just |recently |finally |also |have |has |actually )*"
 _VALUE: Final = r"(?P<value>[^\s.!?;][^.!?;]*(?:[.!?](?=\S)[^.!?;]*)*)"
-_FAVOURITE: Final = r"(?P<thing>[a-z][\w -]{{1,30}}?)"
-# In each, {who} says of whom: "I", "User", a name; {whose} "my", "User's".
-_FORMS: Final = (
-    (rf"{{whose}} (?:absolute )?favou?rite {_FAVOURITE} (?:is|has become) {_NOW}", "favourite"),
-    (rf"{{whose}} (?P<thing>{_KIN}{_APOSTROPHE}s name|{_THING}) (?:is|has changed to) {_NOW}", ""),
-    (rf"{{who}} {_NOW}(?:live|lives|living|reside|resides) in (?:the )?", "home"),
-    (rf"{{am}} {_NOW}(?:living|based) in (?:the )?", "home"),
-    (rf"{{who}} {_NOW}(?:moved|relocated) (?:back )?to (?:the )?", "home"),
-    (rf"{{who}} {_NOW}(?:work|works) (?:at|for) ", "employer"),
-    (rf"{{am}} {_NOW}working (?:at|for) ", "employer"),
-    (rf"{{who}} {_NOW}(?:started (?:working |a (?:new )?job )?at|joined) ", "employer"),
-    (rf"{{who}} {_NOW}(?:work|works) as (?:an? )?", "job"),
-    (rf"{{am}} {_NOW}(?=\d{{{{1,3}}}} years old)", "age"),
-)
-_WHO: Final = rf"(?P<who>(?:I|we)(?:{_APOSTROPHE}(?:ve|re|d|ll))?|(?-i:[A-Z][\w-]{{0,30}}))"
-_WHOSE: Final = rf"(?P<whose>my|(?-i:[A-Z][\w-]{{0,30}}){_APOSTROPHE}s)"
+_PERSON: Final = r"(?-i:[A-Z][\w-]{0,30})"
+_WHO: Final = rf"(?P<who>(?:I|we)(?:{_APOSTROPHE}(?:ve|re|d|ll))?|{_PERSON})"
 _AM: Final = (
-    rf"(?:(?P<me>I(?:{_APOSTROPHE}m| am))|(?P<he>(?-i:[A-Z][\w-]{{0,30}}))(?:{_APOSTROPHE}s| is))"
+    rf"(?:(?P<me>I(?:{_APOSTROPHE}m| am)|we(?:{_APOSTROPHE}re| are))"
+    rf"|(?P<he>{_PERSON})(?:{_APOSTROPHE}s| is))"
 )
-_PATTERNS: Final = tuple(
+_WHOSE: Final = rf"(?P<whose>my|our|the|{_PERSON}{_APOSTROPHE}s)"
+_FROM: Final = r"(?:from (?P<origin>[^,;.!?]{1,40}?) )?"
+HOME, EMPLOYER, JOB, BEING, NAMED, AGE = "home", "employer", "job", "being", "name", "age"
+# Of each slot, what is said before its value. <who> says of whom: "I", "User", a name.
+_FORMS: Final = (
+    (rf"<who> {_NOW}(?:live|lives|reside|resides|dwell|dwells|settled) {_NOW}in ", HOME),
+    (rf"<am> {_NOW}(?:living|based|residing|settled) {_NOW}in ", HOME),
+    (rf"<who> {_NOW}(?:moved|relocated) (?:back )?(?:over )?{_FROM}to ", HOME),
+    (rf"<whose> (?:new |current )?(?:home|home town is now|city|town) is {_NOW}(?:in )?", HOME),
+    (rf"<who> {_NOW}(?:work|works) {_NOW}(?:at|for) ", EMPLOYER),
+    (rf"<am> {_NOW}(?:working|employed) {_NOW}(?:at|for|by|with) ", EMPLOYER),
+    (rf"<who> {_NOW}started (?:working |a (?:new )?job )?(?:at|for|with) ", EMPLOYER),
+    (rf"<who> {_NOW}joined ", EMPLOYER),
+    (rf"<who> {_NOW}(?:switched|changed jobs) from (?P<origin>[^,;.!?]{{1,40}}?) to ", EMPLOYER),
+    (rf"<who> {_NOW}(?:got|found|took|landed) a (?:new )?(?:job|position) (?:at|with) ", EMPLOYER),
+    (rf"<who> {_NOW}changed jobs\W+(?:and )?(?:I(?:{_APOSTROPHE}m| am) )?(?:now )?at ", EMPLOYER),
     (
-        re.compile(
-            r"(?:(?:well|so|oh|hey|ok|actually|by the way|btw|and|but|also|now)[\s,]+)*"
-            + form.format(who=_WHO, whose=_WHOSE, am=_AM)
-            + _VALUE
-            + r"\W*$",
-            re.IGNORECASE,
-        ),
-        attribute,
-    )
-    for form, attribute in _FORMS
+        rf"<who> {_NOW}(?:work|works) {_NOW}as (?!hard|much|fast|well|soon|long|little)(?:an? )?",
+        JOB,
+    ),
+    (rf"<who> {_NOW}(?:became|got promoted to|was promoted to) (?:an? )?", JOB),
+    (rf"<am> {_NOW}(?=\d{{1,3}}(?: years old| now|\W*$))", AGE),
+    (rf"<am> {_NOW}an? ", BEING),
+    (rf"<who> {_NOW}turned (?=\d{{1,3}}\b)", AGE),
+    (r"<who> go(?:es)? by ", NAMED),
+    (r"(?:from now on,? )?(?:please )?call me ", NAMED),
+    (r"<who> changed (?:my|his|her) name to ", NAMED),
+    (rf"<who> weighs? {_NOW}", "weight"),
+    # Spanish, German, French, Italian, Portuguese, Dutch, Swedish, Polish, Russian, Chinese
+    (r"(?:ahora )?(?:vivo|resido) (?:ahora )?en ", HOME),
+    (r"me (?:he )?mud(?:é|e|ado) a ", HOME),
+    (r"(?:ahora )?trabajo (?:ahora )?(?:en|para) ", EMPLOYER),
+    (r"(?:me llamo|mi nombre es) ", NAMED),
+    (r"(?:jetzt )?(?:ich )?(?:wohne|lebe) (?:ich )?(?:jetzt |nun |inzwischen )?in ", HOME),
+    (r"ich bin (?:\w+ )?nach (?=.* (?:um)?gezogen)", HOME),
+    (r"(?:jetzt )?(?:ich )?arbeite (?:ich )?(?:jetzt |nun )?(?:bei|für) ", EMPLOYER),
+    (r"(?:ich hei(?:ß|ss)e|mein name ist) ", NAMED),
+    (rf"(?:j{_APOSTROPHE}habite|je vis) (?:maintenant |désormais )?(?:à|a|en) ", HOME),
+    (rf"j{_APOSTROPHE}ai déménagé (?:à|a) ", HOME),
+    (r"je travaille (?:maintenant |désormais )?(?:chez|pour|à) ", EMPLOYER),
+    (rf"je m{_APOSTROPHE}appelle ", NAMED),
+    (r"(?:adesso |ora )?(?:abito|vivo) (?:adesso |ora )?(?:a|in) ", HOME),
+    (r"mi sono trasferit[oa] (?:a|in) ", HOME),
+    (r"(?:adesso |ora )?lavoro (?:adesso |ora )?(?:per|da|alla|in) ", EMPLOYER),
+    (r"(?:mi chiamo|chamo-me|meu nome é) ", NAMED),
+    (r"(?:agora )?(?:eu )?moro (?:agora )?em ", HOME),
+    (r"(?:eu )?(?:me )?mudei(?:-me)? para ", HOME),
+    (r"(?:agora )?trabalho (?:agora )?(?:na|no|em|para) ", EMPLOYER),
+    (r"ik woon (?:nu )?in ", HOME),
+    (r"ik werk (?:nu )?(?:bij|voor) ", EMPLOYER),
+    (r"jag bor (?:nu )?i ", HOME),
+    (r"(?:teraz )?mieszkam (?:teraz )?w ", HOME),
+    (r"(?:я )?(?:теперь |сейчас )?живу (?:теперь |сейчас )?в ", HOME),
+    (r"(?:я )?переехала? в ", HOME),
+    (r"我(?:现在)?(?:住在|搬到了?)", HOME),
+    (r"(?=[^\s、。]{1,12}に(?:住んで|引っ越し))", HOME),
+    (r"(?:저는 |나는 )?(?=\S{1,12}에 (?:살|이사))", HOME),
 )
-_THE_THING: Final = re.compile(
-    r"(?:the|our) (?P<thing>[a-z][\w -]{1,40}?) is (?P<now>now |currently )?" + _VALUE + r"\W*$",
+
+
+def _with_subject(form: str) -> str:
+    return form.replace("<who>", _WHO).replace("<whose>", _WHOSE).replace("<am>", _AM)
+
+
+_PATTERNS: Final = tuple(
+    (re.compile(_with_subject(form) + _VALUE, re.IGNORECASE), slot) for form, slot in _FORMS
+)
+# "My phone number is …", "The deadline moved to …", "Ann's favourite colour is …".
+_WORD: Final = rf"[^\W\d_][\w{_APOSTROPHE[1:-1]}-]*"
+_CHANGED: Final = (
+    "(?:changed|moved|pushed(?: back)?|postponed|rescheduled|raised|increased|reduced|renamed|set)"
+)
+_OF_THING: Final = re.compile(
+    rf"(?:{_WHOSE} (?P<thing>{_WORD}(?:,? {_WORD}){{0,6}}?)|(?P<bare>{_PERSON}))"
+    rf" (?P<is>is called|is named|is|are|(?:was|has been|has|got) {_CHANGED} to|has become"
+    rf"|went (?:up|down) to|{_CHANGED} to) " + _VALUE,
     re.IGNORECASE,
 )
-_PRONOUNS: Final = frozenset("he she it they you this that who she who there".split())
+# "Ola is our new CFO", "jo@x.org is my new email".
+_IS_THING: Final = re.compile(
+    r"(?P<value>\S+(?: (?-i:[A-Z])\S*){0,3}) is (?:now )?(?P<whose>my|our|the)"
+    r" (?P<thing>[\w ]{1,40}?)\W*$",
+    re.IGNORECASE,
+)
+_NOT_BUT: Final = re.compile(r"^not [^,;.!?]{1,60}? but (?=\S)", re.IGNORECASE)
+_FRESH: Final = re.compile(r"^(?:new|current|latest|actual|absolute) ", re.IGNORECASE)
+_SAME_THING: Final = {
+    "number": "phone number", "mobile number": "phone number", "cell number": "phone number",
+    "mobile": "phone number", "phone": "phone number", "email address": "email", "e-mail": "email",
+    "e-mail address": "email", "mail address": "email", "company": EMPLOYER, "work": "job",
+    "full name": NAMED, "first name": NAMED, "job title": JOB, "time zone": "timezone",
+}  # fmt: skip
+_KIND_OF: Final = {HOME: NAME, EMPLOYER: NAME, NAMED: NAME, AGE: "number", "weight": "number"}
+"""The kind that a value of a slot has, where that is known."""
+_BEHIND: Final = re.compile(r"(?:に(?:住|引)|에 (?:살|이사)).*$")
+"""What stands behind the value in Japanese and Korean."""
+_OTHER_WORDS: Final = {
+    HOME: ("live", "based", "moved"),
+    EMPLOYER: ("work", "employer", "joined"),
+    JOB: ("work", "job"),
+    AGE: ("years", "age"),
+    NAMED: ("name", "called"),
+}
+"""By which else a slot is spoken of."""
+_PRONOUNS: Final = frozenset(
+    "he she it they you this that who there these those what which here".split()
+)
 _SPEAKER: Final = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?=\S)")
-# After the value: what is no part of it.
-_TAIL: Final = re.compile(
-    r"\s*,? (?:now|currently|these days|at the moment|too|anymore|and|but|since|because|for|with"
-    r"|from|last|this|next|in (?:19|20)\d\d|as|when|where|which|though|again)\b.*$|,.*$",
+_NO_SPEAKER: Final = re.compile(
+    r"(?:[\w ,]{0,20}\b)?(?:correction|typo|update|edit|sorry|jobs?|news|minds?|decision|note|fyi"
+    r"|ps)$",
     re.IGNORECASE,
 )
-_WHEN: Final = stems(
-    "now currently these days moment too anymore last this next month year week summer again"
+# After the value: what is no part of it, and says no more; and what says more.
+_WHEN: Final = re.compile(
+    r"[\s,]+(?:now|currently|these days|nowadays|at the moment|any ?more|again|instead|actually"
+    rf"|(?:since )?(?:last|this|next) \w+|(?:in|on|since) (?:(?:19|20)\d\d|{DATE})"
+    r"|recently|already|yesterday|jetzt|ahora"
+    r"|maintenant|gezogen|umgezogen|with effect from .*|from now on)\W*$",
+    re.IGNORECASE,
+)
+_MORE: Final = re.compile(
+    r"(?:,| (?:and|but|since|because|for|with|from|as|when|where|which|though|not|instead of|rather"
+    r" than|after|before|while|until|near|is|are)\b)(?! \d).*$",
+    re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Who (``""``: the user), of what, which value, in small letters.
+    """Of whom (``""``: the user), of which slot, which value.
 
-    ``is_new`` tells that it was said to be so now, against what was; ``says_more`` that something
-    else is said with it.
+    ``says_more`` tells that something else is said with it, ``whose`` whether the slot is
+    somebody's own: "the" meeting may be another one. ``origin`` is the value that it is said to
+    have had before ("moved from Rome to Oslo").
     """
 
     subject: str
     attribute: str
-    value: str
-    is_new: bool = False
+    value: Value
     says_more: bool = False
+    is_own: bool = True
+    origin: str = ""
+
+    @property
+    def slot(self) -> tuple[str, str]:
+        """Return what holds one value at a time."""
+        return self.subject, self.attribute
 
 
 def speaker_and_text(text: str) -> tuple[str, str]:
     """Return the speaker's name before a text, if there is one, and what was said."""
     match = _SPEAKER.match(text)
-    return (match["name"].strip(), text[match.end() :]) if match else ("", text)
+    if match is None or _NO_SPEAKER.match(match["name"]):
+        return "", text
+    return match["name"].strip(), text[match.end() :]
 
 
 def statement(text: str) -> Statement | None:
-    """Return what a text of one sentence states, ``None`` where it states nothing of the kind."""
+    """Return what a text of one sentence states plainly, ``None`` where it states no value.
+
+    Nothing is stated that is denied, supposed, past or wished for.
+    """
+    if is_supposed(text) or is_denied(text):
+        return None
+    stated = stated_in(text)
+    is_stated = stated is not None and stated.value.is_value and stated.attribute != BEING
+    return stated if is_stated else None
+
+
+def stated_in(text: str) -> Statement | None:
+    """Return the value of a slot that a text names, whatever else it says of that."""
     speaker, spoken = speaker_and_text(text)
-    spoken = spoken.strip()
-    if len(spoken) > 200 or is_supposed(spoken) or is_denied(spoken):
+    if len(spoken) > _LONGEST:
         return None
-    for pattern, attribute in _PATTERNS:
-        match = pattern.match(spoken)
-        if match is not None:
-            return _of(match, attribute, speaker)
-    match = _THE_THING.match(spoken)
-    if match is None:
-        return None
-    return _made("", f"the {match['thing']}", match["value"], is_new=match["now"] is not None)
+    is_cased = spoken != spoken.lower()
+    spoken = said_behind_opening(spoken)
+    for pattern, slot in _PATTERNS:
+        if match := pattern.match(spoken):
+            made = _made(match, speaker, slot, is_cased=is_cased)
+            if made is not None:
+                return made
+    for pattern in (_OF_THING, _IS_THING):
+        if match := pattern.match(spoken):
+            return _made(match, speaker, _slot_of(match), is_cased=is_cased)
+    return None
 
 
-def _of(match: re.Match[str], attribute: str, speaker: str) -> Statement | None:
+_CORRECTING: Final = re.compile(
+    r"(?:[\s,.:!-]*(?:no|nope|sorry|correction|typo|wrong|actually|I meant|I mean|edit|update|and"
+    r"|but|also)\b[\s,.:!-]+)*",
+    re.IGNORECASE,
+)
+_ADVERB: Final = re.compile(r"^(?:now|currently|just|finally|actually|already) ", re.IGNORECASE)
+_AS_OF: Final = re.compile(
+    r"^(?:(?:as of|since|from) [\w ]{1,20}?,? (?=I\b|we\b|my\b|our\b|the\b)|not [^,;.!?]{1,40}, "
+    r"|it's |typo,? |correction:? |wrong,? |update:? |edit:? )+",
+    re.IGNORECASE,
+)
+
+
+def said_behind_opening(spoken: str) -> str:
+    """Return what a sentence says behind what opens it or says that it corrects something."""
+    begin = opening_end(spoken)
+    match = _CORRECTING.match(spoken, begin)
+    return _AS_OF.sub("", spoken[match.end() if match else begin :].strip())
+
+
+def _slot_of(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    thing = " ".join((groups["thing"] or groups["bare"]).lower().split())
+    while fresh := _FRESH.match(thing):
+        thing = thing[fresh.end() :]
+    thing = thing.replace("favorite", "favourite").replace("color", "colour")
+    thing = re.sub(rf"{_APOSTROPHE}s name$", " name", thing)
+    if groups.get("is", "") in ("is called", "is named"):
+        thing = f"{thing} name"
+    return _SAME_THING.get(thing, thing)
+
+
+def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> Statement | None:
     groups = match.groupdict()
     who = groups.get("who") or groups.get("he") or groups.get("whose") or "I"
     name = re.split(_APOSTROPHE, who)[0].lower()
-    if name in _PRONOUNS:
+    if not _PRONOUNS.isdisjoint({name, slot}):
         return None
-    subject = speaker if name in ("i", "my", "we") else name
-    thing = groups.get("thing") or ""
-    is_new = re.search(
-        r"\b(?:now|moved|relocated|changed|new|started|joined)\b", match[0], re.IGNORECASE
-    )
-    return _made(
-        "" if subject.lower() in ("user", "the user") else subject,
-        f"{attribute} {thing}".strip(),
-        match["value"],
-        is_new=is_new is not None,
+    subject = speaker if name in ("i", "my", "we", "our", "the") else name
+    written = _NOT_BUT.sub("", match["value"])
+    while (shorter := _WHEN.sub("", written)) != written:
+        written = shorter
+    more = _MORE.search(written)
+    bare = _WHEN.sub("", written[: more.start()] if more else written)
+    bare = _ADVERB.sub("", bare)
+    bare = _BEHIND.sub("", bare).strip()
+    if not bare or len(bare.split()) > 8:
+        return None
+    value = _fitting(value_of(bare, is_cased=is_cased), slot)
+    return Statement(
+        "" if subject.lower() in ("user", "the user") else subject.lower(),
+        slot,
+        value,
+        says_more=more is not None,
+        is_own=(groups.get("whose") or "my").lower() != "the" and not groups.get("bare"),
+        origin=groups.get("origin") or "",
     )
 
 
-def _made(subject: str, attribute: str, value: str, *, is_new: bool) -> Statement | None:
-    tail = _TAIL.search(value)
-    short = exact_form(_TAIL.sub("", value).strip(" .!\"'")).lower()
-    if not short or len(short.split()) > 8:
-        return None
-    spelled = attribute.lower().replace("favorite", "favourite").replace("color", "colour")
-    says_more = tail is not None and bool(stems(tail[0]) - _WHEN)
-    return Statement(subject.lower(), " ".join(spelled.split()), short, is_new, says_more)
+def other_words_of(text: str) -> list[str]:
+    """Return words by which the slots that a text is about may be spoken of elsewhere."""
+    stated = (stated_in(sentence) for sentence in sentences(text))
+    slots = dict.fromkeys(match.attribute for match in stated if match is not None)
+    return [word for slot in slots for word in _OTHER_WORDS.get(slot, (slot,))]
+
+
+def _fitting(value: Value, slot: str) -> Value:
+    """Return a value of a slot whose kind of value is known, as words where it is of another."""
+    if slot in (JOB, BEING):
+        return Value(JOB, value.form)
+    if slot == AGE and value.kind.startswith("number"):
+        return Value("number", value.form.partition(" ")[0])
+    is_place = slot in (HOME, EMPLOYER)
+    if (is_place and any(letter.isdigit() for letter in value.form)) or (
+        slot in _KIND_OF and not value.kind.startswith(_KIND_OF[slot])
+    ):
+        return Value(WORDS, value.form)
+    return value
+
+
+def same_value(first: Statement, second: Statement) -> bool:
+    """Return whether two statements of one slot have the same value."""
+    return exact_form(first.value.form) == exact_form(second.value.form)

@@ -1,0 +1,171 @@
+"""Signs, in what is said, that something else no longer holds: corrections, denials, changes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from agent_memory.text.stems import stems
+
+_FLAGS: Final = re.IGNORECASE
+
+
+def _any(phrases: str) -> str:
+    """Return a pattern for any of some phrases, several a line, two spaces between them."""
+    return "(?:" + "|".join(part for part in re.split(r"\s{2,}|\n", phrases) if part) + ")"
+
+
+_END: Final = (
+    r"(?=[,;:.!?)]|\s[-\u2013\u2014]\s|\s(?:and|but|because|since|so|for|to|now|any ?more)\b|$)"
+)
+_WHAT: Final = rf"(?P<what>[^,;:.!?]{{1,60}}?){_END}"
+_UP_TO_WHEN: Final = (
+    r"(?P<what>[^,;:.!?]{1,60}?)"
+    r"(?=[,;:.!?]| (?:with|by|for|and|because|since|to|last|in|on|at|this|yesterday)\b|$)"
+)
+_ITS: Final = r"(?:my |our |the |an? )?"
+_OPENING: Final = r"^\W*(?:(?:well|oh|lol|haha|hey|hm+|ah|ok|okay|and|but|so)[\s,.!]+)*"
+_NOT_NO: Final = "(?! (?:problem|worries|one|longer|matter|way|doubt|need|idea|more))"
+_CORRECTS: Final = re.compile(
+    rf"{_OPENING}(?:no\b{_NOT_NO}|not [^,;:.!?]{{1,30}},"
+    r"|sorry\b[^.!?]{0,15}\b(?:meant|mean|typo|it's|it is)\b|"
+    + _any(
+        r"""
+        nope  correction\b  typo\b  wrong\b  actually\b  sorry,  i meant\b  i mean\b
+        make (?:that|it)\b  scratch that\b  edit:  update:  korrektur\b  corrección\b
+        non,  nein,  en realidad\b  en fait\b  eigentlich\b
+        """
+    )
+    + r")|\b(?:actually|to be precise|i misspoke|my mistake|i was wrong|after all)\b"
+    r"|\bchanged (?:my|our|his|her|their) minds?\b",
+    _FLAGS,
+)
+_CHANGED_MIND: Final = re.compile(r"\bchanged (?:my|our) minds?\b", _FLAGS)
+_NEW: Final = re.compile(
+    r"\b"
+    + _any(
+        r"""
+        now(?! and then)  nowadays  these days  currently  at the moment  as of  new  from now on
+        any ?more  no longer  since (?:last|this|yesterday)  moved  relocated  switched  changed
+        replaced  migrated  instead  became  got promoted  was promoted  turned  joined  started
+        again  latest  current  went up  went down  pushed  postponed  rescheduled  raised
+        increased  decreased  renamed
+        ahora  ya no  jetzt  nun  inzwischen  nicht mehr  maintenant  désormais  ne \w+ plus
+        adesso  ora  non \w+ più  agora  não \w+ mais  nu  niet meer  teraz  już nie  теперь
+        сейчас  больше не
+        """
+    )
+    + r"\b|现在|改|今は|지금|이제",
+    _FLAGS,
+)
+_STOPPED: Final = _any(
+    r"""
+    replaced  swapped  dropped  ditched  dumped  abandoned  sold  lost  retired from  gave away
+    got rid of  gone off  given up on  gave up on  gave up  given up  dropped out of  broke up with
+    split (?:up )?(?:with|from)  divorced
+    """
+)
+_LEFT: Final = _any(
+    r"left  quit  leaving  resigned from  fired from  laid off from  moved (?:out of|away from)"
+)
+_SWITCHED: Final = "(?:switch|mov|chang|migrat|relocat|transfer|upgrad|renam|convert|went|go)"
+_OVER: Final = _any(
+    r"cancel(?:led|ed)  called off  scrapped  gone  dead  over  closed  discontinued  deprecated"
+)
+_DENIED: Final = tuple(
+    re.compile(pattern, _FLAGS)
+    for pattern in (
+        rf"(?:^|[,;] )(?:and |but )?not (?!only|just|sure|yet|really|very|even){_WHAT}",
+        r"\bnot (?P<what>[^,;:.!?]{1,40}?) but\b",
+        r"\binstead of (?P<what>[^,;:.!?]{1,40}?)(?=[,;:.!?]| now\b|$)",
+        rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
+        rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
+        rf"\b(?:stopped|quit|ceased) (?:being (?:an? )?)?{_WHAT}",
+        rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from (?P<what>[^,;:.!?]{{1,40}}?) (?:over )?to \S",
+        rf"\b(?:cancel(?:led|ed)?|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
+        r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
+        rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) (?:is|was|ha[sv]e? been|got|are|were) {_OVER}\b",
+        r"^\W*(?:my |our |the )(?P<what>[^,;:.!?]{1,40}?) (?:died|passed away|ended|closed down)\b",
+        r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",
+    )
+)
+_NO_LONGER: Final = re.compile(
+    r"\b(?:no longer|any ?more|not any longer|ya no|nicht mehr)\b", _FLAGS
+)
+_NEGATED: Final = re.compile(
+    r"\b(?:not|never|no longer|cannot|can't stand|can not|stop|avoid|hates?|dislikes?|detest"
+    r"|neither)\b|n['\u2019]t\b",
+    _FLAGS,
+)
+_SEASON: Final = "(?:summer|winter|spring|autumn|evenings?|mornings?|holidays)"
+_WHILE: Final = _any(
+    r"(?:\w+ )?(?:conference|visit|trip|holiday|summer|while)  (?:\w+ )?(?:week|month|day|night)s?"
+)
+_BESIDE: Final = re.compile(
+    r"\b"
+    + _any(
+        rf"""
+        also  too  as well  another  second  other  additionally  besides  sometimes  occasionally
+        often  part-?time  temporarily  for now  for the time being  one of  today  tonight
+        tomorrow  yesterday  at night  weekends?  during  when I was  came back  come back
+        returned  went back  moved back  ago  until  till  back then  formerly  previously
+        originally  at first  as a (?:student|child|kid|teenager)
+        this (?:week|weekend|month|morning|afternoon|evening|time|{_SEASON})  in the {_SEASON}
+        for (?:an?|the|one|two|three|a few|some) {_WHILE}
+        (?:in|from|since|between|back in) (?:19|20)\d\d
+        también  además  hoy  esta semana  auch  heute  diese woche  aussi  aujourd'hui
+        cette semaine  anche  oggi  também  hoje  ook  vandaag
+        """
+    )
+    + r"\b|也|今天|も",
+    _FLAGS,
+)
+_UNREAL: Final = re.compile(
+    r"\b"
+    + _any(
+        r"""
+        if  unless  would  could  might  (?-i:may)(?! \d)  perhaps  suppose  imagine  wish  hopes?
+        used to  want(?:s|ed)? to  plan(?:s|ning)? to  going to  gonna  will  won't  never  almost
+        nearly  dreamt?  dreamed  didn't  did not  said  says  told  wrote  wonder  wenn  würde
+        thinking (?:of|about)  consider(?:ing)?
+        """
+    )
+    + r"\b|['\u2019](?:ll|d)\b|[\"\u201c\u201d\u00ab]|\s['\u2018]\w",
+    _FLAGS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a text tells of change.
+
+    ``corrects``: it says that something said before was wrong. ``is_new``: that something is so
+    now. ``denied``: the stems of each thing that it says is no more, ``ends`` whether it says so
+    outright. ``is_beside``: it holds for a while, or beside others; ``is_unreal``: it is supposed,
+    planned, reported.
+    """
+
+    corrects: bool
+    is_new: bool
+    denied: tuple[frozenset[str], ...]
+    ends: bool
+    is_negated: bool
+    is_beside: bool
+    is_unreal: bool
+    changes_mind: bool
+
+
+def change_of(text: str) -> Change:
+    """Return what a text tells of change."""
+    denied = [stems(match["what"]) for pattern in _DENIED for match in pattern.finditer(text)]
+    return Change(
+        corrects=_CORRECTS.search(text) is not None,
+        is_new=_NEW.search(text) is not None,
+        denied=tuple(words for words in denied if words),
+        ends=_NO_LONGER.search(text) is not None,
+        is_negated=_NEGATED.search(text) is not None,
+        is_beside=_BESIDE.search(text) is not None,
+        is_unreal=_UNREAL.search(text) is not None,
+        changes_mind=_CHANGED_MIND.search(text) is not None,
+    )

@@ -1,0 +1,302 @@
+"""What a new text says against an older one: surely, perhaps, or nothing.
+
+Sure is only another value of the same slot, where both are of one closed kind, as two birthdays, or
+where the older value is named as gone ("Bergen, not Oslo"). Perhaps: another value of a slot, the
+same said and denied, a thing that is no more, a sentence that differs in one value.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from agent_memory.extraction.rules.changes import Change, change_of
+from agent_memory.extraction.rules.statements import (
+    BEING,
+    EMPLOYER,
+    JOB,
+    Statement,
+    said_behind_opening,
+    same_value,
+    speaker_and_text,
+    stated_in,
+)
+from agent_memory.extraction.rules.values import Value, value_of
+from agent_memory.text.sentences import sentences
+from agent_memory.text.speech_acts import is_standing
+from agent_memory.text.stems import stems
+
+_JUDGED: Final = 1_000
+"""Characters of a text that are compared."""
+_ONE_EACH: Final = frozenset(
+    {
+        "age", "birthday", "email", "phone number", "budget", "salary", "height", "weight",
+        "shoe size", "blood type", "timezone", "address", "postcode", "zip code", "date of birth",
+    }
+)  # fmt: skip
+"""Slots of which everybody has one, so that another value is a new one without a word of change."""
+_SHARE: Final = 0.6
+"""Of the words of what is said to be no more, those that the older text must have."""
+_SIGNS: Final = stems(
+    "no not longer any more anymore never stopped quit gave up given don't doesn't isn't again now"
+    " currently new just actually sorry correction after all these days from on instead can may use"
+    " no wrong typo meant make left moved changed switched hate love like enjoy can't stand update"
+)
+_KIN: Final = (
+    "wife|husband|partner|girlfriend|boyfriend|fiancée?|son|daughter|kids?|children|child|brother"
+    "|sister|mother|father|mom|mum|dad|parents|grandmother|grandfather|aunt|uncle|cousin|friend"
+    "|boss|manager|colleague|roommate|flatmate|neighbou?r|dog|cat|landlord|ex"
+)
+_OWNER: Final = re.compile(
+    rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b"
+    r"|(?P<name>[A-Z][a-z]+)(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed)\b)"
+)
+_NOBODY: Final = frozenset(
+    """
+    i we i'm we're use avoid prefer keep write run add send show format wrap indent name always
+    never stop make treat ensure it this that there here he she they what the all every only just
+    """.split()
+)
+_STATES: Final = {
+    "marital status": {
+        "single": r"single",
+        "married": r"(?:got |get |newly )?married|got hitched|tied the knot",
+        "engaged": r"(?:got )?engaged(?! in)",
+        "divorced": r"(?:got |getting )?divorced|separated|split up",
+        "widowed": r"widowed|a widow(?:er)?",
+        "together": r"in a relationship|seeing someone|dating someone",
+    },
+    "diet": {
+        "vegetarian": r"(?:a )?vegetarian",
+        "vegan": r"(?:a )?vegan",
+        "pescatarian": r"(?:a )?pescatarian",
+        "meat": r"(?:started eating|eat|eating) (?:meat|fish)|an? (?:omnivore|meat[- ]eater)",
+    },
+    "pregnancy": {
+        "expecting": r"pregnant|expecting(?: a (?:baby|child))?",
+        "born": r"(?:had|have had|gave birth to) (?:the|a|our|my) (?:baby|son|daughter|boy|girl)",
+    },
+    "employment": {
+        "none": r"retired|unemployed|laid off|out of work|jobless|between jobs|lost my job"
+        r"|quit my job|resigned|(?:got |been )?fired",
+        "sought": r"(?:looking|searching) for (?:a (?:new )?)?(?:job|work)|job[- ]hunting",
+        "new": r"(?:found|got|landed|started) (?:a|my) (?:new )?job",
+    },
+}
+_VERBS: Final = "(?:am|are|was|were|have|been|just|now|got|recently|currently|finally)"
+_STATE: Final = {
+    slot: tuple(
+        (
+            re.compile(
+                rf"^\W*(?:I|we)(?:['\u2019](?:m|ve|re))?(?: {_VERBS})* (?:{pattern})\b",
+                re.IGNORECASE,
+            ),
+            value,
+        )
+        for value, pattern in values.items()
+    )
+    for slot, values in _STATES.items()
+}
+_WORD: Final = re.compile(r"[^\s,;!?()\"]+")
+_ADVERB: Final = frozenset("now currently instead again anymore just recently actually new".split())
+_PAST: Final = re.compile(
+    r"\b(?:\w{2,}ed|was|were|had|went|broke|bought|got|saw|met|did|came|took|made|ate|gave|lost|won"
+    r"|found|said|told|read|wrote|drank|fell|flew|drove|sold|built|ran|began|left)\b",
+    re.IGNORECASE,
+)
+_DECIDED: Final = re.compile(
+    r"\b(?:decided|decision|agreed|chose|picked|settled|go(?:ing)? with|went with)\b", re.IGNORECASE
+)
+_MOST_WORDS: Final = 5
+"""Words of a value in which two sentences differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text as it is compared: who speaks, of whom, what is stated and denied."""
+
+    speaker: str
+    text: str
+    owner: str
+    statements: tuple[Statement, ...]
+    states: dict[str, str]
+    change: Change
+    stems: frozenset[str]
+    is_one_sentence: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Why a text may be against an older one, and whether it surely takes its place."""
+
+    why: str
+    is_sure: bool = False
+
+
+@lru_cache(maxsize=512)
+def read(text: str) -> Reading:
+    """Read a text."""
+    speaker, spoken = speaker_and_text(text[:_JUDGED])
+    parts = sentences(spoken)
+    label = f"{speaker}: " if speaker else ""
+    bare = said_behind_opening(spoken)
+    owner = _OWNER.match(bare)
+    named = ((owner["kin"] or owner["name"]) if owner else "").lower()
+    stated = (stated_in(label + clause) for part in parts for clause in _clauses(part))
+    states = {
+        slot: value
+        for part in parts
+        for slot, values in _STATE.items()
+        for pattern, value in values
+        if pattern.match(said_behind_opening(part))
+    }
+    return Reading(
+        speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
+        text=bare,
+        owner="" if named in _NOBODY else named,
+        statements=tuple(statement for statement in stated if statement is not None),
+        states=states,
+        change=change_of(spoken),
+        stems=stems(spoken),
+        is_one_sentence=len(parts) == 1,
+    )
+
+
+def _clauses(sentence: str) -> list[str]:
+    """Return a sentence, and what it says behind "and" or a pause."""
+    parts = re.split(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)", sentence)
+    return [sentence, *parts[1:]]
+
+
+def conflict(new: Reading, old: Reading) -> Conflict | None:
+    """Return what a new text says against an older one, ``None`` where both can be true."""
+    if new.speaker != old.speaker:
+        return None
+    if not new.change.is_unreal:
+        for compare in (_of_slots, _of_states, _of_frames):
+            if (reason := compare(new, old)) is not None:
+                return reason
+    return _of_denial(new, old) or _of_correction(new, old)
+
+
+# Values ---------------------------------------------------------------------------------------
+
+
+def _of_slots(new: Reading, old: Reading) -> Conflict | None:
+    """Compare the values of the slots that both state."""
+    change = new.change
+    if change.is_beside and not change.corrects:
+        return None
+    for stated in new.statements:
+        for known in old.statements:
+            if not _is_same_slot(stated, known, new) or same_value(stated, known):
+                continue
+            if not (stated.value.is_value and stated.value.kind == known.value.kind):
+                continue
+            why = f"another value of {stated.attribute}"
+            return Conflict(why, is_sure=_is_sure(stated, known, new, old))
+    return None
+
+
+def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
+    if stated.origin and stems(stated.origin).isdisjoint(stems(known.value.form)):
+        return False  # "We moved from Jenkins to Argo" is about no home
+    was_that = known.slot == (stated.subject, BEING) and stated.attribute == JOB
+    return stated.slot == known.slot or (was_that and new.change.is_new)
+
+
+def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) -> bool:
+    """Return whether a value surely takes the place of another, and nothing is lost with it."""
+    if known.says_more or not old.is_one_sentence or old.change.is_beside or old.change.is_unreal:
+        return False
+    gone = stems(known.value.form)
+    if gone and any(gone <= words for words in new.change.denied):
+        return True
+    is_told = new.change.is_new or new.change.corrects
+    has_one = stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
+    return stated.value.is_closed and (is_told or has_one)
+
+
+def _of_states(new: Reading, old: Reading) -> Conflict | None:
+    """Compare states of which a person is in one at a time."""
+    for slot, state in new.states.items():
+        if old.states.get(slot, state) != state:
+            return Conflict(f"another {slot}")
+    works = any(known.attribute in (EMPLOYER, JOB) for known in old.statements)
+    if works and new.states.get("employment") == "none":
+        return Conflict("the work has ended")
+    return None
+
+
+def _of_frames(new: Reading, old: Reading) -> Conflict | None:
+    """Compare sentences that differ in one value: "The API runs on port 8080", "on port 8443"."""
+    if new.change.is_beside or not (new.is_one_sentence and old.is_one_sentence):
+        return None
+    values = _differing(new.text, old.text)
+    if values is None:
+        return None
+    value, known = values
+    if not (value.is_value and value.kind == known.kind and value.form != known.form):
+        return None
+    is_told = new.change.is_new or new.change.corrects
+    if not is_told and _PAST.search(new.text) is not None:
+        return None  # what happened twice happened twice
+    is_rule = is_standing(new.text) and not new.change.is_negated
+    if is_told or is_rule or value.is_closed:
+        return Conflict("it says the same of something else")
+    return None
+
+
+def _differing(first: str, second: str) -> tuple[Value, Value] | None:
+    """Return the one value in which two sentences differ, of each."""
+    words, others = _words(first), _words(second)
+    lowered, others_lowered = [w.lower() for w in words], [w.lower() for w in others]
+    shorter = min(len(words), len(others))
+    start = 0
+    while start < shorter and lowered[start] == others_lowered[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and lowered[-1 - end] == others_lowered[-1 - end]:
+        end += 1
+    span, other = words[start : len(words) - end], others[start : len(others) - end]
+    if start + end < 2 or not 0 < len(span) <= _MOST_WORDS or not 0 < len(other) <= _MOST_WORDS:
+        return None
+    return value_of(" ".join(span)), value_of(" ".join(other))
+
+
+def _words(text: str) -> list[str]:
+    words = [word.rstrip(".:") for word in _WORD.findall(text)]
+    return [word for word in words if word.lower() not in _ADVERB]
+
+
+# What is no more ------------------------------------------------------------------------------
+
+
+def _of_denial(new: Reading, old: Reading) -> Conflict | None:
+    """Compare what a text says to be no more, or denies, with what the other says."""
+    for words in new.change.denied:
+        is_same_owner = new.owner == old.owner or new.owner in words
+        if is_same_owner and len(words & old.stems) >= _SHARE * len(words):
+            return Conflict("it is said to hold no longer")
+    content = new.stems - _SIGNS
+    if not content or new.owner != old.owner or new.change.is_negated == old.change.is_negated:
+        return None
+    common = len(content & old.stems)
+    if new.change.ends and common >= _SHARE * len(content):
+        return Conflict("it is said to hold no longer")
+    if common == len(content) and common >= _SHARE * len(old.stems - _SIGNS):
+        return Conflict("the same is said and denied")
+    return None
+
+
+def _of_correction(new: Reading, old: Reading) -> Conflict | None:
+    """Compare a text that corrects something with what it is most likely about."""
+    if new.change.changes_mind and _DECIDED.search(old.text):
+        return Conflict("minds were changed")
+    content = new.stems - _SIGNS
+    if not new.change.corrects or new.change.is_beside or new.owner != old.owner:
+        return None
+    common = len(content & (old.stems - _SIGNS))
+    return Conflict("it corrects something") if common and common >= len(content) / 2 else None

@@ -1,0 +1,120 @@
+"""Kinds of values: a date, a number of years, a name. Values of one slot are of one kind."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from agent_memory.text.normalize import DENSE, exact_form
+
+WORDS: Final = "words"
+"""The kind of what is no value: "tight", "in the garage", "angry"."""
+NAME: Final = "name"
+CLOSED: Final = frozenset({"address", "date", "time", "number", "code", "colour"})
+"""Kinds of which two are never true at once of one thing, nor one a more precise form of the other.
+
+Of two names, the second may be where the first lies ("Oslo", "Norway").
+"""
+
+_NUMBER_WORDS: Final = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+)
+_DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_MONTH: Final = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sep(?:t|tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_TIME: Final = (
+    r"(?:\d{1,2}:\d\d(?: ?[ap]\.?m\.?)?|\d{1,2} ?(?:[ap]\.?m\.?|o'clock|uhr|h)|noon|midnight)"
+)
+DATE: Final = (
+    rf"(?:\d{{4}}-\d\d-\d\d|\d{{1,2}}[./]\d{{1,2}}(?:[./]\d{{2,4}})?|(?:next |this )?{_DAY}"
+    rf"|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
+    rf"|(?:early |late |mid-?)?{_MONTH}(?: \d{{4}})?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of)? {_MONTH}(?: \d{{4}})?|\d{{1,2}}(?:st|nd|rd|th)|q[1-4])"
+)
+_COLOURS: Final = frozenset(
+    """
+    red blue green yellow orange purple violet pink black white grey gray brown teal turquoise cyan
+    magenta maroon navy beige gold silver plum lilac indigo crimson olive mint lavender coral
+    """.split()
+)
+_PREPOSITION: Final = re.compile(r"(?:on|at|by|in|from|around|about|until|the) ", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"(an?|the|my|our|his|her|their|your) ", re.IGNORECASE)
+_KINDS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://\S+", "address"),
+        (rf"{_TIME}", "time"),
+        (rf"{_DAY}s", "days"),
+        (rf"{DATE}(?:,? (?:at )?{_TIME})?", "date"),
+        (r"\+?\d[\d ()/-]{5,}\d", "address"),
+        (r"\w*\d+(?:[.:-]\w+)+|[a-z]+-?\d+[a-z\d]*", "code"),
+        (r"(?:version|port|room|gate|seat|floor|chapter|step) [\w.:-]*\d[\w.:-]*", "code"),
+    )
+)
+_QUANTITY: Final = re.compile(
+    rf"(?P<sign>[$€£¥]?) ?(?P<number>\d[\d.,]*k?|(?:{_NUMBER_WORDS.replace(' ', '|')})\b)"
+    r"(?P<unit>(?: ?[^\W\d]+| ?%){0,4})",
+    re.IGNORECASE,
+)
+_CAPITAL: Final = r"[^\W\d_a-zß-öø-ÿ][\w'\u2019&.+#-]*"
+_NAME: Final = re.compile(
+    rf"(?!I\b){_CAPITAL}"
+    rf"(?: (?:(?:of|de|da|del|la|le|van|von|der|the|and|&) )?(?:{_CAPITAL}|\d+)){{0,4}}"
+)
+_DENSE: Final = re.compile(rf"[{DENSE}]")
+
+
+class Value(NamedTuple):
+    """A value: its kind, its form (values of one form are the same)."""
+
+    kind: str
+    form: str
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether another value of its kind is not true beside it."""
+        return self.kind.partition(" ")[0] in CLOSED
+
+    @property
+    def is_value(self) -> bool:
+        """Return whether it is a value of any kind."""
+        return self.kind != WORDS
+
+
+def value_of(text: str, *, is_cased: bool = True) -> Value:
+    """Return a text as a value.
+
+    In a text that is all in small letters (``is_cased`` false) a name may be any two words.
+    """
+    text = text.strip(" .!?,;\"'")
+    form = exact_form(text).lower() if text else ""
+    bare = _PREPOSITION.sub("", _PREPOSITION.sub("", text, count=1), count=1)
+    for pattern, kind in _KINDS:
+        if pattern.fullmatch(bare):
+            return Value(kind, exact_form(bare).lower())
+    if match := _QUANTITY.fullmatch(bare):
+        unit = f"{match['sign']}{match['unit']}".strip().lower()
+        lead = text[: len(text) - len(bare)].strip().lower()
+        return Value(" ".join(f"number {lead} {unit}".split()), form)
+    if form in _COLOURS:
+        return Value("colour", form)
+    return Value(_kind_of_words(text, is_cased=is_cased), form.removeprefix("the "))
+
+
+def _kind_of_words(text: str, *, is_cased: bool) -> str:
+    """Return ``name``, ``a name`` or ``words``; with the preposition that stands before it."""
+    lead = ""
+    rest = text
+    for pattern in (_PREPOSITION, _ARTICLE):
+        match = pattern.match(rest)
+        if match and match[0].strip().lower() != "the":
+            lead, rest = f"{lead}{match[0].lower()}", rest[match.end() :]
+    is_name = _NAME.fullmatch(rest.removeprefix("the ").removeprefix("The ")) is not None
+    if not is_name and _DENSE.search(rest):
+        is_name = len(rest) <= 12
+    if not is_name and not is_cased and not lead:
+        is_name = len(rest.split()) <= 2 and rest.split()[:1] not in (["the"], ["a"], ["in"])
+    return f"{lead}{NAME}" if is_name else WORDS

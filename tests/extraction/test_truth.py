@@ -1,0 +1,111 @@
+"""What is said is kept, and what is true is not overwritten: cases, and pairs made of slots."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory
+from agent_memory.extraction.rules.decisions import decide_by_rules
+from agent_memory.extraction.types import Fact, RelatedMemory
+
+CASES = Path(__file__).parent / "cases"
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+
+@pytest.mark.parametrize("name", ["tuned", "held_out"])
+def test_the_shares(name: str) -> None:
+    """The rules were made with ``tuned`` at hand; ``held_out`` was never looked at."""
+    from bench.truth import measure
+
+    truth = measure(json.loads((CASES / f"{name}.json").read_text(encoding="utf-8")))
+    assert truth.overwritten.cases == []
+    assert truth.dropped.share <= 0.02, truth.dropped.cases
+    assert truth.unseen.share <= 0.15, truth.unseen.cases
+    assert truth.stored.share <= 0.20, truth.stored.cases
+    assert truth.needless.share <= 0.10, truth.needless.cases
+
+
+PLACES = ["Oslo", "Lima", "Porto", "New York", "Graz"]
+FIRMS = ["Acme", "Philips", "Bosch", "Miele & Co", "Initech"]
+NUMBERS = ["18", "31", "44", "57", "90"]
+DATES = ["May 4", "June 12", "2026-03-01", "Monday", "the 14th"]
+TIMES = ["9:30", "3pm", "11:00", "noon", "7 am"]
+NAMES = ["Rex", "Luna", "Ada", "Tom", "Momo"]
+ADJECTIVES = ["tight", "angry", "great", "new to me", "in the way"]
+SLOTS: dict[str, tuple[list[str], list[str]]] = {
+    "home": (["I live in {}.", "I'm based in {} now.", "I moved to {}.", "My home is {}."], PLACES),
+    "employer": (["I work at {}.", "I'm working for {} now.", "I joined {}."], FIRMS),
+    "age": (["I'm {} years old.", "I turned {}.", "My age is {}."], NUMBERS),
+    "birthday": (["My birthday is {}.", "No, my birthday is on {}."], DATES[:3]),
+    "weight": (["I weigh {} kg.", "I weigh {} kg now."], NUMBERS),
+    "meeting": (["The meeting is at {}.", "The meeting is now at {}."], TIMES),
+    "standup": (["Standup is at {}.", "Standup moved to {}."], TIMES),
+    "deadline": (["The deadline is {}.", "The new deadline is {}."], DATES),
+    "tax deadline": (["The deadline for the taxes is {}."], DATES),
+    "budget": (["My budget is {} euros.", "My budget is now {} euros."], NUMBERS),
+    "food budget": (["My food budget is {} euros.", "My food budget is now {} euros."], NUMBERS),
+    "dog": (["My dog's name is {}.", "My dog is called {}."], NAMES),
+    "cat": (["My cat's name is {}.", "My cat is called {}."], NAMES),
+    "sister": (["My sister lives in {}.", "My sister moved to {}."], PLACES),
+    "Ann": (["Ann lives in {}.", "Ann moved to {}."], PLACES),
+    "port": (["The API runs on port 80{}.", "The API runs on port 80{} now."], NUMBERS),
+    "mood of the budget": (["My budget is {}.", "My budget is {} now."], ADJECTIVES),
+    "trait of the dog": (["My dog is {}.", "My dog's name is {}."], ADJECTIVES),
+    "taste": (["I like {}.", "I don't like {}."], ["tea", "jazz", "Oslo", "May", "sushi"]),
+}
+
+
+def test_a_thousand_pairs_never_touch_another_slot() -> None:
+    made = random.Random(17)
+    for _ in range(1_000):
+        slot, other = made.choice(list(SLOTS)), made.choice(list(SLOTS))
+        texts, values = SLOTS[slot]
+        text = made.choice(texts).format(made.choice(values))
+        texts, values = SLOTS[other]
+        existing = made.choice(texts).format(made.choice(values))
+        plan = decide_by_rules([Fact(text)], [[RelatedMemory("m", existing)]])
+        gone = [
+            operation
+            for place, operation in enumerate(plan.operations)
+            if operation.event in ("UPDATE", "DELETE") and place not in plan.in_question
+        ]
+        assert slot == other or not gone, (existing, text)
+        assert plan.covers, (existing, text)
+
+
+def test_what_is_asked_about_names_both(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        old = memory.add("I live in Oslo.", user_id="u").data[0].id
+        answer = memory.add("I moved to Bergen.", user_id="u")
+        (review,) = memory.reviews()
+        assert (review.memory_id, review.replaced_by) == (old, answer.data[0].id)
+        assert answer.metadata.reviews == [review.review_id]
+        memory.approve(review.review_id)
+        assert [left.content for left in memory.list_recent()] == ["I moved to Bergen."]
+
+
+def test_among_many_memories_the_one_that_is_corrected_is_seen(root: Path) -> None:
+    """No word of "I moved to Bergen." is in "I live in Oslo.", and thirty others are newer."""
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        old = memory.add("I live in Oslo.", user_id="u").data[0].id
+        memory.store_many(
+            [{"content": f"Book {n} moved to shelf {n}.", "user_id": "u"} for n in range(40)]
+        )
+        memory.add("I moved to Bergen.", user_id="u")
+        assert [review.memory_id for review in memory.reviews()] == [old]
+
+
+def test_a_standing_instruction_is_a_preference_of_its_own(root: Path) -> None:
+    said = "Use tabs instead of spaces here. Always sign the tags. The office is in Graz. Fix it."
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add(said, user_id="u")
+        assert {left.content: left.category for left in memory.list_recent()} == {
+            "Use tabs instead of spaces here.": "preference",
+            "Always sign the tags.": "preference",
+            "The office is in Graz.": "note",
+        }
