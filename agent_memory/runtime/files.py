@@ -26,6 +26,7 @@ SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 CUT_OFF: Final = ".cut-off-"
 """In the name of a copy of what was in a log that was taken away."""
 _NO_RIGHTS_THERE: Final = (errno.EROFS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 MAX_FILE_BYTES: Final = 2 * 10**9
 """The longest file that is read: what is longer was not meant."""
 
@@ -98,6 +99,17 @@ def _make_private(path: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_RIGHTS_THERE:
             raise
+
+
+def lacks_space_for_a_file(folder: Path) -> bool:
+    """Return whether the system makes no new file in a folder because its disk is full."""
+    probe = folder / f".{uuid.uuid4().hex}.tmp"
+    try:
+        os.close(open_private(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        probe.unlink()
+    except OSError as error:
+        return error.errno in _NO_SPACE
+    return False
 
 
 def beside(path: Path, suffix: str) -> Path:

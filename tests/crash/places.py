@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,44 @@ def small_disk(place: Path, kilobytes: int) -> AbstractContextManager[Path]:
     options = f"size={kilobytes}k,mode=0700"
     words = ("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place))
     return _mounted(place, *words, why="mounting a small disk needs root")
+
+
+@contextmanager
+def disk_image(place: Path, megabytes: int, mkfs: str) -> Iterator[Path]:
+    """Make a file system in a file with a program and its options, and mount that."""
+    image = place.with_suffix(".img")
+    with image.open("wb") as file:
+        file.truncate(megabytes * 2**20)
+    program, *options = mkfs.split()
+    words = [program, *options, str(image)]
+    if shutil.which(program) is None or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip(f"this needs {program}")
+    mount = ("mount", "-o", "loop", str(image), str(place))
+    with _mounted(place, *mount, why="mounting an image needs root and a loop device"):
+        yield place
+
+
+def fill(disk: Path, spare: int = 0) -> None:
+    """Fill a disk up to some kilobytes, with a file and with what small files still find."""
+    filler = disk / "filler"
+    with filler.open("ab", buffering=0) as file:
+        for length in (1 << 20, 4096, 512):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(length))
+    with suppress(OSError):
+        for number in range(5_000):
+            (disk / f"filler-{number}").write_bytes(b"x" * 100)
+    if spare:
+        os.truncate(filler, max(0, filler.stat().st_size - spare * 1024))
+    os.sync()
+
+
+def empty(disk: Path) -> None:
+    """Take away what ``fill`` put there."""
+    for path in disk.glob("filler*"):
+        path.unlink()
+    os.sync()  # btrfs gives the space back only then
 
 
 def shared_drive(folder: Path, place: Path, *options: str) -> AbstractContextManager[Path]:

@@ -22,6 +22,7 @@ from agent_memory.models.limits import EVENTS_FILENAME
 from agent_memory.runtime.files import SIDE_FILES
 from agent_memory.services import unit_of_work as accesses
 from agent_memory.storage.sqlite.connection import Database, database, opening
+from agent_memory.storage.sqlite.connection.journal_mode import Journal
 from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 from .cut_disks import Disk, Event, Mark, Names, Sync, SyncFolder, Tree, Truncate, Write
@@ -192,10 +193,10 @@ def _synchronous(synchronous: Synchronous) -> Iterator[None]:
     """
     original = opening.open_connection
 
-    def open_careless(*values: Any, **named: Any) -> apsw.Connection:
-        connection = original(*values, **named)
+    def open_careless(*values: Any, **named: Any) -> tuple[apsw.Connection, Journal]:
+        connection, journal = original(*values, **named)
         connection.pragma("synchronous", "OFF")
-        return connection
+        return connection, journal
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.object(accesses, "_FLUSH_AFTER_SECONDS", 3_600))

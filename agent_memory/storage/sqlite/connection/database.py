@@ -37,8 +37,10 @@ from agent_memory.storage.sqlite.connection.error_translation import (
     translated,
 )
 from agent_memory.storage.sqlite.connection.opening import (
+    is_makeshift,
     leave_log_on_close,
     open_connection,
+    refuse_without_space,
     wait_for_locks,
 )
 from agent_memory.storage.sqlite.connection.sqlite_vec import load_sqlite_vec
@@ -108,6 +110,7 @@ class Database(Statements):
         self._depth = 0
         self._pid = os.getpid()
         self._is_closed = False
+        self._is_makeshift = False
         self._wants_vectors = False
         self._vectors_problem: str | None = None
         self._parts = (path, beside(path, "-wal"), beside(path, "-shm"))
@@ -174,9 +177,12 @@ class Database(Statements):
                 self._reopen_if_other_file()
             connection = self._connected()
             with (
+                self._makeshift_closed(),
                 self._renewed_after_failure(connection),
                 self._waiting_for_the_disk(connection, waits=durable),
             ):
+                if begin == "BEGIN IMMEDIATE":
+                    refuse_without_space(connection, self.path, self._journal)
                 connection.execute(begin)
                 self._depth = 1
                 try:
@@ -194,6 +200,18 @@ class Database(Statements):
                     raise
                 finally:
                     self._depth = 0
+
+    @contextlib.contextmanager
+    def _makeshift_closed(self) -> Iterator[None]:
+        """Close a makeshift connection when the body, and its transaction, are done with it."""
+        try:
+            yield
+        finally:
+            connection = self._connection
+            if self._is_makeshift and not self._depth and connection is not None:
+                self._connection = None
+                leave_log_on_close(connection, leave=True)
+                connection.close()
 
     @contextlib.contextmanager
     def _renewed_after_failure(self, connection: apsw.Connection) -> Iterator[None]:
@@ -258,7 +276,8 @@ class Database(Statements):
         with self._lock, self._translated():
             if not self._depth:
                 self._reopen_if_other_file()
-            yield self._connected()
+            with self._makeshift_closed():
+                yield self._connected()
 
     # Vectors ----------------------------------------------------------------------------------
 
@@ -411,16 +430,15 @@ class Database(Statements):
         return self._connection
 
     def _connect(self, *, create: bool) -> apsw.Connection:
-        self._journal = journal_mode.choose_journal(self.path)
         stamp = read_only_media.stamp(self.path)
-        connection = open_connection(
+        connection, self._journal = open_connection(
             self.path,
             create=create,
             read_only=self.read_only,
-            synchronous=self._journal.synchronous(durable=self._synchronous == "FULL"),
-            journal=self._journal,
+            durable=self._synchronous == "FULL",
             refuse_version=self._refuse_version,
         )
+        self._is_makeshift = is_makeshift(connection, read_only=self.read_only)
         try:
             self._vetting.begin(connection)
         except BaseException as error:
@@ -461,7 +479,7 @@ class Database(Statements):
         It has a log now, which it may not have on its drive, or it was changed while it was read
         as one that nobody changes.
         """
-        if self._connection is None:
+        if self._connection is None or self._is_makeshift:
             return False
         if self._immutable_stamp is not None:
             return read_only_media.stamp(self.path) != self._immutable_stamp

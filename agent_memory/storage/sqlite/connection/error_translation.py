@@ -21,6 +21,7 @@ from agent_memory.errors import (
     StorageUnavailable,
     ValidationError,
 )
+from agent_memory.runtime.files import lacks_space_for_a_file
 from agent_memory.storage.sqlite.connection.introspection import damage
 
 _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
@@ -110,6 +111,17 @@ def note_errno(error: BaseException, connection: apsw.Connection | None) -> None
             error.system_errno = connection.system_errno  # type: ignore[attr-defined,union-attr]
 
 
+def is_full(error: apsw.Error, path: Path) -> bool:
+    """Return whether an error of SQLite, once noted, tells that a disk has no space.
+
+    Where no file can be made beside the database, SQLite looks for one that is there, and what the
+    system said of space is lost: so it is asked again.
+    """
+    if isinstance(error, apsw.FullError) or getattr(error, "system_errno", 0) in _FULL:
+        return True
+    return isinstance(error, apsw.CantOpenError) and lacks_space_for_a_file(path.parent)
+
+
 def _translation(error: apsw.Error, path: Path) -> StorageError:
     """Return the library's error for one of SQLite."""
     # The last is what sqlite-vec makes of any error.
@@ -125,7 +137,7 @@ def _translation(error: apsw.Error, path: Path) -> StorageError:
 
 def _by_the_system(error: apsw.Error, path: Path) -> StorageError | None:
     number = getattr(error, "system_errno", 0)
-    if number in _FULL:
+    if is_full(error, path):
         return _full(path, error)
     if number == errno.EROFS:
         return StorageReadOnly(f"{path} cannot be written: its drive is read-only ({error})")

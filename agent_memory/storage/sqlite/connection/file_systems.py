@@ -24,6 +24,10 @@ _LOCAL_FUSE: Final = frozenset(
     portal securefs unionfs unionfs-fuse veracrypt""".split()
 )
 """File systems of user programs that keep their files on this machine. Most others do not."""
+_COPY_ON_WRITE: Final = frozenset("bcachefs btrfs nilfs2".split())
+"""Types of Linux that need new space for each change of a mapped page."""
+_SHARED_PAGE_BYTES: Final = 4096
+"""SQLite makes its shared memory by writing one byte in each stretch of this length."""
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 _SYNCED: Final = (
     ("Library", "Mobile Documents", "iCloud Drive"),
@@ -32,6 +36,43 @@ _SYNCED: Final = (
 """Where macOS keeps what it copies to other machines."""
 _MACOS_LOCAL: Final = 0x1000
 _WINDOWS_REMOTE: Final = 4
+
+
+def copies_on_write(path: Path) -> bool:
+    """Return whether each change of a file needs new space, as does each of memory mapped from it.
+
+    There a full disk ends a process that writes into shared memory, by SIGBUS.
+    ``path`` is as for ``remote_kind``.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        folder = _existing_folder(path)
+        kind = _mount_kind(_MOUNTS.read_bytes(), folder / path.name, _device(folder))
+    except OSError:
+        return False
+    return kind in _COPY_ON_WRITE
+
+
+def has_short_blocks(path: Path) -> bool:
+    """Return whether SQLite's shared memory would have holes, which a full disk cannot fill.
+
+    Writing into one ends a process by SIGBUS.
+    """
+    try:
+        return os.statvfs(_existing_folder(path)).f_bsize < _SHARED_PAGE_BYTES
+    except (OSError, AttributeError):  # Windows has no such call
+        return False
+
+
+def free_bytes(path: Path) -> int:
+    """Return the space that is left on a path's disk; it takes some 2 µs."""
+    status = os.statvfs(_existing_folder(path))
+    return status.f_bavail * status.f_frsize
+
+
+def _existing_folder(path: Path) -> Path:
+    return next((folder for folder in path.parents if folder.exists()), path)
 
 
 def remote_kind(path: Path) -> str | None:
@@ -46,8 +87,7 @@ def remote_kind(path: Path) -> str | None:
             return _on_macos(path)
         if os.name == "nt":
             return _on_windows(path)
-        device = os.stat(path.parent).st_dev  # noqa: PTH116 - 1 µs
-        return kind_in(_MOUNTS.read_bytes(), path, f"{os.major(device)}:{os.minor(device)}")
+        return kind_in(_MOUNTS.read_bytes(), path, _device(path.parent))
     except OSError:
         return None
 
@@ -55,8 +95,19 @@ def remote_kind(path: Path) -> str | None:
 # Linux --------------------------------------------------------------------------------------------
 
 
+def _device(folder: Path) -> str:
+    device = os.stat(folder).st_dev  # noqa: PTH116 - 1 µs
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
 def kind_in(mounts: bytes, path: Path, device: str) -> str | None:
-    """Find the type of the drive of a path in the text of ``/proc/self/mountinfo``.
+    """Return what ``_mount_kind`` finds if other machines may reach that; else ``None``."""
+    kind = _mount_kind(mounts, path, device)
+    return kind if is_remote(kind) else None
+
+
+def _mount_kind(mounts: bytes, path: Path, device: str) -> str:
+    """Find the type of the drive of a path in the text of ``/proc/self/mountinfo``; "" for none.
 
     ``device`` is the number of the path's drive, ``major:minor``. Some file systems (btrfs) show
     another one to ``stat`` than there: then the longest name of a mount decides, and of the same
@@ -71,11 +122,11 @@ def kind_in(mounts: bytes, path: Path, device: str) -> str | None:
         if len(fields) < 6 or not kind:
             continue
         if fields[2] == device.encode():
-            return kind if is_remote(kind) else None
+            return kind
         mount = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), fields[4])
         if len(mount) >= longest and _is_under(place, mount):
             kind_of_drive, longest = kind, len(mount)
-    return kind_of_drive if is_remote(kind_of_drive) else None
+    return kind_of_drive
 
 
 def is_remote(kind: str) -> bool:

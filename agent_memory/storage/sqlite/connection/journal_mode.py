@@ -2,7 +2,8 @@
 
 With the log, readers and a writer do not wait for each other, but it needs memory that all who have
 the file open share: on a drive that two machines reach, each would have its own, and the file would
-be damaged. A rollback journal needs nothing but the drive's locks.
+be damaged. A rollback journal needs nothing but the drive's locks. Nor may memory be shared on a
+file system that kills a process which writes there when the disk is full.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ import apsw
 from agent_memory.errors import ConfigurationError, StorageError, StorageUnavailable
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.files import beside
-from agent_memory.storage.sqlite.connection.file_systems import remote_kind
+from agent_memory.storage.sqlite.connection.file_systems import (
+    copies_on_write,
+    has_short_blocks,
+    remote_kind,
+)
 
 JOURNAL_VARIABLE: Final = "AGENT_MEMORY_JOURNAL"
 """Environment variable: ``wal``, ``rollback``, or ``auto``, which goes by the drive's type."""
 
 _MODES: Final = ("auto", "wal", "rollback")
+_RESERVE: Final = 8 * 2**20
 _VERSION_AT: Final = 18
 _VERSION_OF_LOG: Final = b"\2"
 
@@ -37,10 +43,18 @@ _lock: Final = fork_safety.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The journal mode of a file; ``drive`` is the type of its drive if others may reach that."""
+    """The journal mode of a file.
+
+    ``drive`` is the type of its drive if other machines may reach that. ``is_required`` tells that
+    another mode would be unsafe there, or is not wanted. ``reserve`` is the space in bytes without
+    which no write begins: where each change needs new space, so does taking a change back, and
+    until that is done nothing can be read.
+    """
 
     rollback: bool
-    drive: str | None
+    drive: str | None = None
+    is_required: bool = True
+    reserve: int = 0
 
     def synchronous(self, *, durable: bool) -> str:
         """Return SQLite's setting with which a commit waits for the disk, or need not.
@@ -77,7 +91,14 @@ def choose_journal(path: Path) -> Journal:
             f"{JOURNAL_VARIABLE} is {' or '.join(_MODES)}, not {mode!r:.80}: set one of these"
         )
     drive = remote_kind(path)
-    chosen = Journal(mode == "rollback" or (mode == "auto" and drive is not None), drive)
+    if drive is None and mode != "wal":
+        copies = copies_on_write(path)
+        return Journal(
+            mode == "rollback" or copies or has_short_blocks(path),
+            is_required=mode == "rollback",
+            reserve=_RESERVE if copies else 0,
+        )
+    chosen = Journal(mode != "wal", drive)
     if (warning := chosen.warning(path)) is not None:
         _warn_once(path, warning)
     return chosen
@@ -135,13 +156,17 @@ def lock_exclusively(connection: apsw.Connection) -> None:
     connection.pragma("locking_mode", "exclusive")
 
 
+class LogInUse(StorageUnavailable):
+    """Others use a file with a write-ahead log, where it may not be, or cannot be used."""
+
+
 @contextlib.contextmanager
 def log_in_use_translated(path: Path) -> Iterator[None]:
     """Say in the error what keeps the log of a file from being done away with: others use it."""
     try:
         yield
     except apsw.BusyError as error:
-        raise StorageUnavailable(
+        raise LogInUse(
             f"{path} is open elsewhere with a write-ahead log, which may not be used here: close it"
             f" there, or set {JOURNAL_VARIABLE} to the same for all who use it"
         ) from error

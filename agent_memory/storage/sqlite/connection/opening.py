@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,8 @@ import apsw
 from agent_memory.errors import NotAMemoryFile, StorageCorrupt, StorageReadOnly
 from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
 from agent_memory.storage.sqlite.connection import journal_mode, read_only_media
-from agent_memory.storage.sqlite.connection.error_translation import note_errno
+from agent_memory.storage.sqlite.connection.error_translation import is_full, note_errno
+from agent_memory.storage.sqlite.connection.file_systems import free_bytes
 from agent_memory.storage.sqlite.connection.journal_mode import Journal
 from agent_memory.text.encoding import decode_text
 
@@ -23,8 +24,12 @@ APPLICATION_ID: Final = 0x41674D65
 """``AgMe``: marks a file as ours, in its header."""
 PAGE_SIZE: Final = 8192
 BUSY_TIMEOUT_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 0.25
+"""For others to close a log that is better not used, but can be."""
 _LONGEST_BEAT_SECONDS: Final = 0.005
 """Between two looks at a lock."""
+_OF_SPACE: Final = (apsw.FullError, apsw.IOError, apsw.CantOpenError)
+"""What SQLite may raise where there is no space."""
 _READ_IT: Final = "check its permissions, or open it with read_only=True"
 _LOOKS: Final = 3
 _FORMATS: Final = 18
@@ -39,39 +44,100 @@ def open_connection(
     *,
     create: bool,
     read_only: bool,
-    synchronous: str,
-    journal: Journal,
+    durable: bool,
     refuse_version: Callable[[Path, int], None],
-) -> apsw.Connection:
-    """Open a file of ours, made when there is none and ``create``; the rest as ``Database``."""
+) -> tuple[apsw.Connection, Journal]:
+    """Open a file of ours, made when there is none and ``create``; the rest as ``Database``.
+
+    Returns the journal that it has, too. On a full disk the connection may be one for a single
+    transaction: ``is_makeshift`` tells.
+    """
+    settings = _Settings(path, read_only, durable, journal_mode.choose_journal(path))
     if create and not read_only:
         create_private_file(path)
     refuse_unfit_file(path)
     _look_before_opening(path, refuse_version)
     tighten_rights(path)
+    try:
+        return _open(settings)
+    except journal_mode.LogInUse:
+        if settings.journal.is_required:
+            raise
+        return _open(replace(settings, journal=Journal(rollback=False)))
+    except _OF_SPACE as error:
+        if not is_full(error, path):
+            raise
+        return _open_on_full_disk(settings, error)
+
+
+def _open_on_full_disk(settings: _Settings, full: apsw.Error) -> tuple[apsw.Connection, Journal]:
+    """Open a file beside which there is no space for what a write-ahead log needs.
+
+    With a rollback journal nothing is needed for reading. A log that does not fit into the file any
+    more is read where it is, which needs nothing either where nobody else is. Without a log, and
+    where none can be made, nobody can write, and the file is read as it is.
+    """
+    with_journal = replace(settings, journal=replace(settings.journal, rollback=True))
+    if not settings.journal.rollback:
+        try:
+            return _open(with_journal)
+        except journal_mode.LogInUse:
+            raise full from None
+        except _OF_SPACE as error:
+            if not is_full(error, settings.path):
+                raise
+    try:
+        return _open(replace(with_journal, is_exclusive=True))
+    except apsw.CantOpenError:
+        if read_only_media.has_side_files(settings.path):
+            raise
+    as_it_is = replace(with_journal, read_only=True)
+    return _set_up(read_only_media.connect_immutable(settings.path), as_it_is), as_it_is.journal
+
+
+def is_makeshift(connection: apsw.Connection, *, read_only: bool) -> bool:
+    """Return whether a connection is for one transaction, in the hope of a better one afterwards.
+
+    It keeps all others out, or it cannot write although it should.
+    """
+    if read_only_media.is_immutable_connection(connection):
+        return not read_only
+    return bool(connection.pragma("locking_mode") == "exclusive")
+
+
+def refuse_without_space(connection: apsw.Connection, path: Path, journal: Journal) -> None:
+    """Raise ``FullError`` where a write could not be done, or not be taken back."""
+    if read_only_media.is_immutable_connection(connection):
+        raise apsw.FullError("no log can be made beside it")
+    if journal.reserve and free_bytes(path) < journal.reserve:
+        raise apsw.FullError(f"less than {journal.reserve >> 20} MB are free")
+
+
+def _open(settings: _Settings) -> tuple[apsw.Connection, Journal]:
+    path, read_only = settings.path, settings.read_only
     # The path is never taken for a URI: "file:x?mode=memory" would store into nothing. A file
     # that is only read is opened for writing all the same, or the log that SQLite makes beside
     # it would be left there.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
-    settings = _Settings(path, read_only, synchronous, journal)
     try:
-        return _set_up(apsw.Connection(str(path), flags=flags), settings)
+        return _set_up(apsw.Connection(str(path), flags=flags), settings), settings.journal
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
         if not read_only and not os.access(path.parent, os.W_OK):
             raise StorageReadOnly(f"{path} cannot have a log beside it: {_READ_IT}") from error
         if not (read_only and read_only_media.is_immutable(path)):
             raise
-    return _set_up(read_only_media.connect_immutable(path), settings)
+    return _set_up(read_only_media.connect_immutable(path), settings), settings.journal
 
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """How a file is opened, as for ``Database``."""
+    """How a file is opened, as for ``Database``; ``is_exclusive`` keeps all others out."""
 
     path: Path
     read_only: bool
-    synchronous: str
+    durable: bool
     journal: Journal
+    is_exclusive: bool = False
 
 
 def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection:
@@ -81,9 +147,12 @@ def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection
         wait_for_locks(connection)
         leave_log_on_close(connection, leave=True)
         _refuse_unwritable(connection, settings)
+        if settings.is_exclusive:
+            journal_mode.lock_exclusively(connection)
         reads_immutable = read_only_media.is_immutable_connection(connection)
-        if journal.rollback and not reads_immutable and journal_mode.uses_log(connection, path):
-            _leave_log(connection, path)
+        leaves_log = journal.rollback and not (reads_immutable or settings.is_exclusive)
+        if leaves_log and journal_mode.uses_log(connection, path):
+            _leave_log(connection, path, required=journal.is_required)
         _refuse_foreign_file(connection, path)
         if connection.readonly("main"):  # it has looked into the file only now
             _refuse_unknown_format(connection)
@@ -104,14 +173,17 @@ def _refuse_unwritable(connection: apsw.Connection, settings: _Settings) -> None
         raise StorageReadOnly(f"{settings.path} cannot be written: {_READ_IT}")
 
 
-def _leave_log(connection: apsw.Connection, path: Path) -> None:
+def _leave_log(connection: apsw.Connection, path: Path, *, required: bool) -> None:
     """Let a file that has a log, as from another drive, do without. One that is read, too."""
+    patience = BUSY_TIMEOUT_SECONDS if required else _PATIENCE_SECONDS
+    wait_for_locks(connection, seconds=patience)
     with journal_mode.log_in_use_translated(path):
         journal_mode.lock_exclusively(connection)
         journal_mode.retry_while_busy(
-            lambda: _refuse_foreign_file(connection, path), timeout_seconds=BUSY_TIMEOUT_SECONDS
+            lambda: _refuse_foreign_file(connection, path), timeout_seconds=patience
         )
-        journal_mode.leave_log(connection, path, timeout_seconds=BUSY_TIMEOUT_SECONDS)
+        journal_mode.leave_log(connection, path, timeout_seconds=patience)
+    wait_for_locks(connection)
 
 
 def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
@@ -192,10 +264,11 @@ def _configure(connection: apsw.Connection, settings: _Settings) -> None:
     else:
         if not connection.pragma("schema_version"):
             connection.pragma("page_size", PAGE_SIZE)  # vectors of 1,536 bytes fit five to a page
-        journal_mode.switch_journal(
-            connection, settings.journal, timeout_seconds=BUSY_TIMEOUT_SECONDS
-        )
-        connection.pragma("synchronous", settings.synchronous)
+        if not settings.is_exclusive:
+            journal_mode.switch_journal(
+                connection, settings.journal, timeout_seconds=BUSY_TIMEOUT_SECONDS
+            )
+        connection.pragma("synchronous", settings.journal.synchronous(durable=settings.durable))
         connection.pragma("journal_size_limit", 64_000_000)  # a log once long is cut back
 
 

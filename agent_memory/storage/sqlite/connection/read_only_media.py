@@ -25,9 +25,12 @@ Stamp = tuple[object, ...]
 
 def is_immutable(path: Path) -> bool:
     """Return whether a file can be read as it is: nothing can be written there, and nobody does."""
-    return not os.access(path.parent, os.W_OK) and not any(
-        os.path.lexists(beside(path, suffix)) for suffix in SIDE_FILES
-    )
+    return not os.access(path.parent, os.W_OK) and not has_side_files(path)
+
+
+def has_side_files(path: Path) -> bool:
+    """Return whether there is a log or a journal beside a file."""
+    return any(os.path.lexists(beside(path, suffix)) for suffix in SIDE_FILES)
 
 
 def connect_immutable(path: Path) -> apsw.Connection:

@@ -10,6 +10,7 @@ from typing import Final
 from agent_memory.errors import (
     StorageCorrupt,
     StorageError,
+    StorageFull,
     StorageReadOnly,
     StorageUntrusted,
 )
@@ -118,7 +119,8 @@ def _problems(database: Database) -> list[Problem]:
             problems += VectorIndex(database).find_problems()
             problems += GraphMaintenance(database).find_problems()
             problems += TombstoneTable(database).find_problems()
-        with contextlib.suppress(StorageUntrusted), database.write():
+        # On a disk where not even a log can be made, the index is not compared.
+        with contextlib.suppress(StorageUntrusted, StorageFull), database.write():
             problems += check_indexes.compare_index(database)
     except StorageCorrupt as error:
         problems.append(Problem(kind="damaged_file", detail=str(error)))
