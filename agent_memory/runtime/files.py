@@ -151,16 +151,26 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
             unfinished.unlink()
 
 
+def unfinished_of(path: Path) -> list[Path]:
+    """Return what ``written_atomically`` has beside ``path``: of now, or of a killed process."""
+    pattern = re.compile(rf"\.{re.escape(path.name[:100])}\.[0-9a-f]{{8}}")
+    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
+        return sorted(
+            Path(entry.path)
+            for entry in entries
+            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+        )
+    return []
+
+
 def remove_unfinished(path: Path) -> None:
     """Remove what ``written_atomically`` left beside ``path`` in processes that were killed.
 
     For whoever holds the lock under which the file is written. What cannot be removed stays.
     """
-    pattern = re.compile(rf"\.{re.escape(path.name[:100])}\.[0-9a-f]{{8}}")
-    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
-        for entry in entries:
-            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                os.unlink(entry)  # noqa: PTH108 - an entry of the listing
+    for unfinished in unfinished_of(path):
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from agent_memory.errors import (
     StorageCorrupt,
     StorageReadOnly,
 )
-from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
+from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.fields import is_memory_id
@@ -411,10 +411,21 @@ class Store:
 
     def check(self, *, repair: bool) -> CheckReport:
         """Look for damage and drift, and repair it if asked to."""
+        from agent_memory.services.erasure.side_files import leftovers_of  # noqa: PLC0415 - seldom
+
         require(self._engine, Capability.REPAIR)
-        return self._engine.check(
+        report = self._engine.check(
             repair=repair, back_up=lambda: self.lifecycle.back_up_before("repair")
         )
+        leftovers = [
+            Problem(
+                kind="leftover",
+                detail=f"{path} has memories in plain text, of a migration that was killed",
+                repaired=not path.exists(),
+            )
+            for path in leftovers_of(self.path, remove=repair)
+        ]
+        return report.model_copy(update={"problems": [*report.problems, *leftovers]})
 
     def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
         """Write a consistent copy of the file, while others may write."""

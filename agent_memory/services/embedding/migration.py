@@ -28,6 +28,7 @@ from agent_memory.models.limits import BACKUP_SUFFIX, SCRATCHPAD_FILENAME, VECTO
 from agent_memory.models.times import now_utc
 from agent_memory.runtime.files import locked, remove_unfinished
 from agent_memory.services.embedding.service import embed_texts, model_of
+from agent_memory.services.erasure.side_files import migration_lock
 from agent_memory.services.store import Store
 from agent_memory.services.vectors import VectorService
 from agent_memory.storage.quantization import cosine, quantize
@@ -55,7 +56,7 @@ def backup_path(store: Store) -> Path:
 
 def lock_path(store: Store) -> Path:
     """Return the file that exists, and is locked, while a memory is migrated."""
-    return store.path.with_name(store.path.name + "-migration")
+    return migration_lock(store.path)
 
 
 def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> MigrationPlan:

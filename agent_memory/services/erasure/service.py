@@ -118,6 +118,8 @@ class ErasureService:
             raise ValidationError.of("memory_ids", advice, ids)
         copies = self._refuse(ids, backups=backups)
         file_storage().sweep_copies()  # what a process left that was killed while it looked back
+        if backups:
+            side_files.leftovers_of(self._engine.files.path, remove=True)
         now = self._clock()
         erasure = _Erasure(ids, session_id, now, new_key(self._engine))
         # The backups first: until they are done, the file still knows the ids.

@@ -11,8 +11,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from agent_memory.errors import StorageUnavailable, ValidationError
-from agent_memory.runtime.files import CUT_OFF, SIDE_FILES, sync_to_disk, written_atomically
+from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
+from agent_memory.runtime.files import (
+    CUT_OFF,
+    SIDE_FILES,
+    beside,
+    locked,
+    remove_unfinished,
+    sync_to_disk,
+    unfinished_of,
+    written_atomically,
+)
 
 _FOLDER: Final = "backups"
 _YAML: Final = "scratchpad.yaml"
@@ -52,6 +61,29 @@ def is_store(path: Path, place: Path) -> bool:
         kept = (f"{place.name}.replaced-", f"{place.name}{CUT_OFF}")
         return path.name.startswith(kept) and not path.name.endswith(SIDE_FILES)
     return path.suffix == place.suffix and not path.name.startswith(".")
+
+
+def migration_lock(place: Path) -> Path:
+    """Return the file that exists, and is locked, while a memory is migrated."""
+    return beside(place, "-migration")
+
+
+def leftovers_of(place: Path, *, remove: bool = False) -> list[Path]:
+    """Return what a killed migration left of its rollback file, and remove it if asked to.
+
+    That is all memories in plain text. None while a migration runs, whose own it may be.
+    """
+    backup = place.with_name(_YAML_BACKUP)
+    if not unfinished_of(backup):
+        return []
+    try:
+        with locked(migration_lock(place), busy="a migration runs"):
+            leftovers = unfinished_of(backup)
+            if remove:
+                remove_unfinished(backup)
+    except StorageError:  # it runs, or nothing can be written here
+        return []
+    return leftovers
 
 
 def is_yaml_backup(path: Path) -> bool:
