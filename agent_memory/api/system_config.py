@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -33,6 +34,12 @@ _OF_MEMORIES: Final = {
     "enable_caching": "enable_caching",
 }
 """Settings of ``performance``, and what ``MemoryToolConfig`` calls them."""
+_UNUSED: Final = {
+    "performance.cache_size": "the cache of embeddings has a size of its own",
+    "performance.parallel_requests": "one request is made after the other",
+    "monitoring.metrics_endpoint": "nothing is sent anywhere; `configure event_log` writes a file",
+}
+"""Settings of C's that are read and kept, and do nothing here: who sets one is told."""
 _OF_ONE_PROVIDER: Final = ("api_key", "model", "base_url", "organization")
 _SECTIONS: Final = {
     name: next(
@@ -61,7 +68,8 @@ def load_system_config(
 
     A value that is ``${NAME}`` is looked up when it is asked for (``resolved_api_key``), so that a
     variable may be missing until then. Raises ``ConfigurationError`` that names each setting that
-    is wrong, and for one that there is not, the nearest that there is.
+    is wrong, and for one that there is not, the nearest that there is. A setting that does nothing
+    here is logged as a warning.
     """
     if isinstance(source, SystemConfig):
         return source
@@ -83,7 +91,12 @@ def load_system_config(
         raise ConfigurationError(f"{place}is a {kind}, where sections with settings belong")
     sections = {name: _drop_nulls(value) for name, value in settings.items() if value is not None}
     from_outside = _read_environment(os.environ if environ is None else environ)
-    return _validate(_override(sections, from_outside), from_outside, place)
+    config = _validate(_override(sections, from_outside), from_outside, place)
+    for name, reason in _UNUSED.items():
+        section, _, setting = name.partition(".")
+        if setting in getattr(config, section).model_fields_set:
+            logging.getLogger("agent_memory").warning("%s%s does nothing: %s", place, name, reason)
+    return config
 
 
 def memory_arguments(
@@ -93,10 +106,13 @@ def memory_arguments(
 
     ``embedder`` is made where its section is there; of ``performance``, where they are set,
     ``enable_caching`` and ``batch_size`` (of a move to search by meaning) count. The language model
-    is given to ``add``: ``config.llm.settings()``. Raises ``ConfigurationError`` for a store
+    is given to ``add``: ``config.llm.settings()``. Where ``monitoring`` is enabled, the logger
+    ``agent_memory`` gets its level. Raises ``ConfigurationError`` for a store
     elsewhere, an environment variable that is not set, and an embedder that cannot be had.
     """
     refuse_remote_store(config)
+    if config.monitoring.enabled:
+        logging.getLogger("agent_memory").setLevel(config.monitoring.logging_level())
     arguments: dict[str, Any] = {}
     if config.embedder is not None:
         arguments["embedder"] = create_embedder(*embedder_arguments(config.embedder, environ))

@@ -75,6 +75,10 @@ class WritingVerbs(OpenMemory):
         ``keep`` does not look. A function is told instead of the log (``FoundSecrets``) and returns
         one of the words or ``None``. Unless it is given, the setting in the file decides: ``warn``.
 
+        ``metadata`` is any JSON data, 20 levels deep. Document C's narrower limits (5 levels, keys
+        of 100 characters, texts of 1,000, no reserved keys) hold for its own records and in
+        ``add``: integrations keep whole values of theirs in the metadata of a memory.
+
         Raises ``ValidationError`` for a value that cannot be taken, an id that has another content,
         or one that was erased and said just this (unless the ``timestamp`` says that it was said
         since); ``StorageError`` when the file cannot be written.

@@ -21,11 +21,12 @@ from agent_memory.extraction.rules.graph import graph_updates_by_rules
 from agent_memory.extraction.rules.statements import other_words_of
 from agent_memory.extraction.types import By, Extraction, Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
-from agent_memory.models.decision import Decision, DecisionOutcome
+from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphUpdate
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.search import SearchFilters
+from agent_memory.models.times import parse_time
 from agent_memory.text.sentences import sentences
 
 RELATED: Final = 5
@@ -220,7 +221,7 @@ class ExtractionPipeline:
             if memory is None:
                 return None
         moment = self._moment(about)
-        if target is not None and moment is not None and moment < target.timestamp:
+        if target is not None and moment is not None and moment < _last_said(target):
             # What was said before the memory does not correct it: it is told beside it.
             return Decision("ADD", memory, confidence=operation.confidence) if memory else None
         if operation.event is OperationEvent.ADD or target is None:
@@ -312,4 +313,13 @@ def _who_says(update: GraphUpdate, texts: Mapping[int, str]) -> list[int]:
 
 def _as_related(memory: Memory) -> RelatedMemory:
     """Return what a memory is to a decision."""
-    return RelatedMemory(memory.id, memory.content, memory.timestamp)
+    return RelatedMemory(memory.id, memory.content, _last_said(memory))
+
+
+def _last_said(memory: Memory) -> datetime:
+    """Return when a memory was learned, or when a conversation last changed what it says."""
+    stated = memory.metadata.get(SAID_AT)
+    try:
+        return max(memory.timestamp, parse_time(stated)) if stated else memory.timestamp
+    except (ValueError, TypeError, AttributeError):  # somebody else's
+        return memory.timestamp

@@ -1,7 +1,7 @@
 """Decisions about memories: ready to be carried out, carried out, or waiting for somebody."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -12,16 +12,20 @@ from agent_memory.models.times import UtcDatetime
 
 Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
+SAID_AT: Final = "said_at"
+"""The metadata's key for when a conversation last said what a memory says, as ISO 8601."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One decision, ready to be carried out.
 
     ``memory`` is what is stored by an ADD, and by an UPDATE whose memory is not what it was any
-    more: an UPDATE gives its content and timestamp, and adds its metadata, to ``memory_id``.
-    ``seen`` is what that memory said when it was decided. With ``in_review`` nothing is deleted:
-    the memory of a DELETE, or of an UPDATE, is put in question, beside the ``memory`` that is new.
-    ``graph`` is what the new text says of the graph; with ``None`` the graph is left alone.
+    more: an UPDATE gives its content, and adds its metadata, to ``memory_id``, which stays as old
+    as it is: when it was said stands in the metadata, as ``said_at``. ``seen`` is what that memory
+    said when it was decided. With ``in_review`` nothing is deleted: the memory of a DELETE, or of
+    an UPDATE, is put in question, beside the ``memory`` that is new. ``graph`` is what the new text
+    says of the graph; with ``None`` the graph is left alone.
     """
 
     event: Literal["ADD", "UPDATE", "DELETE"]

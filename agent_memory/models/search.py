@@ -155,7 +155,8 @@ class SearchResults(Record, Sequence[MemorySearchResult]):
     """What a search returns: a sequence of hits, best first, and how it went.
 
     ``total_count`` is how many memories matched, of which the hits are the first ``limit``; it
-    stops counting at the number of candidates that a search looks at.
+    stops counting at the number of candidates that a search looks at, and is never less than the
+    hits: those found for their neighbours alone count as well.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.errors import LimitReached, MemoryNotFound, RejectedContent, ValidationError
-from agent_memory.models.decision import Decision, DecisionOutcome, Event, Review
+from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome, Event, Review
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
+from agent_memory.models.times import format_time
 from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
 from agent_memory.services.writing.update import update
@@ -194,8 +195,11 @@ class _Application:
             return None
         changes: dict[str, Any] = {
             "content": new.content,
-            "timestamp": new.timestamp,
-            "metadata": {**existing.metadata, **new.metadata},
+            "metadata": {
+                **existing.metadata,
+                **new.metadata,
+                SAID_AT: format_time(new.timestamp),
+            },
         }
         try:
             update(self._engine, row_id, existing, changes, now=self._now)

@@ -140,7 +140,7 @@ class Events:
         """Publish a search: how many were found, and how long it took."""
         data = {
             "results_count": len(results),
-            "total_found": max(results.total_count, len(results)),
+            "total_found": results.total_count,
             "latency_ms": round(results.search_metadata.processing_time_ms, 3),
             "backend": backend.value,
         }

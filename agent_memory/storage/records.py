@@ -217,6 +217,8 @@ class Operation:
     verb: str
     first_change: int
     last_change: int
+    done_at: str
+    session_id: str | None
 
 
 Reason = Literal["stored", "accessed", "promoted"]

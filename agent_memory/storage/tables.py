@@ -388,6 +388,9 @@ class ReviewTable(Protocol):
     def is_stale(self, review_id: int) -> bool:
         """Return whether the memory was changed since it was put in question."""
 
+    def drop_proposed(self, done_at: str, session_id: str | None) -> int:
+        """Drop the reviews that an operation proposed, by its time and session; return how many."""
+
     def forget_reasoning(self) -> None:
         """Clear the reasoning of all reviews."""
 

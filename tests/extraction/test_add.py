@@ -17,11 +17,13 @@ from agent_memory import (
     AddMemoryRequest,
     AgentMemory,
     InvalidSession,
+    MemoryRecord,
     SearchMemoryRequest,
     SearchMemoryResponse,
     StorageReadOnly,
     ValidationError,
 )
+from agent_memory.models.decision import Decision
 
 PASTA = "Alice likes pasta"
 BOTH = "Alice loves pasta and pizza"
@@ -612,3 +614,39 @@ def test_a_provider_that_fails_filters_nothing(memory: AgentMemory) -> None:
     answer = memory.add([user(text) for text in said], user_id="ann", llm=model)
     assert sorted(contents(memory)) == sorted(said)
     assert answer.metadata.decided_by == "raw"
+
+
+# What an answer leaves --------------------------------------------------------------------------
+
+
+def moved(text: str, **more: Any) -> dict[str, Any]:
+    return decisions(operation("UPDATE", text, number="0", confidence=0.9, **more))
+
+
+def test_an_update_leaves_a_memory_as_old_as_it_is(memory: AgentMemory) -> None:
+    memory_id = memory.store("User lives in Oslo", user_id="ann", timestamp="2026-01-01")
+    said = [("User lives in Rome", "2026-03-01"), ("User lives in Bonn", "2026-02-01")]
+    for text, day in said:
+        model = Scripted(facts(text), moved(text))
+        message = {**user(text), "timestamp": day}
+        memory.add([message], user_id="ann", llm=model)
+    found = memory.get(memory_id)
+    assert found is not None
+    assert found.content == "User lives in Rome"  # what was said before does not correct it
+    assert found.timestamp == datetime(2026, 1, 1, tzinfo=UTC)
+    assert MemoryRecord.from_memory(found).metadata.created_at == found.timestamp
+    assert found.metadata["said_at"].startswith("2026-03-01")
+
+
+def test_undo_takes_back_an_add_that_only_asked(memory: AgentMemory) -> None:
+    before = memory.store("User plays the harp", user_id="ann")
+    memory_id = memory.store("User likes pasta", user_id="ann")
+    step = Decision("DELETE", memory_id=memory_id, seen="User likes pasta", in_review=True)
+    memory._apply_decisions([step], keep_copies=False)
+    assert [review.memory_id for review in memory.reviews()] == [memory_id]
+    assert memory.undo().verb == "add"
+    assert memory.reviews() == []
+    assert memory.get(memory_id) is not None
+    with pytest.raises(ValidationError, match="nothing is left to undo"):
+        memory.undo()
+    assert memory.get(before) is not None

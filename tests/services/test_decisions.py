@@ -11,6 +11,7 @@ import pytest
 
 from agent_memory import AgentMemory, RejectedContent, ValidationError
 from agent_memory.models.decision import Decision, DecisionOutcome
+from agent_memory.models.times import format_time
 
 PASTA = "Alice likes pasta"
 BOTH = "Alice loves pasta and pizza"
@@ -65,6 +66,7 @@ def test_all_is_done_at_once_and_undone_at_once(memory: AgentMemory) -> None:
     assert after == {"pasta": BOTH, done[0].memory_id: "Alice has a dog"}
     changed = memory.get("pasta")
     assert changed is not None
+    assert changed.metadata.pop("said_at") >= format_time(changed.timestamp)
     assert changed.metadata == {"by": "hand", "confidence": 0.9}
     assert {it.session_id for it in memory.history(limit=3)} == {"talk"}
     assert memory.check().problems == []
@@ -207,6 +209,8 @@ def test_a_question_about_another_version_is_not_approved(memory: AgentMemory) -
 
 def test_what_only_asks_is_not_undone_in_place_of_what_was_before(memory: AgentMemory) -> None:
     carry_out(memory, delete("pasta", PASTA, in_review=True))
+    memory.undo()
+    assert memory.reviews() == []
     with pytest.raises(ValidationError, match="nothing is left to undo"):
         memory.undo()
     assert memory.count() == 2

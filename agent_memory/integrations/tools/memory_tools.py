@@ -290,8 +290,7 @@ class MemoryTools:
         took = round(results.search_metadata.processing_time_ms, 3)
         data = {
             "memories": [self._hit(hit) for hit in results],
-            # Hits that are near others in their session alone match nothing, and count nowhere.
-            "total_found": max(results.total_count, len(results)),
+            "total_found": results.total_count,
             "search_latency_ms": took,
             "query_time_ms": took,
         }

@@ -10,6 +10,7 @@ from pydantic import (
     PlainSerializer,
 )
 
+from agent_memory.errors import ValidationError
 from agent_memory.models.documents.record_rules import CustomMetadata, Embedding, clean_embedding
 from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, MemoryType
 from agent_memory.models.fields import Content, Label, MemoryId, Tags, Text
@@ -175,8 +176,15 @@ class SearchQuery(SparseRecord):
         """Return what ``AgentMemory.search`` takes.
 
         ``score_threshold`` counts where it was given. C's 0.7, by default and of any model, would
-        hide right answers: without a threshold each query has one of its own.
+        hide right answers: without a threshold each query has one of its own. Raises
+        ``ValidationError`` where ``include_embeddings`` is set: a search has no vectors to give.
         """
+        if self.include_embeddings:
+            message = (
+                "a search gives no vectors: leave it out, and read them with"
+                " export(format='record-json', embeddings=True)"
+            )
+            raise ValidationError.of("include_embeddings", message, self.include_embeddings)
         arguments: dict[str, Any] = {
             "query": self.query,
             "limit": self.limit,

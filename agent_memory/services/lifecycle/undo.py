@@ -35,6 +35,9 @@ def undo(
     changes of its own, which can be undone in turn. Raises ``ValidationError`` when there is
     nothing to undo, or a later change has to be undone first; then nothing is changed.
     """
+    if change_id is None and owner is None and (verb := _undo_questions(engine)):
+        engine.operations.record_irreversible("undo", session_id=session_id, now=now)
+        return Undone(verb=verb, change_ids=[], memory_ids=[])
     verb, changes = (
         _changes_to_undo(engine, change_id)
         if owner is None
@@ -80,6 +83,20 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
         version = row.get("version")
         row["version"] = max(1, version - updates) if isinstance(version, int) else 1
     return row
+
+
+def _undo_questions(engine: Engine) -> str | None:
+    """Take back the questions of an ``add`` that did nothing but ask; return the verb.
+
+    ``None`` where that was not the last that was done, or they are all decided.
+    """
+    operation = engine.operations.last()
+    if operation is None or operation.last_change < engine.history.last_change():
+        return None
+    if operation.verb != "add" or operation.first_change <= operation.last_change:
+        return None
+    dropped = engine.reviews.drop_proposed(operation.done_at, operation.session_id)
+    return operation.verb if dropped else None
 
 
 def _changes_to_undo(engine: Engine, change_id: int | None) -> tuple[str, list[Change]]:

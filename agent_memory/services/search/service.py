@@ -101,7 +101,7 @@ def _results(
             )
             for hit in outcome.hits
         ],
-        total_count=outcome.total_count,
+        total_count=max(outcome.total_count, len(outcome.hits)),
         search_metadata=SearchMetadata.model_construct(
             query_time=request.moment,
             processing_time_ms=milliseconds,

@@ -11,6 +11,7 @@ from conftest import Clock
 from pydantic import BaseModel, ValidationError
 
 from agent_memory import AgentMemory, DateRange, SearchFilters
+from agent_memory.errors import ValidationError as Refusal
 from agent_memory.models.documents.record import MemoryRecord, MemorySearchResponse, SearchQuery
 from agent_memory.models.documents.responses import (
     AddMemoryRequest,
@@ -366,3 +367,9 @@ def test_every_shape_has_a_json_schema_with_the_keys_of_its_json(
     if mode == "validation":
         assert json.loads(text).keys() <= schema["properties"].keys()
     json.dumps(schema)
+
+
+def test_a_search_gives_no_vectors_and_says_so() -> None:
+    asked = SearchQuery(query="tea", include_embeddings=True)
+    with pytest.raises(Refusal, match="include_embeddings"):
+        asked.search_arguments()

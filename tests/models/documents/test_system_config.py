@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from agent_memory import ConfigurationError
+from agent_memory import ConfigurationError, load_system_config, memory_arguments
 from agent_memory.models.documents.system_config import (
     AnthropicConfig,
     ConfigSection,
@@ -330,3 +330,33 @@ def test_the_settings_of_a_model_are_whole_and_looked_up() -> None:
     with pytest.raises(ConfigurationError, match=r"llm\.model is \$\{M\}"):
         section.settings({"K": "key"})
     assert "api_key" not in OpenAIConfig(model="x").settings({})
+
+
+@pytest.mark.parametrize(
+    ("section", "setting", "value"),
+    [
+        ("performance", "cache_size", 10),
+        ("performance", "parallel_requests", 2),
+        ("monitoring", "metrics_endpoint", "http://localhost:9090"),
+    ],
+)
+def test_a_setting_that_does_nothing_says_so(
+    section: str, setting: str, value: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    load_system_config({section: {}}, {})
+    assert caplog.text == ""
+    load_system_config({section: {setting: value}}, {})
+    assert f"{section}.{setting} does nothing" in caplog.text
+
+
+def test_monitoring_sets_the_level_of_the_log() -> None:
+    logger = logging.getLogger("agent_memory")
+    before = logger.level
+    try:
+        memory_arguments(load_system_config({"monitoring": {"log_level": "ERROR"}}, {}))
+        assert logger.level == before
+        settings = {"monitoring": {"enabled": True, "log_level": "ERROR"}}
+        memory_arguments(load_system_config(settings, {}))
+        assert logger.level == logging.ERROR
+    finally:
+        logger.setLevel(before)

@@ -186,10 +186,10 @@ _INSERT_OPERATION: Final = """
 INSERT INTO operations (verb, done_at, session_id, first_change, last_change)
 VALUES (?, ?, ?, ?, ?)"""
 _SELECT_LAST_OPERATION: Final = """
-SELECT operation_id, verb, first_change, last_change FROM operations
+SELECT operation_id, verb, first_change, last_change, done_at, session_id FROM operations
 ORDER BY last_change DESC, operation_id DESC LIMIT 1"""
 _SELECT_AROUND: Final = """
-SELECT operation_id, verb, first_change, last_change FROM operations
+SELECT operation_id, verb, first_change, last_change, done_at, session_id FROM operations
 WHERE first_change <= ? AND last_change >= ? ORDER BY operation_id DESC LIMIT 1"""
 _LAST_NUMBER: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'history'"
 
@@ -218,6 +218,6 @@ class OperationTable(Table):
 
     def last(self) -> Operation | None:
         row = self._db.row(_SELECT_LAST_OPERATION)
-        if row is not None and None in row:  # which the schema rules out
+        if row is not None and None in row[:4]:  # which the schema rules out
             raise StorageCorrupt(f"{self._db.path} is damaged: restore a backup")
         return None if row is None else Operation(*row)

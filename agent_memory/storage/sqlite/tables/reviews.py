@@ -59,6 +59,10 @@ class ReviewTable(Table):
 WHERE r.review_id = ?"""
         return bool(self._db.value(sql, (review_id,)))
 
+    def drop_proposed(self, done_at: str, session_id: str | None) -> int:
+        sql = "DELETE FROM reviews WHERE proposed_at = ? AND session_id IS ?"
+        return self._db.run(sql, (done_at, session_id))
+
     def forget_reasoning(self) -> None:
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
 
