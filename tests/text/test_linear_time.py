@@ -17,9 +17,11 @@ from worst_cases import patterns_of, pieces
 
 from agent_memory.extraction.llm.answers import BadAnswer, json_object
 from agent_memory.extraction.messages import conversation
+from agent_memory.extraction.rules.conflicts import conflict, read
 from agent_memory.extraction.rules.decisions import decide_by_rules
 from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
+from agent_memory.extraction.rules.statements import stated_in
 from agent_memory.extraction.types import Fact
 from agent_memory.integrations.capture.observations import observe
 from agent_memory.models.conversation import Message
@@ -63,11 +65,19 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "prompts": ((f"{TEXT}sanitize",), as_data),
     "small talk": ((f"{TEXT}speech_acts",), is_small_talk),
     "forgetting": ((f"{TEXT}speech_acts",), is_request_to_forget),
-    "facts": ((f"{RULES}statements", f"{RULES}facts", f"{TEXT}speech_acts"), read_facts),
+    "facts": (
+        (f"{RULES}statements", f"{RULES}facts", f"{TEXT}speech_acts", f"{TEXT}small_talk"),
+        read_facts,
+    ),
     "decisions": (
         (f"{RULES}decisions",),
         lambda text: decide_by_rules([Fact(text[:LENGTH])], [[]]),
     ),
+    "conflicts": (
+        (f"{RULES}conflicts", f"{RULES}changes", f"{RULES}values", f"{RULES}statements"),
+        lambda text: conflict(read.__wrapped__(text), read("I live in Oslo.")),
+    ),
+    "statements": ((f"{RULES}statements", f"{RULES}values"), stated_in),
     "graph": ((f"{RULES}graph",), lambda text: graph_updates_by_rules([("", text)])),
     "capture": (
         (f"{CAPTURE}observations", f"{CAPTURE}cues", f"{TEXT}passages"),
