@@ -5,12 +5,14 @@ A decision that cannot stand is refused and reported, and its facts are added as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field
 
+from agent_memory.extraction.rules.conflicts import people_of
 from agent_memory.extraction.types import Fact, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, OperationEvent
 from agent_memory.models.fields import Text, validate_memory_content
@@ -28,6 +30,9 @@ _MOST: Final = 0.5
 _GENERIC: Final = stems(
     "like love enjoy adore prefer hate want need use live work go went move plan own keep is name"
 )
+
+_PART: Final = re.compile(r"[,;.]\s+|\s+(?:and|but)\s+", re.IGNORECASE)
+"""Between the parts of a memory, each of which may be true without the others."""
 
 ADD, UPDATE, DELETE, NONE = OperationEvent
 
@@ -186,8 +191,18 @@ class DecisionChecks:
         else:
             has_common = not stems(text).isdisjoint(stems(memory.text))  # "I live in" too
             sure = operation.confidence if has_common else min(operation.confidence, _DOUBTFUL)
+            facts = " ".join(self.facts[place].text for place in saying)
+            fault = _fault_of(memory.text, text, facts)
+            if fault:
+                self._report(operation, f"{fault}: both are kept, and somebody is asked")
             self.note(
-                UPDATE, saying, text, memory=memory, confidence=sure, reasoning=operation.reasoning
+                UPDATE,
+                saying,
+                text,
+                memory=memory,
+                confidence=sure,
+                reasoning=operation.reasoning,
+                in_question=bool(fault),
             )
 
     def _delete(
@@ -317,6 +332,20 @@ class DecisionChecks:
 
     def _report(self, operation: OperationAnswer, what: str) -> None:
         self.problems.append(f"decision: {_article(operation)} {what}")
+
+
+def _fault_of(old: str, new: str, facts: str) -> str:
+    """Return what is wrong with a new text for a memory, empty if nothing is.
+
+    A part that the facts do not speak of may not go with it, nor may it be of somebody else.
+    """
+    if people_of(old) != people_of(new):
+        return "is of somebody else than the memory"
+    kept = stems(f"{new} {facts}")
+    parts = [stems(part) for part in _PART.split(old)]
+    if len(parts) > 1 and any(part and part.isdisjoint(kept) for part in parts):
+        return "drops a part of the memory"
+    return ""
 
 
 def _article(operation: OperationAnswer) -> str:

@@ -391,6 +391,9 @@ class ReviewTable(Protocol):
     def drop_proposed(self, done_at: str, session_id: str | None) -> int:
         """Drop the reviews that an operation proposed, by its time and session; return how many."""
 
+    def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
+        """Return, of the rows that are in question, the newest that is to replace each."""
+
     def forget_reasoning(self) -> None:
         """Clear the reasoning of all reviews."""
 

@@ -27,7 +27,7 @@ from agent_memory.models.decision import Decision
 
 PASTA = "Alice likes pasta"
 BOTH = "Alice loves pasta and pizza"
-WHEAT = "Alice is allergic to wheat"
+WHEAT = "Alice eats no pasta and no pizza, being allergic to wheat"
 Answer = Mapping[str, Any] | str
 
 

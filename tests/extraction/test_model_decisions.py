@@ -342,3 +342,30 @@ def test_a_memory_too_long_to_be_rewritten_is_not_shown() -> None:
 def test_no_facts_ask_nobody() -> None:
     found = decide([], [], FunctionModel(lambda *_: 1 / 0))  # type: ignore[arg-type]
     assert (found.operations, found.problems) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("existing", "fact", "text", "is_asked"),
+    [
+        ("User likes tea and has a dog named Rex", "User likes coffee", "User likes coffee", True),
+        ("User's sister lives in Rome", "User lives in Berlin", "User lives in Berlin", True),
+        ("Ann lives in Rome", "Bob lives in Berlin", "Bob lives in Berlin", True),
+        ("User lives in Paris", "User moved to Lisbon", "User lives in Lisbon", False),
+        ("User likes pasta", "User likes pizza", "User likes pasta and pizza", False),
+        (
+            "User likes tea and coffee",
+            "User no longer likes coffee",
+            "User likes tea, no longer coffee",
+            False,
+        ),
+    ],
+)
+def test_an_update_that_loses_something_is_asked_about_however_sure(
+    existing: str, fact: str, text: str, *, is_asked: bool
+) -> None:
+    said = answer(op("UPDATE", text, [0], "0") | {"confidence": 1.0})
+    model = FunctionModel(lambda *_: said)
+    plan = decide([Fact(fact)], [[RelatedMemory("m", existing)]], model)
+    assert [operation.event.value for operation in plan.operations] == ["UPDATE"]
+    assert bool(plan.in_question) is is_asked
+    assert bool(plan.problems) is is_asked

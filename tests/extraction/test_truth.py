@@ -109,3 +109,20 @@ def test_a_standing_instruction_is_a_preference_of_its_own(root: Path) -> None:
             "Always sign the tags.": "preference",
             "The office is in Graz.": "note",
         }
+
+
+def test_the_newer_stands_first_where_it_is_only_asked_about(root: Path) -> None:
+    """The newer text has no word of the question."""
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add("I live in Oslo.", user_id="u")
+        memory.store("I live for my garden.", user_id="u")
+        memory.add("I moved to Bergen.", user_id="u")
+        (review,) = memory.reviews()
+        hits = [hit.memory.content for hit in memory.search("Where do I live? Oslo?")]
+        assert hits.index("I moved to Bergen.") == hits.index("I live in Oslo.") - 1
+        others = memory.search("live Oslo", until="2001-01-01")
+        assert len(others) == 0
+        memory.dismiss(review.review_id)
+        assert "I moved to Bergen." not in [
+            hit.memory.content for hit in memory.search("Where do I live? Oslo?", limit=1)
+        ]

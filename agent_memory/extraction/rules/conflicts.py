@@ -53,6 +53,7 @@ _OWNER: Final = re.compile(
     rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b"
     r"|(?P<name>[A-Z][a-z]+)(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed)\b)"
 )
+_ANY_KIN: Final = re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE)
 _NOBODY: Final = frozenset(
     """
     i we i'm we're use avoid prefer keep write run add send show format wrap indent name always
@@ -168,6 +169,13 @@ def _clauses(sentence: str) -> list[str]:
     """Return a sentence, and what it says behind "and" or a pause."""
     parts = re.split(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)", sentence)
     return [sentence, *parts[1:]]
+
+
+def people_of(text: str) -> frozenset[str]:
+    """Return whom a text is about, as far as it tells: kin, and the name that it begins with."""
+    kin = {match[0].lower() for match in _ANY_KIN.finditer(text[:_JUDGED])}
+    owner = read(text).owner
+    return frozenset(kin | ({owner} - {"", "user", "the user"}))
 
 
 def conflict(new: Reading, old: Reading) -> Conflict | None:

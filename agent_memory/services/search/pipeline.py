@@ -12,7 +12,7 @@ from agent_memory.services.search.candidates import gather
 from agent_memory.services.search.ranking import RankedHit, Ranking
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import NoRepeatOf
+from agent_memory.storage.filters import AmongIds, NoRepeatOf
 from agent_memory.storage.records import QueryVector
 
 NEAR_MISSES: Final = 3
@@ -217,7 +217,40 @@ def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
     """Gather the candidates and rank them."""
     gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
+    ranked = replace(ranked, order=_with_newer_first(engine, request, ranked.order))
     return _RankedCandidates(ranked, gathered.degraded, gathered.vector_ms)
+
+
+def _with_newer_first(
+    engine: Engine, request: SearchRequest, order: list[RankedHit]
+) -> list[RankedHit]:
+    """Put before each memory that is in question the newer one that may correct it.
+
+    That may have no word of the query: "I moved to Rome", where it is asked where one lives. It
+    takes the scores of what it stands before, where those are better.
+    """
+    newer_of = engine.reviews.newer_of([hit.row_id for hit in order])
+    if not newer_of:
+        return order
+    newer = engine.memories.get_many(list(newer_of.values()))
+    ids = AmongIds(tuple(memory.id for memory in newer.values()))
+    passed = set(engine.memories.ids(request.passing.and_also(ids)))
+    hits = {hit.row_id: hit for hit in order}
+    placed: dict[int, RankedHit] = {}
+    for hit in order:
+        row_id = newer_of.get(hit.row_id)
+        if row_id is not None and row_id not in placed and newer[row_id].id in passed:
+            own = hits.get(row_id) or replace(hit, candidate=replace(hit.candidate, row_id=row_id))
+            placed[row_id] = replace(
+                own,
+                relative=max(own.relative, hit.relative),
+                similarity=max(own.similarity, hit.similarity),
+                relevance=max(own.relevance, hit.relevance),
+                gate=min(own.gate, hit.gate),
+                matches=own.matches or hit.matches,
+            )
+        placed.setdefault(hit.row_id, hit)
+    return list(placed.values())
 
 
 def _ms_since(started: float) -> float:

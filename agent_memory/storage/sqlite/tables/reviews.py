@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.models.decision import Review
+from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
@@ -17,6 +18,11 @@ SELECT seq, version, ?2, ?3, ?4, ?5, ?6 FROM memories WHERE seq = ?1"""
 _SELECT_OPEN: Final = """
 SELECT review_id FROM reviews WHERE seq = ? AND replaced_by IS ? AND version =
   (SELECT version FROM memories AS m WHERE m.seq = reviews.seq)"""
+_SELECT_NEWER: Final = """
+SELECT r.seq, max(n.seq) FROM reviews AS r
+JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
+JOIN memories AS n ON n.id = r.replaced_by
+WHERE r.seq IN (SELECT value FROM json_each(?)) AND n.seq > r.seq GROUP BY r.seq"""
 _SELECT: Final = """
 SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
   r.session_id, m.user_id, m.run_id
@@ -62,6 +68,9 @@ WHERE r.review_id = ?"""
     def drop_proposed(self, done_at: str, session_id: str | None) -> int:
         sql = "DELETE FROM reviews WHERE proposed_at = ? AND session_id IS ?"
         return self._db.run(sql, (done_at, session_id))
+
+    def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
+        return dict(self._db.rows(_SELECT_NEWER, (to_json(list(row_ids)),)))
 
     def forget_reasoning(self) -> None:
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
