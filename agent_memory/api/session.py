@@ -59,6 +59,9 @@ class SessionMemory:
     it was given. The verbs are those of ``AgentMemory``, and what takes a memory takes a session
     too: ``MemoryTools``, ``MemoryContext`` and the integrations.
 
+    How common a word is counts in the order of results, and is told of the whole file, as is room
+    in the scratchpad.
+
     ``scope`` has the ids and the permissions. Closing it closes nothing: the memory is others' too.
     """
 
