@@ -78,11 +78,11 @@ def test_the_programs_own_help_lists_commands_and_exit_codes(cli: Cli, word: str
 
 
 def test_version_names_the_program_and_its_version(cli: Cli) -> None:
-    assert cli("--version").out == "agent-memory, version 0.1.0\n"
+    assert cli("--version").out == "agent-memory, version 0.2.0\n"
     module = subprocess.run(
         [sys.executable, "-m", "agent_memory", "--version"], capture_output=True, text=True
     )
-    assert module.stdout == "agent-memory, version 0.1.0\n"
+    assert module.stdout == "agent-memory, version 0.2.0\n"
 
 
 KEYS = {

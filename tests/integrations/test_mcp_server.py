@@ -78,7 +78,7 @@ async def drive(client: Client) -> None:
 
 async def drive_what_is_offered(client: Client) -> None:
     assert client.server_info is not None
-    assert (client.server_info.name, client.server_info.version) == ("agent-memory", "0.1.0")
+    assert (client.server_info.name, client.server_info.version) == ("agent-memory", "0.2.0")
     assert client.instructions is not None
     assert "memory_search" in client.instructions
     assert "memory_store" in client.instructions
