@@ -5,7 +5,6 @@ A decision that cannot stand is refused and reported, and its facts are added as
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
@@ -17,6 +16,7 @@ from agent_memory.extraction.types import Fact, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, OperationEvent
 from agent_memory.models.fields import Text, validate_memory_content
 from agent_memory.text.normalize import exact_form, grade_of
+from agent_memory.text.sentences import clauses, sentences
 from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
 
@@ -30,9 +30,6 @@ _MOST: Final = 0.5
 _GENERIC: Final = stems(
     "like love enjoy adore prefer hate want need use live work go went move plan own keep is name"
 )
-
-_PART: Final = re.compile(r"[,;.]\s+|\s+(?:and|but)\s+", re.IGNORECASE)
-"""Between the parts of a memory, each of which may be true without the others."""
 
 ADD, UPDATE, DELETE, NONE = OperationEvent
 
@@ -342,7 +339,7 @@ def _fault_of(old: str, new: str, facts: str) -> str:
     if people_of(old) != people_of(new):
         return "is of somebody else than the memory"
     kept = stems(f"{new} {facts}")
-    parts = [stems(part) for part in _PART.split(old)]
+    parts = [stems(clause) for sentence in sentences(old) for _, clause in clauses(sentence)]
     if len(parts) > 1 and any(part and part.isdisjoint(kept) for part in parts):
         return "drops a part of the memory"
     return ""

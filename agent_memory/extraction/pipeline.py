@@ -193,17 +193,22 @@ class ExtractionPipeline:
     ) -> list[Decision]:
         """Return the decisions of an operation; of a refused text, its sentences are tried.
 
-        A key in one of them would keep out what stands beside it.
+        A key in one of them would keep out what stands beside it. What is left of an UPDATE is
+        asked about: it need not replace the memory.
         """
         decision = self._decision(operation, about, known_memories)
-        parts = sentences(operation.text) if operation.event is OperationEvent.ADD else []
+        is_new = operation.event in (OperationEvent.ADD, OperationEvent.UPDATE)
+        parts = sentences(operation.text) if is_new else []
         if decision is not None or len(parts) < 2:
             return [] if decision is None else [decision]
-        made = [self._made(operation.model_copy(update={"text": part}), about) for part in parts]
+        made = [
+            self._decision(operation.model_copy(update={"text": part}), about, known_memories)
+            for part in parts
+        ]
         return [
-            Decision("ADD", memory, confidence=operation.confidence)
-            for memory in made
-            if memory is not None
+            replace(decision, in_review=decision.event == "UPDATE")
+            for decision in made
+            if decision is not None
         ]
 
     def _decision(

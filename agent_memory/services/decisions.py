@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -130,7 +130,9 @@ class _Application:
         is_confidential: bool,
     ) -> None:
         self._engine = engine
-        self._decisions = decisions
+        self._decisions = list(decisions)
+        self._cut: dict[int, str] = {}
+        """What was left out of a decision, by its place."""
         self._session_id = session_id
         self._now = now
         self._is_confidential = is_confidential
@@ -138,10 +140,12 @@ class _Application:
 
     def apply(self, on_duplicate: OnDuplicate) -> AppliedDecisions:
         """Apply all: changes first, so that what is new is compared with the result."""
+        if on_duplicate is OnDuplicate.MERGE:  # messages are kept as they are
+            self._leave_out_rejected()
         outcomes: dict[int, DecisionOutcome] = {}
         to_add: list[int] = []
         for place, decision in enumerate(self._decisions):
-            outcome = None if decision.event == "ADD" else self._change(decision)
+            outcome = None if decision.event == "ADD" else self._change(place, decision)
             if outcome is not None:
                 outcomes[place] = outcome
             elif decision.memory is not None:
@@ -153,7 +157,7 @@ class _Application:
         for place, addition in zip(to_add, self._add(to_add, on_duplicate), strict=True):
             memory_id, is_new, refusal = addition
             outcomes[place] = (
-                self._added(self._decisions[place], memory_id, is_new=is_new)
+                self._added(place, memory_id, is_new=is_new)
                 if refusal is None
                 else DecisionOutcome(
                     "NONE", None, None, problem=f"a fact was not stored: {refusal}"
@@ -164,6 +168,31 @@ class _Application:
                 self._applied.problems += self._change_graph(decision, outcomes[place])
         self._applied.outcomes = [outcomes[place] for place in range(len(self._decisions))]
         return self._applied
+
+    def _leave_out_rejected(self) -> None:
+        """Leave rejected values out of what is new, so that what is said beside them is kept.
+
+        An UPDATE is then asked about: what is left of its text need not replace the memory.
+        """
+        if not (rejected_hashes := self._engine.rejections.hashes_by_length()):
+            return
+        from agent_memory.services.policies import rejected_values  # noqa: PLC0415 - most agents reject nothing
+
+        for place, decision in enumerate(self._decisions):
+            if decision.memory is None:
+                continue
+            try:
+                rejected_values.refuse_rejected(self._engine, decision.memory, rejected_hashes)
+            except RejectedContent as refusal:
+                rest = rejected_values.allowed_part(decision.memory.content, rejected_hashes)
+                if not rest or rest == decision.memory.content:
+                    continue
+                self._cut[place] = f"a part of a fact was not stored: {self._explained(refusal)}"
+                self._decisions[place] = replace(
+                    decision,
+                    memory=decision.memory.model_copy(update={"content": rest}),
+                    in_review=decision.event == "UPDATE",
+                )
 
     def _change_graph(self, decision: Decision, outcome: DecisionOutcome) -> list[str]:
         """Change the graph as a decision says; return what of that was refused."""
@@ -176,7 +205,7 @@ class _Application:
     def _explained(self, refusal: RejectedContent | LimitReached) -> str:
         return str(refusal.without_details() if self._is_confidential else refusal)
 
-    def _change(self, decision: Decision) -> DecisionOutcome | None:
+    def _change(self, place: int, decision: Decision) -> DecisionOutcome | None:
         """Update or delete a memory, or put it in question.
 
         ``None`` where it changed since the decision, or where what is new is to be stored first.
@@ -204,9 +233,19 @@ class _Application:
         try:
             update(self._engine, row_id, existing, changes, now=self._now)
         except (RejectedContent, LimitReached) as error:
-            problem = f"memory {existing.id} was not changed: {self._explained(error)}"
-            return DecisionOutcome("NONE", existing.id, existing.content, problem=problem)
+            return self._unchanged(place, existing, error)
         return DecisionOutcome("UPDATE", existing.id, new.content, was=existing.content)
+
+    def _unchanged(
+        self, place: int, existing: Memory, refusal: RejectedContent | LimitReached
+    ) -> DecisionOutcome | None:
+        """Return the outcome of a refused change, ``None`` where its text is to be stored alone."""
+        problem = f"memory {existing.id} was not changed: {self._explained(refusal)}"
+        if isinstance(refusal, RejectedContent):  # the old metadata may hold it, not the new text
+            self._cut[place] = problem
+            self._decisions[place] = replace(self._decisions[place], in_review=True)
+            return None
+        return DecisionOutcome("NONE", existing.id, existing.content, problem=problem)
 
     def _existing(self, decision: Decision) -> Memory | None:
         """Return the memory of a decision, if it did not change since."""
@@ -274,18 +313,21 @@ class _Application:
             for place, memory_id in enumerate(added.ids)
         ]
 
-    def _added(self, decision: Decision, memory_id: str, *, is_new: bool) -> DecisionOutcome:
+    def _added(self, place: int, memory_id: str, *, is_new: bool) -> DecisionOutcome:
+        decision, cut = self._decisions[place], self._cut.get(place)
         event: Event = "ADD" if is_new else "NONE"
         content = decision.memory.content if decision.memory is not None else None
         if decision.event == "ADD":
-            return DecisionOutcome(event, memory_id, content)
+            return DecisionOutcome(event, memory_id, content, problem=cut)
         existing = self._existing(decision)
         if decision.in_review and existing is not None and existing.id != memory_id:
             reviewed = self._review(decision, existing, replaced_by=memory_id)
-            return DecisionOutcome(event, memory_id, content, review_id=reviewed.review_id)
+            return DecisionOutcome(
+                event, memory_id, content, problem=cut, review_id=reviewed.review_id
+            )
         problem = f"{_left_alone(decision)}: its new text is a memory of its own"
         return DecisionOutcome(
-            event, memory_id, content, problem=None if decision.in_review else problem
+            event, memory_id, content, problem=cut if decision.in_review else problem
         )
 
 

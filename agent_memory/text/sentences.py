@@ -19,6 +19,8 @@ _ABBREVIATED: Final = re.compile(
 )
 _LISTED: Final = re.compile(r"^\s*(?:[-*•–]\s+|\d{1,3}[.)]\s+)")  # noqa: RUF001
 _NEXT_LETTER: Final = re.compile(r" *(\S)")
+_JOINT: Final = re.compile(r"([,;]\s+(?:(?:and|but)\s+)?|\s+(?:and|but)\s+)", re.IGNORECASE)
+"""Between clauses, and between the things of a list."""
 _HAS_WORD: Final = re.compile(r"\w")
 
 
@@ -51,6 +53,12 @@ def _may_end(text: str, stop: re.Match[str]) -> bool:
     following = _NEXT_LETTER.match(text, stop.end())
     is_new = following is not None and following[1].isupper()
     return is_new and abbreviated["may_end"] is not None
+
+
+def clauses(sentence: str) -> list[tuple[str, str]]:
+    """Return the clauses of a sentence, each behind what joins it to the one before."""
+    pieces = ["", *_JOINT.split(sentence)]
+    return list(zip(pieces[::2], pieces[1::2], strict=True))
 
 
 def fitting(text: str, longest: int) -> list[str]:

@@ -359,6 +359,32 @@ def test_a_secret_keeps_out_its_sentence_and_not_its_neighbours(memory: AgentMem
     assert key not in repr(answer)
 
 
+KEY = "AKIA" + "IOSFODNN7EXAMPL3"
+
+
+@pytest.mark.parametrize("rejected", ["8841", None])
+@pytest.mark.parametrize("by_model", [False, True])
+def test_an_update_keeps_what_stands_beside_what_may_not_be_stored(
+    memory: AgentMemory, rejected: str | None, by_model: bool
+) -> None:
+    said = f"My birthday is March 4, and my PIN is {rejected}."
+    if rejected:
+        memory.reject(rejected)
+    else:
+        memory.configure(on_secret="refuse")
+        said = f"My birthday is March 4. My key is {KEY}."
+    old = memory.add("My birthday is March 3.", user_id="u").data[0].id
+    update = decisions(operation("UPDATE", said, number="0"))
+    answer = memory.add(said, user_id="u", llm=Scripted(facts(said), update) if by_model else None)
+    assert {text.rstrip(".") for text in contents(memory)} - {"My birthday is March 3"} == {
+        "My birthday is March 4"
+    }
+    assert answer.metadata.problems
+    assert (rejected or KEY) not in repr((answer.data, answer.metadata.problems))
+    if "My birthday is March 3." in contents(memory):
+        assert [review.memory_id for review in memory.reviews()] == [old]
+
+
 # Without one ----------------------------------------------------------------------------------
 
 

@@ -104,10 +104,56 @@ def test_one_that_is_refused_keeps_no_other_out(memory: AgentMemory) -> None:
         add(memory, "Alice has a dog"),
     ]
     done = carry_out(memory, *steps)
-    assert [it.event for it in done] == ["ADD", "NONE", "DELETE", "NONE", "ADD"]
+    assert [it.event for it in done] == ["ADD", "NONE", "DELETE", "ADD", "ADD"]
     assert [bool(it.problem) for it in done] == [False, True, False, True, False]
-    assert set(contents(memory).values()) == {PASTA, "Alice has a cat", "Alice has a dog"}
+    kept = {PASTA, "Alice has a cat", "Alice loves pasta", "Alice has a dog"}
+    assert set(contents(memory).values()) == kept
+    assert "pizza" not in repr(done)
     assert memory.check().problems == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("Alice loves pizza. Alice has a cat.", "Alice has a cat."),
+        ("Alice has a cat and loves Pizza!", "Alice has a cat"),
+        ("Alice has a cat, Alice bakes pizza; Alice sings", "Alice has a cat; Alice sings"),
+        ("Alice: I bake pizza, but I live in Rome.", "Alice: I live in Rome."),
+        ("If there is pizza, Alice quits her job.", None),  # she does not quit it anyway
+        ("Pizza: Alice has a cat. Alice sings.", None),  # the speaker's name is the value
+    ],
+)
+def test_what_stands_beside_a_rejected_value_is_kept_and_asked_about(
+    memory: AgentMemory, text: str, rest: str | None
+) -> None:
+    memory.reject("pizza")
+    (outcome,) = carry_out(memory, update(memory, "pasta", PASTA, text))
+    assert outcome.problem
+    assert contents(memory)["pasta"] == PASTA
+    assert set(contents(memory).values()) == {PASTA, "Alice lives in Oslo", *filter(None, [rest])}
+    reviewed = [(it.memory_id, it.replaced_by) for it in memory.reviews()]
+    assert reviewed == ([("pasta", outcome.memory_id)] if rest else [])
+    (added,) = carry_out(memory, add(memory, text)) if rest else (outcome,)
+    assert added.event == "NONE"
+    assert memory.check().problems == []
+    if rest:
+        memory.undo()
+    assert len(contents(memory)) == 2
+
+
+def test_a_value_across_clauses_leaves_nothing(memory: AgentMemory) -> None:
+    memory.reject("12 Elm St, Oslo")
+    (outcome,) = carry_out(memory, update(memory, "pasta", PASTA, "Alice is at 12 Elm St, Oslo"))
+    assert (outcome.event, outcome.review_id) == ("NONE", None)
+    assert len(contents(memory)) == 2
+
+
+def test_a_memory_with_a_rejected_value_of_its_own_loses_no_new_text(memory: AgentMemory) -> None:
+    memory.reject("hand")
+    (outcome,) = carry_out(memory, update(memory, "pasta", PASTA, "Alice loves pasta"))
+    assert (outcome.event, outcome.content) == ("ADD", "Alice loves pasta")
+    assert "was not changed" in (outcome.problem or "")
+    assert [it.memory_id for it in memory.reviews()] == ["pasta"]
 
 
 def test_messages_as_they_are_are_stored_all_or_none(memory: AgentMemory) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.errors import RejectedContent
+from agent_memory.extraction.rules.statements import speaker_and_text
 from agent_memory.models.memory import Memory
 from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejection_match import (
@@ -24,6 +25,8 @@ from agent_memory.services.policies.rejection_match import (
     words_to_reject,
 )
 from agent_memory.storage.engine import Engine
+from agent_memory.text.sentences import clauses, sentences
+from agent_memory.text.speech_acts import is_supposed
 
 _LONGEST_PLACE: Final = 80
 
@@ -118,6 +121,36 @@ def _refusal(
         "ctx": {"rejection_id": number},
     }
     return RejectedContent(f"{'.'.join(map(str, loc))}: {message}", [fault])
+
+
+def allowed_part(text: str, rejected_hashes: RejectedHashes) -> str:
+    """Return a text without the sentences and clauses that hold a rejected value.
+
+    A sentence that supposes something goes whole: its clauses are not true alone. Empty where
+    nothing is left, or where the value stands across clauses. A speaker's name stays in front.
+    """
+    _, spoken = speaker_and_text(text)
+    parts: list[str] = []
+    for sentence in sentences(spoken):
+        if not _is_rejected(sentence, rejected_hashes):
+            parts.append(sentence)
+        elif not is_supposed(sentence):
+            parts.append(_allowed_clauses(sentence, rejected_hashes))
+    rest = " ".join(part for part in parts if part)
+    whole = f"{text[: len(text) - len(spoken)]}{rest}"
+    return whole if rest and not _is_rejected(whole, rejected_hashes) else ""
+
+
+def _allowed_clauses(sentence: str, rejected_hashes: RejectedHashes) -> str:
+    kept = ""
+    for joint, clause in clauses(sentence):
+        if clause and not _is_rejected(clause, rejected_hashes):
+            kept += f"{joint}{clause}" if kept else clause
+    return kept
+
+
+def _is_rejected(text: str, rejected_hashes: RejectedHashes) -> bool:
+    return find_rejected([("", text)], rejected_hashes) is not None
 
 
 # Which memories hold a value ----------------------------------------------------------------
