@@ -270,16 +270,22 @@ class Importer:
 
     # Data about memories -----------------------------------------------------------------------
 
+    def _stored_id(self, entry: StagedEntry) -> str:
+        """Return the id of an entry's memory here: a new one where both were kept."""
+        memory_id: str = entry.values["id"]
+        return self._ids.get(memory_id, memory_id)
+
     def _scratchpad(self, page: Sequence[StagedEntry]) -> None:
         """Put memories that are new here into the scratchpad."""
-        rows = self._engine.memory_rows.get_many([entry.values["id"] for entry in page])
-        for entry in page:
-            row_id = self._new.get(entry.values["id"])
+        ids = [self._stored_id(entry) for entry in page]
+        rows = self._engine.memory_rows.get_many(ids)
+        for memory_id, entry in zip(ids, page, strict=True):
+            row_id = self._new.get(memory_id)
             if row_id is None:
                 continue
             entered_at = entry.values.get("entered_at")
             if entered_at is None:
-                entered_at = self._next_entry(rows[entry.values["id"]])
+                entered_at = self._next_entry(rows[memory_id])
             entered_at = min(entered_at, format_time(self._now))
             reason = entry.values.get("reason", "stored")
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
@@ -292,7 +298,7 @@ class Importer:
         last_erased = self._engine.tombstones.latest() if self._tombstones else None
         for entry in page:
             values = dict(entry.values)
-            row_id = self._new.get(values["id"])
+            row_id = self._new.get(self._stored_id(entry))
             other = values.get("replaced_by")
             if row_id is None or (other is not None and self._tombstones.has_id(other)):
                 continue
@@ -333,8 +339,9 @@ class Importer:
             return
         kept = []
         for entry in page:
-            row_id = self._new.get(entry.values["id"])
-            row = self._engine.memory_rows.get(entry.values["id"])
+            memory_id = self._stored_id(entry)
+            row_id = self._new.get(memory_id)
+            row = self._engine.memory_rows.get(memory_id)
             data = _bytes_of(entry.values["vector"])
             if row_id is None or row is None:
                 continue

@@ -484,6 +484,36 @@ def test_conflicts_end_as_they_are_to_and_again_changes_nothing(
     assert memory.history() == history
 
 
+# Found once: it was looked for under the id that it has in the file.
+@pytest.mark.parametrize("format", ["scratchpad", "store", "sqlite"])
+def test_what_is_kept_beside_another_comes_into_the_scratchpad_too(
+    memory: AgentMemory, other: Open, tmp_path: Path, format: str
+) -> None:
+    memory.store("here", id="a")
+    memory.demote("a")
+    with other() as source:
+        source.store("there", id="a", timestamp="2026-01-01T00:00:00Z")
+        path = exported(source, tmp_path / "out", format)
+    memory.import_(path, on_conflict="keep-both")
+    assert [entry.content for entry in memory.scratchpad().memories] == ["there"]
+    memory.import_(path, on_conflict="keep-both")
+    assert [entry.content for entry in memory.scratchpad().memories] == ["there"]
+
+
+def test_what_is_kept_beside_another_is_in_question_as_it_was(
+    memory: AgentMemory, other: Open, tmp_path: Path
+) -> None:
+    memory.store("here", id="a")
+    with other() as source:
+        source.store("there", id="a")
+        path = exported(source, tmp_path / "out")
+    question = "reviews:\n  - {id: a, proposed_at: '2026-01-30T16:00:00Z', reasoning: old}\n"
+    before, key, after = path.read_text().partition("changes:\n")
+    path.write_text(before + question + key + after)
+    memory.import_(path, on_conflict="keep-both")
+    assert [review.content for review in memory.reviews()] == ["there"]
+
+
 def test_what_a_file_does_not_tell_stays(memory: AgentMemory, tmp_path: Path) -> None:
     memory.store(
         "one", id="a", tags=["x"], importance="high", user_id="alice", metadata={"sure": 1}
