@@ -115,7 +115,7 @@ def import_text(report: ImportReport) -> str:
         (report.erased, "left out, as erased"),
     ]
     outcome = ", ".join(f"{count:,} {word}" for count, word in counts if count)
-    outcome = outcome or ("settings" if report.settings else "nothing in it")
+    outcome = outcome or ("settings" if report.settings else "no memories in it")
     lines = [f"{report.format}: {outcome}" + (" (nothing was changed)" if report.dry_run else "")]
     lines += [f"setting {name}: {value}" for name, value in report.settings.items()]
     for notes, count, word in (

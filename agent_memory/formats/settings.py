@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError as PydanticValidationError
+
 from agent_memory.errors import ValidationError
 from agent_memory.formats import json_reader
 from agent_memory.formats.json_reader import JsonItem
@@ -30,6 +32,8 @@ _CONFIG_OF_A: Final = (
     "scratchpad_max_size", "migration_threshold", "auto_migrate", "embedding_model",
     "similarity_threshold",
 )  # fmt: skip
+_COUNTED: Final = "is counted anew"
+_OF_VECTORS: Final = "tells of vectors, which the file does not hold"
 _PARTS: Final = {
     "stats": tuple(AgentStats.model_fields),
     "migration": tuple(MigrationInfo.model_fields),
@@ -48,7 +52,7 @@ _YAML_HAS: Final = re.compile(r"\b(migration|agent_identity)\s*:")
 
 
 class MetadataJson:
-    """``metadata.json`` as A has it. Its figures are written, and not read: a store has its own."""
+    """``metadata.json`` as A has it: an agent's settings and figures."""
 
     name = "metadata"
     is_folder = False
@@ -67,7 +71,10 @@ class MetadataJson:
         return "agent_id" in document and any(mark in document for mark in _MARKS) and not is_memory
 
     def read(self, path: Path) -> Iterator[Entry]:
-        """Yield the agent: its id, and the settings that are told."""
+        """Yield the agent: its id, the settings and the figures that are told.
+
+        What is counted anew, and what tells of vectors, is named as left out.
+        """
         try:
             items = list(json_reader.read_items(io.BytesIO(_content(path))))
         except ValidationError as error:
@@ -178,7 +185,48 @@ def _agent_of_json(item: JsonItem) -> _AgentFields:
             (f"config.{name}" for name in settings if name not in AgentConfig.model_fields),
             "is no setting",
         )
+    _take_figures(document, agent)
     return agent
+
+
+def _take_figures(document: dict[str, Any], agent: _AgentFields) -> None:
+    """Take the figures that a file alone can tell, and name what it tells beside them."""
+    for name in ("created_at", "last_accessed"):
+        if document.get(name) is not None:
+            agent.fields[name] = document[name]
+    stats = _mapping(document.get("stats"), "stats")
+    figures = _stats_of(stats)
+    for name in ("total_queries", "scratchpad_promotions"):
+        if name in figures.model_fields_set:
+            agent.fields[name] = getattr(figures, name)
+    if figures.total_queries:
+        agent.fields["total_query_ms"] = figures.total_queries * figures.avg_query_latency_ms
+    agent.leave_out((f"stats.{name}" for name in stats if name not in _PARTS["stats"]), _NOT_OURS)
+    counted = {
+        "memory_count": document.get("memory_count"),
+        "stats.storage_size_mb": figures.storage_size_mb,
+    }
+    names = (f"{name} ({figure})" for name, figure in counted.items() if figure)
+    agent.leave_out(names, _COUNTED)
+    of_vectors = {
+        "storage_backend": document.get("storage_backend") not in (None, "file"),
+        "migration_date": document.get("migration_date"),
+        "stats.embeddings_generated": figures.embeddings_generated,
+        "migration": document.get("migration"),
+    }
+    agent.leave_out((name for name, is_told in of_vectors.items() if is_told), _OF_VECTORS)
+
+
+def _stats_of(stats: dict[str, Any]) -> AgentStats:
+    figures = {
+        name: value
+        for name, value in stats.items()
+        if name in AgentStats.model_fields and value is not None
+    }
+    try:
+        return AgentStats.model_validate(figures)
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error, at=("stats",)) from error
 
 
 def _agent_of_yaml(blocks: dict[str, object]) -> _AgentFields:

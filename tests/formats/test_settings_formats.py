@@ -73,6 +73,14 @@ FULL_TEXT = """{
   }
 }
 """
+FIGURES = {
+    "agent_id": "bob",
+    "created_at": "2026-01-15T10:00:00Z",
+    "last_accessed": "2026-01-30T16:00:00Z",
+    "total_queries": 145,
+    "total_query_ms": 145 * 87.3,
+    "scratchpad_promotions": 12,
+}
 SHORT_TEXT = """{
   "agent_id": "bob",
   "created_at": "2026-01-15T10:00:00Z",
@@ -154,7 +162,7 @@ def test_further_settings_that_are_set_stand_after_those_of_the_document(tmp_pat
     ]  # fmt: skip
     assert "Vorfälle" in text
     entry = read(text, tmp_path)
-    assert (entry.error, entry.repairs) == (None, ())
+    assert entry.error is None
     assert AgentConfig(**entry.fields["config"]) == config
 
 
@@ -164,21 +172,35 @@ def test_the_metadata_of_a_real_store_comes_back(memory: AgentMemory, tmp_path: 
     text = written("metadata", info, tmp_path)
     assert list(json.loads(text)) == list(AgentMetadata.model_fields)
     entry = read(text, tmp_path)
-    assert (entry.fields["agent_id"], entry.repairs) == ("bob", ())
+    assert (entry.fields["agent_id"], entry.error) == ("bob", None)
+    assert [repair.partition(" ")[0] for repair in entry.repairs] == ["stats.storage_size_mb"]
     assert AgentConfig(**entry.fields["config"]) == info.config
 
 
 def test_the_metadata_of_the_data_models_is_read_as_it_stands(tmp_path: Path) -> None:
     # All of its settings have their defaults: nobody set them.
-    assert read(FULL_TEXT, tmp_path) == Entry(
-        Section.AGENT, {"agent_id": "bob", "config": {}}, "line 1"
-    )
+    entry = read(FULL_TEXT, tmp_path)
+    assert (entry.fields, entry.error) == (FIGURES | {"config": {}}, None)
+    assert [repair.partition(" ")[0] for repair in entry.repairs] == [
+        "memory_count", "stats.storage_size_mb", "storage_backend", "migration_date",
+        "stats.embeddings_generated", "migration",
+    ]  # fmt: skip
+    assert all(repair.endswith(": left out") for repair in entry.repairs)
     other = FULL_TEXT.replace('"similarity_threshold": 0.75', '"similarity_threshold": 0.5')
     assert read(other, tmp_path).fields["config"] == {"similarity_threshold": 0.5}
 
 
 def test_the_metadata_of_the_architecture_is_read_as_it_stands(tmp_path: Path) -> None:
-    assert read(SHORT_TEXT, tmp_path) == Entry(Section.AGENT, {"agent_id": "bob"}, "line 1")
+    wanted = FIGURES | {"total_query_ms": 145 * 87.0}
+    del wanted["scratchpad_promotions"]
+    entry = read(SHORT_TEXT, tmp_path)
+    assert (entry.fields, entry.error) == (wanted, None)
+    assert [repair.partition(":")[0] for repair in entry.repairs] == [
+        "memory_count (327) is counted anew",
+        "stats.storage_size_mb (3.2) is counted anew",
+        "storage_backend tells of vectors, which the file does not hold",
+        "migration_date tells of vectors, which the file does not hold",
+    ]
 
 
 def test_only_settings_that_are_told_are_taken_and_the_others_are_named(tmp_path: Path) -> None:
@@ -200,6 +222,8 @@ def test_only_settings_that_are_told_are_taken_and_the_others_are_named(tmp_path
         ('{"agent_id": "bob", "config": {"similarity_threshold": NaN}}', "NaN"),
         ('{"agent_id": "bob", "config": {"similarity_threshold": 1e999}}', "1e999"),
         ("7", "is a int"),
+        ('{"agent_id": "bob", "stats": {"total_queries": -1}}', "stats.total_queries: "),
+        ('{"agent_id": "bob", "stats": 7}', "stats: is a int"),
     ],
 )
 def test_metadata_that_cannot_be_taken_is_told(text: str, error: str, tmp_path: Path) -> None:

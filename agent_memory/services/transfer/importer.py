@@ -137,7 +137,8 @@ class Importer:
 
     def _take_agent(self, page: Sequence[StagedEntry]) -> None:
         for entry in page:
-            self._agent.update(entry.values)
+            config = {**self._agent.get("config", {}), **(entry.values.get("config") or {})}
+            self._agent |= {**entry.values, "config": config}
 
     def _next_entry(self, row: Mapping[str, Any]) -> str:
         """Return when a memory came into the scratchpad, where a file has but the order.
@@ -372,8 +373,14 @@ class Importer:
 
     # The end ----------------------------------------------------------------------------------
 
+    @property
+    def _has_memories(self) -> bool:
+        """Whether the file has any memory that could be taken in."""
+        return self.plan.new + self.plan.same + self.plan.changed + self.plan.kept > 0
+
     def _finish(self) -> None:
         self._settings()
+        self._figures()
         self.plan.notes += self._of_graph.finish()
         if self._dry_run:
             return
@@ -403,14 +410,13 @@ class Importer:
 
     def _settings(self) -> None:
         """Take over the agent's settings of the file, where the store has none of its own."""
-        agent = dict(self._agent)
-        config = agent.pop("config", None) or {}
+        config = self._agent.get("config", {})
         own = self._engine.agent.config().model_dump(exclude_unset=True)
         if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
             config = {name: value for name, value in config.items() if name not in left_out}
             whose = " of another agent" * self._is_foreign
             self.plan.notes.append(f"settings{whose} left out: {', '.join(left_out)}")
-        has_memories = self.plan.new + self.plan.same + self.plan.changed + self.plan.kept > 0
+        has_memories = self._has_memories
         if has_memories and not self._was_empty:
             if config:
                 self.plan.notes.append("its settings are left alone: this store has memories")
@@ -425,10 +431,20 @@ class Importer:
             return
         if taken:
             self._engine.agent.merge_config(taken)
-        if self._was_empty and "created_at" in agent:
-            if self._model is None:
-                agent = {k: v for k, v in agent.items() if k not in VECTOR_COLUMNS}
-            self._engine.agent.set_row(agent)
+
+    def _figures(self) -> None:
+        """Take over what a file tells of the agent beside its settings, where nothing is here."""
+        ignored = {"config", *(VECTOR_COLUMNS if self._model is None else ())}
+        figures = {name: value for name, value in self._agent.items() if name not in ignored}
+        if not figures:
+            return
+        names = ", ".join(figures)
+        if not self._was_empty:
+            self.plan.notes.append(f"figures left out, for this store has its own: {names}")
+        elif not self._has_memories:
+            self.plan.notes.append(f"figures taken over: {names}")
+        if self._was_empty and not self._dry_run:
+            self._engine.agent.set_row(figures)
 
     def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
         """Return whether a setting is for the owner to make, and not for a file.

@@ -950,6 +950,47 @@ def test_a_file_of_settings_is_taken_as_far_as_nothing_is_set(
     assert memory.import_(path, on_conflict="replace").settings == {}
 
 
+FIGURES = {
+    "agent_id": "bob",
+    "created_at": "2025-01-15T10:00:00Z",
+    "last_accessed": "2026-01-20T16:00:00Z",
+    "storage_backend": "vector",
+    "memory_count": 327,
+    "stats": {"total_queries": 145, "avg_query_latency_ms": 2.5, "scratchpad_promotions": 12},
+    "migration": {"backup_path": "scratchpad.yaml.backup", "can_rollback": True},
+}
+
+
+# Found once: created_at, stats and migration were dropped, and the report said "nothing in it".
+def test_the_figures_of_a_file_are_taken_where_the_store_has_none(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    path = saved(tmp_path, json.dumps(FIGURES))
+    dry = memory.import_(path, dry_run=True)
+    assert memory.info().stats.total_queries == 0
+    report = memory.import_(path)
+    assert told(report) == told(dry)
+    (note,) = report.notes
+    assert note.startswith("figures taken over: created_at, ")
+    left_out = [repair.message.partition(" ")[0] for repair in report.repairs]
+    assert left_out == ["memory_count", "storage_backend", "migration"]
+    info = memory.info()
+    assert info.created_at == datetime(2025, 1, 15, 10, tzinfo=UTC)
+    assert (info.stats.total_queries, info.stats.avg_query_latency_ms) == (145, 2.5)
+    assert info.stats.scratchpad_promotions == 12
+    assert (info.memory_count, info.storage_backend, info.migration) == (0, "file", None)
+
+
+def test_the_figures_of_a_store_with_memories_stay_and_the_file_s_are_named(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    memory.store("kept")
+    before = memory.info()
+    (note,) = memory.import_(saved(tmp_path, json.dumps(FIGURES))).notes
+    assert note.startswith("figures left out, for this store has its own: created_at, ")
+    assert memory.info() == before
+
+
 # Found once: metadata.json always has the threshold, and one that is set drops hits.
 def test_a_threshold_that_nobody_set_does_not_become_one_that_is(
     memory: AgentMemory, other: Open, tmp_path: Path
