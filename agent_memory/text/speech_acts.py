@@ -72,6 +72,13 @@ _ORDER: Final = _pattern(
     rf"(?:{_ORDERS}|let me know|keep (?:me|it|up|going)|take care|have (?:a|fun)|go on|stay \w+$"
     rf"|(?:use|do|keep|take) (?:{_POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
+# "Make that a budget of 900": what was said before is corrected.
+_MAKE_THAT: Final = _pattern(
+    r"^\W*make (?!.*\b(?:list|table|summary|essay|poem|story|text|outline|grid|array|words?|lines?"
+    r"|sentences?|paragraphs?|columns?|rows?|items?|bullets?|points?|characters?|pages?)\b)"
+    r"(?:(?:that|it) (?:an?|the|my|our) (?:[\w-]+ ){1,3}of|that) (?:[$\u20ac\u00a3] ?)?"
+    r"(?:\d|(?:on |at |by )?(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)"
+)
 _WANTED: Final = _pattern(r"^\W*I(?:'d| would)? (?:want|like|need) you to\b")
 # What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
 _STANDING: Final = _pattern(
@@ -120,7 +127,8 @@ LEAD: Final = (
 )
 """What may stand before an order: "Also, please …"."""
 _LABEL: Final = _pattern(
-    rf"{LEAD}(?:remember|don't forget|do not forget|keep in mind|note)(?:\s+that\b|\s+this:|:)\s*"
+    rf"{LEAD}(?:remember|don't forget|do not forget|keep in mind|note)"
+    r"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))\s*"
 )
 _SUPPOSED: Final = _pattern(
     r"\b(?:if|unless|would|could|might|may|maybe|perhaps|suppose|imagine|wish|hopes?|want(?:s|ed)?"
@@ -247,6 +255,8 @@ def is_order(sentence: str) -> bool:
     What is to be done always, every time, or with all of a kind is no such order.
     """
     head = _without_opening(sentence[:_JUDGED])
+    if _MAKE_THAT.match(head):
+        return False
     match = _ORDER.match(head) or _WANTED.match(head)
     return match is not None and not (
         is_standing(head) or _OF_A_KIND.match(head, match.end()) is not None

@@ -106,6 +106,20 @@ def test_of_an_assistant_only_what_lasts_is_kept() -> None:
     assert kept(Message(role=MessageRole.SYSTEM, content="The user is Bob, 40.")) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("Yes, we will call you back on Monday at 3pm.", True),
+        ("I'll ship the part by May 4.", True),
+        ("We'll deliver the sofa tomorrow.", True),
+        ("I'll explain what you may need.", False),
+        ("We will look at three options.", False),
+    ],
+)
+def test_what_an_assistant_will_do_by_when_lasts(text: str, is_kept: bool) -> None:
+    assert kept(user("Can someone call me?"), assistant(text)) == [text] * is_kept
+
+
 def test_a_message_is_one_fact_with_its_speaker_and_place() -> None:
     chat = [
         user("Hello!", "Ann"),

@@ -126,3 +126,22 @@ def test_the_newer_stands_first_where_it_is_only_asked_about(root: Path) -> None
         assert "I moved to Bergen." not in [
             hit.memory.content for hit in memory.search("Where do I live? Oslo?", limit=1)
         ]
+
+
+def test_of_what_was_switched_from_only_the_nearest_is_asked_about(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        for tool in ("I use Vim.", "I use Docker.", "I drive a Honda."):
+            memory.add(tool, user_id="u")
+        memory.add("I switched to Emacs.", user_id="u")
+        (review,) = memory.reviews()
+        assert review.content in ("I use Vim.", "I use Docker.")
+        assert memory.count() == 4
+
+
+def test_a_request_to_remember_what_is_known_adds_nothing(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add("I'm allergic to peanuts.", user_id="u")
+        memory.add("Remember I'm allergic to peanuts!", user_id="u")
+        memory.add("Don't forget we eat at six.", user_id="u")
+        contents = {left.content for left in memory.list_recent()}
+        assert contents == {"I'm allergic to peanuts.", "We eat at six."}

@@ -141,19 +141,22 @@ class Change:
     """What a text tells of change.
 
     ``corrects``: it says that something said before was wrong. ``is_new``: that something is so
-    now. ``denied``: the stems of each thing that it says is no more, ``ends`` whether it says so
-    outright. ``is_beside``: it holds for a while, or beside others; ``is_unreal``: it is supposed,
-    planned, reported.
+    now. ``denied``: the stems of each thing that it says is no more. ``is_beside``: it holds for a
+    while, or beside others; ``is_unreal``: it is supposed, planned, reported.
     """
 
     corrects: bool
     is_new: bool
     denied: tuple[frozenset[str], ...]
-    ends: bool
     is_negated: bool
     is_beside: bool
     is_unreal: bool
     changes_mind: bool
+
+
+def says_that_it_ended(text: str) -> bool:
+    """Return whether a text says outright that something holds no longer."""
+    return _NO_LONGER.search(text) is not None
 
 
 def change_of(text: str) -> Change:
@@ -163,7 +166,6 @@ def change_of(text: str) -> Change:
         corrects=_CORRECTS.search(text) is not None,
         is_new=_NEW.search(text) is not None,
         denied=tuple(words for words in denied if words),
-        ends=_NO_LONGER.search(text) is not None,
         is_negated=_NEGATED.search(text) is not None,
         is_beside=_BESIDE.search(text) is not None,
         is_unreal=_UNREAL.search(text) is not None,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from agent_memory.extraction.rules.changes import Change, change_of
+from agent_memory.extraction.rules.changes import Change, change_of, says_that_it_ended
 from agent_memory.extraction.rules.statements import (
     BEING,
     EMPLOYER,
@@ -86,6 +86,8 @@ _STATES: Final = {
         "new": r"(?:found|got|landed|started) (?:a|my) (?:new )?job",
     },
 }
+_SPOUSES: Final = frozenset({"wife", "husband"})
+_PARTED: Final = frozenset({("marital status", "divorced"), ("marital status", "widowed")})
 _VERBS: Final = "(?:am|are|was|were|have|been|just|now|got|recently|currently|finally)"
 _STATE: Final = {
     slot: tuple(
@@ -110,6 +112,22 @@ _PAST: Final = re.compile(
 _DECIDED: Final = re.compile(
     r"\b(?:decided|decision|agreed|chose|picked|settled|go(?:ing)? with|went with)\b", re.IGNORECASE
 )
+# "I switched to Emacs" says of something in use that it is no more, but not of what.
+_HAVE: Final = r"(?P<who>I|we|[A-Z][\w-]*)(?:['\u2019](?:ve|m|re|s))?(?: (?:have|has|am|is|are))?"
+_SWITCHED_TO: Final = re.compile(
+    rf"{_HAVE}(?: (?:just|now|recently|finally|since|all))*"
+    r" (?:switched|converted|migrated|changed|defected)(?: (?:over|back))? to (?P<value>[^,;.!?]+)"
+)
+_USES: Final = re.compile(
+    rf"{_HAVE}(?: (?:still|mostly|mainly|usually|currently|always|now|just))*"
+    r" (?:uses?|using|drives?|driving|rides?|riding|drinks?|drinking|prefers?|runs?|running|on"
+    r"|(?:write|code|work|program|edit|draw|bank|shop|fly|train|stream|develop)s?(?:ing)?"
+    r" (?:in|with|on|at)) (?P<value>[^,;.!?]+)"
+)
+_PURPOSE: Final = re.compile(
+    r" (?:for|as|at|on|in|with|because|since|last|this|and|these|now|every|when|instead)\b.*$"
+)
+_CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)")
 _MOST_WORDS: Final = 5
 """Words of a value in which two sentences differ."""
 
@@ -122,8 +140,10 @@ class Reading:
     text: str
     owner: str
     statements: tuple[Statement, ...]
-    states: dict[str, str]
+    states: tuple[tuple[str, str], ...]
     change: Change
+    ended: tuple[frozenset[str], ...]
+    """The stems of each text, or clause of a text, that says outright that something ended."""
     stems: frozenset[str]
     is_one_sentence: bool
 
@@ -134,6 +154,8 @@ class Conflict:
 
     why: str
     is_sure: bool = False
+    is_of_any: bool = False
+    """Whether it may as well be against another text of the kind: the nearest is asked about."""
 
 
 @lru_cache(maxsize=512)
@@ -146,20 +168,26 @@ def read(text: str) -> Reading:
     owner = _OWNER.match(bare)
     named = ((owner["kin"] or owner["name"]) if owner else "").lower()
     stated = (stated_in(label + clause) for part in parts for clause in _clauses(part))
-    states = {
-        slot: value
+    states = (
+        (slot, value)
         for part in parts
         for slot, values in _STATE.items()
         for pattern, value in values
         if pattern.match(said_behind_opening(part))
-    }
+    )
+    ended = (
+        stems(clause) - _SIGNS
+        for clause in (spoken, *(piece for part in parts for piece in _CLAUSE_JOINT.split(part)))
+        if says_that_it_ended(clause)
+    )
     return Reading(
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
         text=bare,
         owner="" if named in _NOBODY else named,
         statements=tuple(statement for statement in stated if statement is not None),
-        states=states,
+        states=tuple(states),
         change=change_of(spoken),
+        ended=tuple(words for words in ended if words),
         stems=stems(spoken),
         is_one_sentence=len(parts) == 1,
     )
@@ -167,8 +195,7 @@ def read(text: str) -> Reading:
 
 def _clauses(sentence: str) -> list[str]:
     """Return a sentence, and what it says behind "and" or a pause."""
-    parts = re.split(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)", sentence)
-    return [sentence, *parts[1:]]
+    return [sentence, *_CLAUSE_JOINT.split(sentence)[1:]]
 
 
 def people_of(text: str) -> frozenset[str]:
@@ -183,7 +210,7 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
     if new.speaker != old.speaker:
         return None
     if not new.change.is_unreal:
-        for compare in (_of_slots, _of_states, _of_frames):
+        for compare in (_of_slots, _of_states, _of_frames, _of_uses):
             if (reason := compare(new, old)) is not None:
                 return reason
     return _of_denial(new, old) or _of_correction(new, old)
@@ -229,11 +256,14 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
 
 def _of_states(new: Reading, old: Reading) -> Conflict | None:
     """Compare states of which a person is in one at a time."""
-    for slot, state in new.states.items():
-        if old.states.get(slot, state) != state:
+    known_states = dict(old.states)
+    for slot, state in dict(new.states).items():
+        if known_states.get(slot, state) != state:
             return Conflict(f"another {slot}")
+    if old.owner in _SPOUSES and not _PARTED.isdisjoint(new.states):
+        return Conflict("the marriage has ended")
     works = any(known.attribute in (EMPLOYER, JOB) for known in old.statements)
-    if works and new.states.get("employment") == "none":
+    if works and dict(new.states).get("employment") == "none":
         return Conflict("the work has ended")
     return None
 
@@ -255,6 +285,23 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     if is_told or is_rule or value.is_closed:
         return Conflict("it says the same of something else")
     return None
+
+
+def _of_uses(new: Reading, old: Reading) -> Conflict | None:
+    """Compare what somebody switched to with what they use: "I use Vim", "I switched to Emacs"."""
+    switched, uses = _SWITCHED_TO.match(new.text), _USES.match(old.text)
+    if not (switched and uses) or new.change.is_beside:
+        return None
+    if _person(switched["who"]) != _person(uses["who"]):
+        return None
+    value, known = (value_of(_PURPOSE.sub("", match["value"])) for match in (switched, uses))
+    if not value.is_value or value.kind != known.kind or value.form == known.form:
+        return None
+    return Conflict("something was switched to", is_of_any=True)
+
+
+def _person(who: str) -> str:
+    return "I" if who in ("we", "We", "User") else who
 
 
 def _differing(first: str, second: str) -> tuple[Value, Value] | None:
@@ -291,9 +338,9 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     content = new.stems - _SIGNS
     if not content or new.owner != old.owner or new.change.is_negated == old.change.is_negated:
         return None
-    common = len(content & old.stems)
-    if new.change.ends and common >= _SHARE * len(content):
+    if any(len(words & old.stems) >= _SHARE * len(words) for words in new.ended):
         return Conflict("it is said to hold no longer")
+    common = len(content & old.stems)
     if common == len(content) and common >= _SHARE * len(old.stems - _SIGNS):
         return Conflict("the same is said and denied")
     return None

@@ -143,6 +143,8 @@ def _ask(checks: DecisionChecks, place: int, changes: dict[str, int]) -> bool:
         against = conflict(read(fact.text), read(memory.text))
         if against is None or memory.id in changes or checks.is_touched(memory):
             continue
+        if against.is_of_any and asked:
+            continue
         checks.note(
             UPDATE,
             [place],

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from agent_memory.extraction.rules.statements import statement
+from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
@@ -49,10 +50,12 @@ _LASTING: Final = re.compile(
     rf"\bI(?:['\u2019]ve|['\u2019]ll| have| will)?\s+(?:just\s+|now\s+|also\s+)?{_DONE}"
     r"|\bwe (?:decided|agreed|chose|settled|will use)\b|\bdecision(?: is|:)"
     r"|\breminder (?:is )?set\b"
+    r"|\b(?:I|we)(?:['\u2019]ll| will)\b[^.!?]{0,80}?\b"
+    rf"(?:tomorrow\b|(?:on|at|by|until|before) (?:{DATE}|{TIME})\b)"
     r"|\byour \w+(?: \w+){0,3} (?:is|are|was|will be)\b",
     re.IGNORECASE,
 )
-"""What an assistant says that lasts: what it did, what was decided."""
+"""What an assistant says that lasts: what it did, or will do when, what was decided."""
 
 
 def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:

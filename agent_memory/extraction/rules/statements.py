@@ -96,6 +96,17 @@ def _with_subject(form: str) -> str:
 _PATTERNS: Final = tuple(
     (re.compile(_with_subject(form) + _VALUE, re.IGNORECASE), slot) for form, slot in _FORMS
 )
+# "I bought a flat in Madrid and moved there".
+_MOVED_THERE: Final = re.compile(
+    rf"(?:(?:I|we)(?:{_APOSTROPHE}ve)? )?{_NOW}"
+    r"(?:bought|purchased|rented|got|found|took|leased|built|inherited|accepted)"
+    r" (?:an?|the|my|our) (?:[\w-]+ ){1,4}(?:in|at|near|outside) (?:the )?"
+    r"(?P<value>(?-i:[A-Z])[\w'\u2019-]*(?: (?-i:[A-Z])[\w'\u2019-]*){0,3})"
+    rf",? (?:and|where) (?:(?:I|we)(?:{_APOSTROPHE}ve)? )?{_NOW}"
+    r"(?:(?:moved|relocated|live|settled|moving|living) (?:over )?(?:there|in|into it)\b"
+    r"|(?:where )?(?:I|we) (?:now )?live(?: now)?\W*$)",
+    re.IGNORECASE,
+)
 # "My phone number is …", "The deadline moved to …", "Ann's favourite colour is …".
 _WORD: Final = rf"[^\W\d_][\w{_APOSTROPHE[1:-1]}-]*"
 _CHANGED: Final = (
@@ -147,12 +158,14 @@ _WHEN: Final = re.compile(
     r"[\s,]+(?:now|currently|these days|nowadays|at the moment|any ?more|again|instead|actually"
     rf"|(?:since )?(?:last|this|next) \w+|(?:in|on|since) (?:(?:19|20)\d\d|{DATE})"
     r"|recently|already|yesterday|jetzt|ahora"
+    r"|(?:el|la) \w+ pasad[oa]|hace \w+ \w+|letzte[nrs]? \w+|vor \w+ \w+|l[ea] \w+ derni(?:er|ère)"
+    r"|il y a \w+ \w+|(?:l[oa] )?scors[oa] \w+|(?:n?o|n?a) \w+ passad[oa]|vorige \w+"
     r"|maintenant|gezogen|umgezogen|with effect from .*|from now on)\W*$",
     re.IGNORECASE,
 )
 _MORE: Final = re.compile(
-    r"(?:,| (?:and|but|since|because|for|with|from|as|when|where|which|though|not|instead of|rather"
-    r" than|after|before|while|until|near|is|are)\b)(?! \d).*$",
+    r"(?:,| (?:and|but|con|mit|avec|com|met|since|because|for|with|from|as|when|where|which|though"
+    r"|not|instead of|rather than|after|before|while|until|near|is|are)\b)(?! \d).*$",
     re.IGNORECASE,
 )
 
@@ -211,6 +224,8 @@ def stated_in(text: str) -> Statement | None:
             made = _made(match, speaker, slot, is_cased=is_cased)
             if made is not None:
                 return made
+    if match := _MOVED_THERE.match(spoken):
+        return _made(match, speaker, HOME, is_cased=is_cased)
     for pattern in (_OF_THING, _IS_THING):
         if match := pattern.match(spoken):
             return _made(match, speaker, _slot_of(match), is_cased=is_cased)

@@ -25,7 +25,7 @@ _MONTH: Final = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sep(?:t|tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
-_TIME: Final = (
+TIME: Final = (
     r"(?:\d{1,2}:\d\d(?: ?[ap]\.?m\.?)?|\d{1,2} ?(?:[ap]\.?m\.?|o'clock|uhr|h)|noon|midnight)"
 )
 DATE: Final = (
@@ -46,9 +46,9 @@ _KINDS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
         (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://\S+", "address"),
-        (rf"{_TIME}", "time"),
+        (rf"{TIME}", "time"),
         (rf"{_DAY}s", "days"),
-        (rf"{DATE}(?:,? (?:at )?{_TIME})?", "date"),
+        (rf"{DATE}(?:,? (?:at )?{TIME})?", "date"),
         (r"\+?\d[\d ()/-]{5,}\d", "address"),
         (r"\w*\d+(?:[.:-]\w+)+|[a-z]+-?\d+[a-z\d]*", "code"),
         (r"(?:version|port|room|gate|seat|floor|chapter|step) [\w.:-]*\d[\w.:-]*", "code"),
