@@ -86,6 +86,9 @@ class Transcript:
             self.messages.append(Message.model_validate(fields))
         except pydantic.ValidationError as error:
             raise ValidationError.from_pydantic(error, at=at) from None
+        except RecursionError:  # of a role: an enum shows what it does not know
+            message = f"{' '.join(str(part) for part in at)}: its role is nested too deep"
+            raise ValidationError.of("messages", message, value) from None
 
 
 def plain(value: object) -> object:
@@ -139,11 +142,11 @@ def _block(block: object) -> object:
     if not isinstance(block, Mapping):
         return block
     kind = block.get("type")
+    if not isinstance(kind, str):
+        return block
     if kind in _TEXTS:
         return {"type": "text", "text": block.get("text")}
-    if kind in _IMAGES:
-        return _image(block)
-    return None if isinstance(kind, str) else block
+    return _image(block) if kind in _IMAGES else None
 
 
 def _image(block: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -100,6 +100,42 @@ def test_what_is_wrong_is_told_with_its_place(source: Any, told: str) -> None:
         conversation(source)
 
 
+@pytest.mark.parametrize("kind", [list, dict])
+@pytest.mark.parametrize(
+    "message",
+    [
+        lambda deep: {"role": deep, "content": "I like tea"},
+        lambda deep: {"role": "user", "name": deep, "content": "I like tea"},
+        lambda deep: {"role": "user", "content": deep},
+        lambda deep: {"role": "user", "content": [{"type": deep, "text": "I like tea"}]},
+        lambda deep: {"role": "user", "content": [{"type": "text", "text": deep}]},
+        lambda deep: {"role": "user", "content": "I like tea", "timestamp": deep},
+        lambda deep: {"role": "user", "content": "I like tea", "metadata": deep},
+    ],
+    ids="role name content type text timestamp metadata".split(),
+)
+def test_what_is_nested_thousands_deep_is_refused(message: Any, kind: type) -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep] if kind is list else {"a": deep}
+    with pytest.raises(ValidationError, match="messages"):
+        conversation([LIST[0], message(deep)])
+
+
+def test_a_call_of_a_tool_is_passed_over_however_deep_its_name() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    call = {"id": "1", "type": "function", "function": {"name": deep, "arguments": deep}}
+    use = {"type": "tool_use", "id": "1", "name": deep, "input": deep}
+    calls = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "assistant", "content": [use]},
+        {"role": "tool", "name": deep, "tool_call_id": "1", "content": "done"},
+    ]
+    assert len(conversation([LIST[0], *calls])) == 1
+
+
 def test_what_was_said_is_not_in_the_error() -> None:
     with pytest.raises(ValidationError) as raised:
         conversation([{"role": "user", "content": "my secret\x00"}])

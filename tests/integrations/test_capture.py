@@ -157,6 +157,8 @@ def test_results_that_cannot_be_read_are_counted_and_harm_nobody(
     for result in (deep, None, 7, object(), {1: None}, "", b"\xff\xfe"):
         assert capture.tool_output("x", result) == 0
     assert capture.turn(None) == 0  # type: ignore[arg-type]
+    assert capture.tool_output(deep, "") == 0  # type: ignore[arg-type]
+    assert capture.turn("", deep) == 0  # type: ignore[arg-type]
     assert report_of(capture)["unreadable"] == 1
     assert FACT not in caplog.text
 

@@ -331,6 +331,19 @@ def test_wrong_arguments_are_told(
     assert memory.count() == 0
 
 
+def test_a_name_that_is_nested_thousands_deep_is_no_tool(tools: MemoryTools) -> None:
+    deep: Any = "memory_store"
+    for _ in range(100_000):
+        deep = [deep]
+    result = tools.call(deep, {"content": "x"})
+    assert result.error is not None
+    assert result.error["code"] == "UNKNOWN_TOOL"
+    assert "there is no tool a list" in result.error["message"]
+    refused = tools.call("memory_store", {"content": deep}).error
+    assert refused is not None
+    assert refused["code"] == "VALIDATION_ERROR"
+
+
 def test_a_secret_in_a_refused_call_is_not_quoted(tools: MemoryTools) -> None:
     key = "AKIA" + "ABCDEFGHIJKLMNOP"
     found = error(tools, "memory_store", content=[key], tags={key: key})

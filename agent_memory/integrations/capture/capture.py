@@ -103,7 +103,7 @@ class MemoryCapture:
         over 4,000 characters, and those that promise several observations, are looked through in
         the background: what they give is not in the number, but in ``report``.
         """
-        if not self.config.observe_tool_outputs or _OUR_TOOLS.search(str(tool)):
+        if not self.config.observe_tool_outputs or _OUR_TOOLS.search(_text_of(tool)):
             return 0
         return self._engine.offer(lambda: texts_of(result), f"tool:{_named(tool)}")
 
@@ -301,7 +301,14 @@ def _session_name(session_id: str | None, memory: MemoryOrSession | Opener) -> s
 
 def _named(name: object) -> str:
     """Return the name of a tool or a role as it may stand in metadata."""
-    return _NAME.sub(" ", str(name)).strip()[:100] or "unknown"
+    return _NAME.sub(" ", _text_of(name)).strip()[:100] or "unknown"
+
+
+def _text_of(name: object) -> str:
+    try:
+        return str(name)
+    except RecursionError:  # a list within lists, thousands deep
+        return ""
 
 
 _engines: Final[weakref.WeakSet[_Engine]] = weakref.WeakSet()

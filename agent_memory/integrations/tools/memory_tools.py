@@ -219,7 +219,8 @@ class MemoryTools:
         tool = next((tool for tool in TOOLS if tool.name == name), None)
         if tool is None:
             names = ", ".join(tool.name for tool in TOOLS)
-            return _failed("UNKNOWN_TOOL", f"there is no tool {name!r:.80}: there are {names}")
+            shown = f"{name!r:.80}" if isinstance(name, str) else f"a {type(name).__name__}"
+            return _failed("UNKNOWN_TOOL", f"there is no tool {shown}: there are {names}")
         try:
             request = tool.arguments.model_validate(_read(arguments))
             return ToolResult(True, data=self._verbs[tool.name](self._open(), request))
