@@ -14,7 +14,7 @@ from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.reports import ExportReport, ImportNote, ImportReport, OnConflict, Plan
 from agent_memory.runtime import paths
-from agent_memory.runtime.files import SIDE_FILES, system_told
+from agent_memory.runtime.files import SIDE_FILES, exposures, system_told
 from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
@@ -228,7 +228,10 @@ class TransferVerbs(OpenMemory):
 def _report(
     place: Path, form: str, intake: Staging, plan: Plan, *, dry_run: bool, backup: Path | None
 ) -> ImportReport:
-    """Say what became of the entries, as they were read and as they were taken in."""
+    """Say what became of the entries, as they were read and as they were taken in.
+
+    A folder of memories is private (E); a file that was exported may lie anywhere.
+    """
     refusals, erasures = (
         [ImportNote(place=at, memory_id=each, message=reason) for at, each, reason in left_out]
         for left_out in (plan.refusals, plan.erasures)
@@ -248,7 +251,7 @@ def _report(
         refusals=[*intake.refusals, *refusals][:_MOST_LISTED],
         repairs=intake.repairs,
         erasures=erasures[:_MOST_LISTED],
-        notes=[*plan.notes, *intake.notes()],
+        notes=[*plan.notes, *intake.notes(), *(exposures(place) if place.is_dir() else ())],
         settings=plan.settings,
         backup=None if backup is None else str(backup),
     )

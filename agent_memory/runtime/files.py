@@ -26,6 +26,7 @@ SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 CUT_OFF: Final = ".cut-off-"
 """In the name of a copy of what was in a log that was taken away."""
 _NO_RIGHTS_THERE: Final = (errno.EROFS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_RIGHTS_OF_OTHERS: Final = {0o044: "read", 0o022: "write"}
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 MAX_FILE_BYTES: Final = 2 * 10**9
 """The longest file that is read: what is longer was not meant."""
@@ -86,11 +87,38 @@ def refuse_unfit_file(path: Path) -> None:
 
 
 def tighten_rights(path: Path) -> None:
-    """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing."""
+    """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing.
+
+    Where others had any on the file itself, that is logged: they may have read it until now.
+    """
+    before = exposures(path)
     for part in (path, *(beside(path, suffix) for suffix in SIDE_FILES)):
         with contextlib.suppress(FileNotFoundError, PermissionError):
             if stat.S_IMODE(part.stat().st_mode) & 0o077:
                 _make_private(part)
+    if before and not exposures(path):
+        import logging  # noqa: PLC0415 - 3 ms of a start, for a line seldom written
+
+        logging.getLogger("agent_memory").warning("%s. That was done now", before[0])
+
+
+def exposures(*paths: Path) -> list[str]:
+    """Say what others than its owner may do with a file or folder, and how that ends; a line each.
+
+    What has no rights, such as a file on Windows, and what is missing is left out.
+    """
+    lines = []
+    for path in paths if os.name == "posix" else ():
+        with contextlib.suppress(OSError):
+            mode = path.stat().st_mode
+            if mode & 0o077:
+                words = [word for bits, word in _RIGHTS_OF_OTHERS.items() if mode & bits]
+                private = "700" if stat.S_ISDIR(mode) else "600"
+                lines.append(
+                    f"{path}: others may {' and '.join(words) or 'enter'} it (mode"
+                    f" {stat.S_IMODE(mode):04o}): chmod {private} makes it private"
+                )
+    return lines
 
 
 def _make_private(path: Path) -> None:

@@ -204,3 +204,94 @@ def test_the_folder_of_a_file_that_is_refused_is_left_as_it_is(root: Path) -> No
     with pytest.raises(Exception, match="not a database"):
         AgentMemory("bob", root=root)
     assert mode_of(root / "bob") == 0o755
+
+
+# What others could do is said ---------------------------------------------------------------------
+
+
+def test_a_file_that_others_could_read_is_named_once_and_made_private(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("Deploys need two approvals")
+        path = memory.path
+    assert caplog.messages == []
+    path.chmod(0o646)
+    AgentMemory.open(path).close()
+    assert mode_of(path) == 0o600
+    (message,) = caplog.messages
+    assert message.startswith(f"{path}: others may read and write it (mode 0646): chmod 600")
+    with AgentMemory.open(path) as memory:
+        assert memory.check().notes == []
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_named"),
+    [(0o755, False), (0o775, False), (0o1777, False), (0o777, True), (0o702, True)],
+)
+def test_check_names_a_folder_where_others_may_put_another_file(
+    tmp_path: Path, mode: int, is_named: bool
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    folder.chmod(mode)
+    with AgentMemory.open(folder / "m.db") as memory:
+        memory.store("Deploys need two approvals")
+        report = memory.check()
+    assert report.ok
+    assert [note.partition(":")[0] for note in report.notes] == [str(folder)] * is_named
+
+
+def test_check_names_a_file_that_was_loosened_while_it_was_open(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.path.chmod(0o640)
+        (note,) = memory.check().notes
+        assert note == f"{memory.path}: others may read it (mode 0640): chmod 600 makes it private"
+        memory.path.chmod(0o600)
+        assert memory.check().notes == []
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root gives files away")
+def test_check_names_a_file_of_somebody_else_that_all_may_read() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "m.db"
+        os.chmod(place, 0o777)
+        with AgentMemory.open(path) as memory:
+            memory.store("Deploys need two approvals")
+        path.chmod(0o666)
+        lines = finished(_CHECKS_AS_NOBODY, str(path)).splitlines()
+        assert [line for line in lines if line.startswith(f"{path}: others may read and write")]
+        assert [line for line in lines if line.startswith(f"{place}: others may read and write")]
+        assert mode_of(path) == 0o666
+
+
+_CHECKS_AS_NOBODY = """
+import os, sys
+from agent_memory import AgentMemory
+import tempfile
+with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
+    memory.store("loads what is loaded late")
+    memory.check()
+os.setgid(65534); os.setuid(65534)
+with AgentMemory.open(sys.argv[1]) as memory:
+    print(*memory.check().notes, sep="\\n")
+"""
+
+
+@pytest.mark.parametrize(("mode", "is_named"), [(0o700, False), (0o755, True), (0o770, True)])
+def test_an_import_names_a_folder_of_memories_that_others_may_read(
+    root: Path, tmp_path: Path, mode: int, is_named: bool
+) -> None:
+    folder = tmp_path / "memories"
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("Deploys need two approvals")
+        memory.export(folder, format="directory")
+        folder.chmod(mode)
+        notes = memory.import_(folder).notes
+        assert [note.partition(":")[0] for note in notes] == [str(folder)] * is_named
+        assert mode_of(folder) == mode
+        copy = tmp_path / "memories.yaml"
+        memory.export(copy)
+        copy.chmod(0o644)
+        assert memory.import_(copy).notes == []

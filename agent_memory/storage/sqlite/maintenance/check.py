@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from agent_memory.errors import (
     StorageUntrusted,
 )
 from agent_memory.models.agent import CheckReport, Problem
+from agent_memory.runtime.files import SIDE_FILES, beside, exposures
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.maintenance import (
@@ -60,8 +62,22 @@ def check(
         problems += left.values()  # repairing has brought them to light
     total = check_indexes.count_memories(database)
     warning = database.warning
-    notes = [] if warning is None else [warning]
+    notes = [*([] if warning is None else [warning]), *_exposures(path)]
     return CheckReport(path=str(path), memory_count=total, problems=problems, notes=notes)
+
+
+def _exposures(path: Path) -> list[str]:
+    """Say where others have rights on the file, or may put another one in its place.
+
+    Opening takes such rights away; what is left is somebody else's file, or was loosened since.
+    That others may read the names in a folder is its user's choice, where the file lies anywhere.
+    """
+    parts = [path, *(beside(path, suffix) for suffix in SIDE_FILES)]
+    with contextlib.suppress(OSError):
+        mode = path.parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            parts.append(path.parent)
+    return exposures(*parts)
 
 
 @contextlib.contextmanager
