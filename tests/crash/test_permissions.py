@@ -256,7 +256,7 @@ def test_check_names_a_file_that_was_loosened_while_it_was_open(root: Path) -> N
 def test_check_names_a_file_of_somebody_else_that_all_may_read() -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "m.db"
-        os.chmod(place, 0o777)
+        Path(place).chmod(0o777)
         with AgentMemory.open(path) as memory:
             memory.store("Deploys need two approvals")
         path.chmod(0o666)

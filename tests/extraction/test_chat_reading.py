@@ -128,7 +128,7 @@ def test_a_call_of_a_tool_is_passed_over_however_deep_its_name() -> None:
         deep = [deep]
     call = {"id": "1", "type": "function", "function": {"name": deep, "arguments": deep}}
     use = {"type": "tool_use", "id": "1", "name": deep, "input": deep}
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "assistant", "content": [use]},
         {"role": "tool", "name": deep, "tool_call_id": "1", "content": "done"},
