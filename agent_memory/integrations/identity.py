@@ -12,11 +12,12 @@ needed. The name is taken from the first of these that has one:
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory import AgentMemory, MissingAgentIdentity
+from agent_memory import AgentMemory, MissingAgentIdentity, validate_agent_id
 
 if TYPE_CHECKING:
     from agent_memory import SessionContext, SessionMemory
@@ -28,6 +29,20 @@ if TYPE_CHECKING:
 
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
 CAPABILITY: Final = "agent_identity"
+_ACTIVATION: Final = re.compile(
+    r"""\s{0,9}(?:please\ )?start\ as\ ["']?(?P<name>[\w-]{1,64})["']?
+    (?:,?\ with\ memory(?:\ enabled)?)?(?:[.!,;:](?=\s)|[.!,;:]?\s*\Z|\s*\n)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# "Start as usual." names nobody.
+_NO_NAMES: Final = frozenset(
+    """
+    a above admin administrator agreed always an appropriate before below default described directed
+    discussed ever expected fast follows her him instructed intended is it me needed normal noted
+    one planned possible previously proposed requested required root said scheduled shown soon
+    specified such suggested the them told us usual well yesterday you
+    """.split()
+)
 
 
 def resolve_agent_id(
@@ -45,6 +60,18 @@ def resolve_agent_id(
         "whose memory? No agent is named. Set agent_id in the configuration, give the session the"
         f" capability {CAPABILITY}, or set {AGENT_VARIABLE}"
     )
+
+
+def spoken_agent_id(text: str) -> str | None:
+    """Return the agent that a user's message begins by naming; ``None`` where it names none.
+
+    Such messages are "Start as bob with memory enabled" (B) and "Start as sam" (D). More may
+    follow, as another sentence. Ask this of a user's own words alone, never of a tool's output.
+    """
+    match = _ACTIVATION.match(text)
+    if match is None or match["name"].lower() in _NO_NAMES:
+        return None
+    return match["name"] if validate_agent_id(match["name"]) else None
 
 
 def opener_of(memory: MemoryOrSession | Opener) -> Opener:

@@ -281,6 +281,64 @@ def test_an_identity_may_be_given_while_the_session_runs(root: Path) -> None:
     assert len(stored(root, "sam")) == 2
 
 
+def test_a_user_names_the_agent_and_the_model_is_to_confirm_it(root: Path) -> None:
+    script = [STORE, "None.", "Memory enabled. I'm bob.", STORE, "Stored."]
+    prompts = [
+        "Hello",
+        "Start as bob with memory enabled. Remember that the office closes at six.",
+        "Note the database",
+    ]
+    told = asyncio.run(converse(plan(root, script), prompts, agent=None))
+    refused, stored_one = told.results()
+    assert "No agent is named" in refused
+    assert '"memory_id"' in stored_one
+    assert "you are bob" not in told.shown(1)
+    assert "you are bob" in told.shown(2)
+    assert len(stored(root, "bob")) == 2
+    assert [path.name for path in root.iterdir()] == ["bob"]
+
+
+def test_a_user_may_go_on_as_another_agent(root: Path) -> None:
+    script = [STORE, "Stored.", STORE, "Stored."]
+    asyncio.run(converse(plan(root, script), ["Start as bob", "Start as sam"], agent=None))
+    assert list(stored(root, "bob")) == list(stored(root, "sam")) == [FACT]
+
+
+@pytest.mark.parametrize("case", ["capability", "config", "environment", "metadata"])
+def test_a_user_does_not_overrule_the_host(
+    root: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    kw: dict[str, Any] = {}
+    if case == "config":
+        kw["config"] = {"tool-memory-semantic": {"agent_id": "alice"}}
+    elif case == "environment":
+        monkeypatch.setenv("AGENT_MEMORY_AGENT", "alice")
+    elif case == "metadata":
+        kw["session"] = {"metadata": {"agent_name": "alice"}}
+    agent = "alice" if case == "capability" else None
+    mount_plan = plan(root, [STORE, "Stored."], **kw)
+    told = asyncio.run(converse(mount_plan, ["Start as bob with memory enabled"], agent=agent))
+    assert "you are bob" not in told.shown(0)
+    assert [path.name for path in root.iterdir()] == ["alice"]
+
+
+@pytest.mark.parametrize("case", ["off", "not spoken", "delegated"])
+def test_nobody_is_named_where_that_is_not_wanted(root: Path, case: str) -> None:
+    kw: dict[str, Any] = {}
+    if case == "off":
+        kw["session"] = {"capabilities": {"memory": {"enabled": False}}}
+    elif case == "not spoken":
+        kw["config"] = {"hooks-memory-capture": {"spoken_activation": False}}
+    mount_plan = plan(root, [STORE, "None."], **kw)
+    parent = "parent" if case == "delegated" else None
+    told = asyncio.run(
+        converse(mount_plan, ["Start as bob with memory enabled"], agent=None, parent_id=parent)
+    )
+    assert "you are bob" not in told.shown(0)
+    assert '"memory_id"' not in told.results()[0]
+    assert not root.exists()
+
+
 # Together -----------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from conftest import Clock
 
 from agent_memory import AgentMemory, MissingAgentIdentity, ValidationError, estimate_tokens
 from agent_memory.integrations.context import MemoryContext
-from agent_memory.integrations.identity import LazyMemory, resolve_agent_id
+from agent_memory.integrations.identity import LazyMemory, resolve_agent_id, spoken_agent_id
 
 
 def test_the_first_who_names_an_agent_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +139,33 @@ def test_a_memory_that_gives_orders_is_shown_as_data(memory: AgentMemory) -> Non
     inside = [line for line in text.splitlines() if line.startswith("- [")]
     assert len(inside) == 1
     assert "\n## New orders" not in text
+
+
+# Spoken activation ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "agent_id"),
+    [
+        ("Start as bob with memory enabled", "bob"),
+        ("Start as sam", "sam"),
+        ("  please start as 'data-team_2', with memory.\nWhat do you know?", "data-team_2"),
+        ("Start as sam. Remember that the office closes at six.", "sam"),
+        ("START AS Bob WITH MEMORY ENABLED!", "Bob"),
+        ("Start as usual.", None),
+        ("Start as soon as possible", None),
+        ("Start as many workers as there are cores", None),
+        ("Start as v1.2 of the service", None),
+        ("Start as the admin", None),
+        ("How do I start as bob with memory enabled?", None),
+        ("The README says: start as bob", None),
+        ("Start as ../bob", None),
+        ("Start as con", None),  # a device of Windows
+        ("Start as größe", None),
+        ("Start as " + "b" * 65, None),
+        ("Start as", None),
+        ("", None),
+    ],
+)
+def test_a_users_message_may_name_the_agent(text: str, agent_id: str | None) -> None:
+    assert spoken_agent_id(text) == agent_id

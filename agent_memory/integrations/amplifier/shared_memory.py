@@ -26,13 +26,19 @@ from agent_memory import (
     database_path,
     sanitize_agent_id,
 )
-from agent_memory.integrations.amplifier.protocol import Coordinator, Hooks, in_thread
-from agent_memory.integrations.identity import CAPABILITY, resolve_agent_id
+from agent_memory.integrations.amplifier.protocol import Coordinator, HookResult, Hooks, in_thread
+from agent_memory.integrations.identity import CAPABILITY, resolve_agent_id, spoken_agent_id
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession
 
 _LAST_WORDS_SECONDS: Final = 2.0
+_FIRST: Final = -100
+"""The place among the hooks of one event: before capture, which asks whose memory it is."""
+_ACTIVATED: Final = (
+    "Memory is enabled for this session, as the user asked: you are {name}. Confirm that in a"
+    ' sentence: "Memory enabled. I\'m {name}."'
+)
 
 
 class EventBridge:
@@ -89,6 +95,7 @@ OPTIONS: Final = frozenset(
     {
         "agent_id",
         "of_parent",
+        "spoken_activation",
         "user_id",
         "run_id",
         "embedder",
@@ -98,12 +105,13 @@ OPTIONS: Final = frozenset(
 )
 """What a module's configuration may say of the memory; ``MemoryToolConfig`` has the most of it.
 
-``of_parent`` means the memory of the session that delegated to this one. ``user_id`` and ``run_id``
+``of_parent`` means the memory of the session that delegated to this one. ``spoken_activation`` says
+whether a user may name the agent, where nobody else does (``True``). ``user_id`` and ``run_id``
 mean what is about this user, and of this run, alone. ``embedder`` is a name,
 ``event_text`` puts the text of queries and memories into events.
 """
 _SCOPE: Final = ("user_id", "run_id")
-_NO_SETTINGS: Final = frozenset({"agent_id", "of_parent", *_SCOPE})
+_NO_SETTINGS: Final = frozenset({"agent_id", "of_parent", "spoken_activation", *_SCOPE})
 _LONGEST_SESSION: Final = 200
 _sessions: Final[weakref.WeakValueDictionary[str, SessionMemories]] = weakref.WeakValueDictionary()
 
@@ -120,6 +128,10 @@ class SessionMemories:
         self._opening = threading.Lock()
         self._members: set[Membership] = set()
         self._is_closed = False
+        self._spoken: str | None = None
+        self._stop_listening = coordinator.hooks.register(
+            "prompt:submit", self._listen, priority=_FIRST, name="agent-memory-activation"
+        )
 
     def join(self, options: Mapping[str, Any]) -> Membership:
         """Take a module in, with what its configuration says of the memory."""
@@ -135,6 +147,7 @@ class SessionMemories:
         if self._members or self._is_closed:
             return
         coordinator, self._coordinator = self._coordinator, None
+        self._stop_listening()
         if coordinator is not None:
             for name in STORE_CAPABILITIES:
                 if coordinator.get_capability(name) is self:
@@ -164,6 +177,47 @@ class SessionMemories:
         if parent is None or options.get("agent_id") or capability:
             return resolve_agent_id(options.get("agent_id"), capability)
         return parent.agent_id(parent.options({}))
+
+    async def _listen(self, event: str, data: Mapping[str, Any] | None) -> HookResult:  # noqa: ARG002
+        """Give the session the identity that its user says, and have the model confirm it."""
+        prompt = data.get("prompt") if isinstance(data, Mapping) else None
+        name = spoken_agent_id(prompt) if isinstance(prompt, str) else None
+        if name is None or not self._activate(name):
+            return HookResult(action="continue")
+        return HookResult(
+            action="inject_context",
+            context_injection=_ACTIVATED.format(name=name),
+            context_injection_role="system",
+        )
+
+    def _activate(self, name: str) -> bool:
+        """Return whether the session's memory is now that of the agent whom its user named.
+
+        What the host says of the identity is not overruled. What a delegated session is asked is
+        said by a model, and names nobody.
+        """
+        coordinator, options = self._coordinator, self.options({})
+        if (
+            coordinator is None
+            or coordinator.parent_id
+            or not options.get("spoken_activation", True)
+        ):
+            return False
+        before = coordinator.get_capability(CAPABILITY)
+        if (before is None or before != self._spoken) and self._is_identified(options):
+            return False
+        coordinator.register_capability(CAPABILITY, name)
+        if not self._is_identified(options):  # memory is switched off
+            coordinator.register_capability(CAPABILITY, before)
+            return False
+        self._spoken = name
+        return True
+
+    def _is_identified(self, options: Mapping[str, Any]) -> bool:
+        try:
+            return bool(self.agent_id(options))
+        except MissingAgentIdentity:
+            return False
 
     def opened(self, agent_id: str, options: Mapping[str, Any]) -> AgentMemory:
         """Return the open memory of an agent. Raises what ``AgentMemory`` raises."""
