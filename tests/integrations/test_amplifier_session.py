@@ -282,7 +282,7 @@ def test_an_identity_may_be_given_while_the_session_runs(root: Path) -> None:
 
 
 def test_a_user_names_the_agent_and_the_model_is_to_confirm_it(root: Path) -> None:
-    script = [STORE, "None.", "Memory enabled. I'm bob.", STORE, "Stored."]
+    script: list[Any] = [STORE, "None.", "Memory enabled. I'm bob.", STORE, "Stored."]
     prompts = [
         "Hello",
         "Start as bob with memory enabled. Remember that the office closes at six.",
@@ -299,7 +299,7 @@ def test_a_user_names_the_agent_and_the_model_is_to_confirm_it(root: Path) -> No
 
 
 def test_a_user_may_go_on_as_another_agent(root: Path) -> None:
-    script = [STORE, "Stored.", STORE, "Stored."]
+    script: list[Any] = [STORE, "Stored.", STORE, "Stored."]
     asyncio.run(converse(plan(root, script), ["Start as bob", "Start as sam"], agent=None))
     assert list(stored(root, "bob")) == list(stored(root, "sam")) == [FACT]
 
