@@ -84,7 +84,11 @@ class MaintenanceVerbs(OpenMemory):
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata (A) with live figures, and its file's."""
-        return self._store.info().model_copy(update={"suggestion": self.suggestion()})
+        info = self._store.info()
+        suggestion = self.suggestion()
+        if not info.memory_count + info.archived_count:
+            suggestion = paths.import_advice(self.path) or suggestion
+        return info.model_copy(update={"suggestion": suggestion})
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""

@@ -11,7 +11,7 @@ from agent_memory.api.verbs import MemoryVerbs
 from agent_memory.errors import AgentMemoryError
 from agent_memory.models.agent import AgentInfo, AgentSummary
 from agent_memory.models.times import now_utc
-from agent_memory.runtime.paths import agent_files
+from agent_memory.runtime.paths import agent_files, import_advice
 from agent_memory.services.store import Store
 
 if TYPE_CHECKING:
@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary]:
     """List the agents under a root, by name, with what can be said of each.
 
-    A file that cannot be read is listed with its ``problem``. Nothing is written.
+    A file that cannot be read is listed with its ``problem``, and so is a folder of documented
+    memories that were not imported yet. Nothing is written.
     """
     return [_summary(name, path) for name, path in agent_files(root)]
 
 
 def _summary(name: str, path: Path) -> AgentSummary:
+    if not path.exists():
+        return AgentSummary(
+            agent_id=name, path=str(path), storage_size_mb=0.0, problem=import_advice(path)
+        )
     try:
         info = _info(path)
     except AgentMemoryError as error:

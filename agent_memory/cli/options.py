@@ -26,6 +26,7 @@ from agent_memory import (
     database_path,
 )
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
+from agent_memory.runtime.paths import import_advice
 
 if TYPE_CHECKING:
     _MomentType = click.ParamType[datetime]
@@ -76,8 +77,12 @@ class Session:
             )
         if not create and not path.exists():
             raise StorageUnavailable(
-                f"agent {self.agent!r} has no memories yet: there is no {path}."
-                " `agent-memory store` makes it; `agent-memory agents` lists those that there are"
+                f"agent {self.agent!r} has no memories yet: there is no {path}. "
+                + (
+                    import_advice(path)
+                    or "`agent-memory store` makes it;"
+                    " `agent-memory agents` lists those that there are"
+                )
             )
         return AgentMemory(
             self.agent or "", root=self.root, create=create, session_id=session_id, config=_CONFIG

@@ -7,7 +7,7 @@ ours, A's, B's with nothing but ``memories``, or one that was written by hand.
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -16,13 +16,19 @@ from pydantic import AfterValidator, Field, create_model
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ValidationError
+from agent_memory.formats import settings
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.record_shapes import given_back
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.enums import MemoryCategory
 from agent_memory.models.fields import AgentId, Text, clean_text
-from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
+from agent_memory.models.limits import (
+    BACKUP_SUFFIX,
+    MAX_SCRATCHPAD_SIZE,
+    METADATA_FILENAME,
+    SCRATCHPAD_FILENAME,
+)
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata, fields_beyond
 from agent_memory.models.portable import Entry, Natural, Positive, Section, fields_as_told
@@ -52,9 +58,14 @@ class ScratchpadYaml:
     skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it is a mapping that begins with a key of A's and has ``memories``."""
+        """Return whether it is a mapping that begins with a key of A's and has ``memories``.
+
+        Or an agent's folder with such a file, as A and B have it.
+        """
+        if sample.is_folder:
+            return (sample.path / SCRATCHPAD_FILENAME).is_file()
         text = sample.text()
-        if sample.is_folder or text.startswith("{"):  # JSON is YAML too, but has its own formats
+        if text.startswith("{"):  # JSON is YAML too, but has its own formats
             return False
         return bool(_BEGINS.match(text) and _HAS_MEMORIES.search(text))
 
@@ -64,8 +75,12 @@ class ScratchpadYaml:
         Those of a scratchpad are all, the first of the file the last to enter; of more than its
         ``max_size``, or than any scratchpad can have, the newest, as A keeps them. An entry of the
         scratchpad whose memory has no ``id`` has none either, but that memory's ``place``.
+
+        Of an agent's folder, what its ``metadata.json`` tells comes first.
         """
-        return _entries(path)
+        if not path.is_dir():
+            return _entries(path)
+        return _entries_of_folder(path)
 
     def write(self, path: Path, source: Source) -> Written:
         """Write the seven keys of each memory of the hot set, and nothing else."""
@@ -263,6 +278,18 @@ def _entries(path: Path) -> Iterator[Entry]:
     if not has_memories:
         raise ValidationError(f"{path}: is no scratchpad: that is a mapping with a list `memories`")
     yield from newest.members(max_size)
+
+
+def _entries_of_folder(folder: Path) -> Iterator[Entry]:
+    backup = SCRATCHPAD_FILENAME + BACKUP_SUFFIX
+    if (folder / backup).is_file():
+        repair = f"was not read: import {folder / backup} by itself, if it is wanted too"
+        yield Entry(Section.AGENT, {}, backup, repairs=(repair,))
+    metadata = folder / METADATA_FILENAME
+    if metadata.is_file():
+        for entry in settings.CODEC.read(metadata):
+            yield replace(entry, place=f"{METADATA_FILENAME}: {entry.place}")
+    yield from _entries(folder / SCRATCHPAD_FILENAME)
 
 
 class _Newest:

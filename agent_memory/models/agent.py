@@ -98,8 +98,10 @@ class AgentInfo(AgentMetadata):
 
     ``vector_model`` is the embedding model whose vectors searches use;
     ``pending_embeddings`` how many memories wait to be embedded; ``suggestion`` is there from
-    ``migration_threshold`` memories on. ``journal`` is how commits are kept whole: by a write-ahead
-    log (``wal``), or by a ``rollback`` journal where other machines may reach the file's drive;
+    ``migration_threshold`` memories on, and where an empty store stands beside a documented
+    ``scratchpad.yaml``, which could be imported. ``journal`` is how commits are kept whole: by a
+    write-ahead log (``wal``), or by a ``rollback`` journal where other machines may reach the
+    file's drive;
     ``warning`` says what follows from that.
     """
 

@@ -9,7 +9,11 @@ from typing import Final
 
 from agent_memory.errors import MissingAgentIdentity, StorageUnavailable, ValidationError
 from agent_memory.models.fields import clean_agent_id, clean_text, validate_agent_id
-from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
+from agent_memory.models.limits import (
+    DEFAULT_MEMORY_ROOT,
+    SCRATCHPAD_FILENAME,
+    VECTOR_DB_FILENAME,
+)
 
 ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
@@ -58,7 +62,10 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
 
 
 def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:
-    """Return the agents under a root and their files, by name. A missing root has none."""
+    """Return the agents under a root and their files, by name. A missing root has none.
+
+    The file of an agent that has only documented memories (``import_advice``) does not exist yet.
+    """
     directory = memory_root(root)
     if not directory.is_dir():
         return []
@@ -67,8 +74,23 @@ def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, P
         for entry in sorted(directory.iterdir())
         if validate_agent_id(entry.name)
         and not entry.is_symlink()
-        and (entry / VECTOR_DB_FILENAME).is_file()
+        and any((entry / name).is_file() for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME))
     ]
+
+
+def import_advice(path: Path) -> str | None:
+    """Return how to import the ``scratchpad.yaml`` (A) beside an agent's file, if there is one."""
+    folder = path.parent
+    document = folder / SCRATCHPAD_FILENAME
+    if not validate_agent_id(folder.name) or not document.is_file():
+        return None
+    import shlex  # noqa: PLC0415 - seldom used
+
+    root, source = shlex.quote(str(folder.parent)), shlex.quote(str(folder))
+    return (
+        f"{document} is not imported yet:"
+        f" `agent-memory --root {root} --agent {folder.name} import {source}`"
+    )
 
 
 def _text(path: str | os.PathLike[str]) -> str:

@@ -407,3 +407,19 @@ def test_a_command_that_is_killed_took_all_in_or_nothing(
         assert list(temporary.iterdir()) == []
     assert subprocess.run(words, capture_output=True).returncode == 0
     assert len(contents(root)) == 2_503
+
+
+def test_documented_memories_in_place_are_noticed_and_imported_as_it_is_said(
+    cli: Cli, root: Path
+) -> None:
+    folder = root / "carl"
+    folder.mkdir(parents=True)
+    (folder / "scratchpad.yaml").write_text("memories:\n- {id: mem-001, content: Use tabs}\n")
+    refused = cli("--agent", "carl", "info")
+    assert refused.code == 5
+    command = refused.err.partition("`")[2].partition("`")[0].split()
+    assert command[-2:] == ["import", str(folder)]
+    assert " ".join(command) in cli("agents").out
+    done = cli(*command[1:])
+    assert (done.code, done.out.splitlines()[0]) == (0, "scratchpad: 1 new")
+    assert "Use tabs" in cli("--agent", "carl", "recent").out

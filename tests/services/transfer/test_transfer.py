@@ -991,6 +991,57 @@ def test_the_figures_of_a_store_with_memories_stay_and_the_file_s_are_named(
     assert memory.info() == before
 
 
+@pytest.fixture
+def documented(root: Path) -> Path:
+    """Return an agent's folder as the documents have it: no database, but what it began as."""
+    folder = root / "carl"
+    folder.mkdir(parents=True)
+    (folder / "metadata.json").write_text(
+        json.dumps({**FIGURES, "agent_id": "carl", "config": {"migration_threshold": 600}})
+    )
+    (folder / "scratchpad.yaml").write_text(
+        "agent_id: carl\nmax_size: 40\nmemories:\n- {id: mem-001, content: Prefer PostgreSQL}\n"
+    )
+    return folder
+
+
+# Found once: neither was such a folder noticed, nor could it be imported.
+def test_a_documented_folder_is_noticed_and_imported_where_it_is(
+    root: Path, documented: Path
+) -> None:
+    advice = f"--agent carl import {documented}`"
+    with pytest.raises(StorageUnavailable, match=re.escape(advice)):
+        AgentMemory("carl", root=root, create=False)
+    (summary,) = AgentMemory.agents(root)
+    assert (summary.agent_id, summary.memory_count) == ("carl", None)
+    assert advice in (summary.problem or "")
+    assert not (documented / "memories.db").exists()
+    with AgentMemory("carl", root=root, embedder=None) as memory:
+        assert advice in (memory.info().suggestion or "")
+        report = memory.import_(documented)
+        assert (report.format, report.new) == ("scratchpad", 1)
+        assert report.settings == {"migration_threshold": 600, "scratchpad_max_size": 40}
+        info = memory.info()
+        assert (info.suggestion, info.stats.total_queries) == (None, 145)
+        assert info.created_at == datetime(2025, 1, 15, 10, tzinfo=UTC)
+        assert [entry.id for entry in memory.scratchpad().memories] == ["mem-001"]
+        assert memory.import_(documented).same == 1
+    (summary,) = AgentMemory.agents(root)
+    assert (summary.memory_count, summary.problem) == (1, None)
+
+
+def test_the_backup_in_a_documented_folder_is_named_and_not_read(
+    root: Path, documented: Path
+) -> None:
+    backup = documented / "scratchpad.yaml.backup"
+    backup.write_text("agent_id: carl\nmemories:\n- {id: mem-002, content: Long gone}\n")
+    with AgentMemory("carl", root=root, embedder=None) as memory:
+        report = memory.import_(documented)
+        assert report.new == 1
+        assert f"import {backup} by itself" in report.repairs[0].message
+        assert memory.import_(backup).new == 1
+
+
 # Found once: metadata.json always has the threshold, and one that is set drops hits.
 def test_a_threshold_that_nobody_set_does_not_become_one_that_is(
     memory: AgentMemory, other: Open, tmp_path: Path
