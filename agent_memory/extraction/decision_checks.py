@@ -268,7 +268,7 @@ class DecisionChecks:
     # Parts ------------------------------------------------------------------------------------
 
     def _is_about(self, place: int, memory: RelatedMemory) -> bool:
-        is_related = any(memory.id == memory.id for memory in self.related[place])
+        is_related = any(other.id == memory.id for other in self.related[place])
         return is_related or says(memory.text, self.facts[place].text)
 
     def _saying_the_same(self, place: int) -> list[RelatedMemory]:

@@ -319,7 +319,7 @@ def test_the_environment_names_the_agent_and_the_root_and_options_come_first(
     words = [PROGRAM, "--root", "~/mine", "--agent", "bob", "store", "bob's"]
     subprocess.run(words, env=env, check=True, capture_output=True)
     assert (tmp_path / "env" / "ann" / "memories.db").is_file()
-    assert (tmp_path / "home" / "mine" / "bob" / "memories.db").is_file()
+    assert (Path.home() / "mine" / "bob" / "memories.db").is_file()
     monkeypatch.setenv("AGENT_MEMORY_ROOT", str(tmp_path / "env"))
     monkeypatch.setenv("AGENT_MEMORY_AGENT", "ann")
     assert run(["recent"]) == 0

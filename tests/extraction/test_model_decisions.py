@@ -178,6 +178,13 @@ def test_an_update_of_a_memory_that_has_nothing_to_do_with_it_is_refused() -> No
     assert BANK.id not in [it.id for it in found.operations]
 
 
+def test_an_update_of_a_memory_that_another_fact_is_about_is_refused() -> None:
+    """That a fact has related memories at all does not make this one of them."""
+    found = decided(answer(op("UPDATE", RIGHT[1]["text"], [1], "1"), RIGHT[0], RIGHT[2]))
+    assert ("ADD", None, FACTS[1].text) in shortly(found)
+    assert BANK.id not in [it.id for it in found.operations]
+
+
 def test_an_update_that_keeps_no_word_is_unsure() -> None:
     found = decided(answer(op("UPDATE", "User adores pizza", [0], "0"), *RIGHT[1:]))
     assert found.operations[0].confidence == 0.5

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
+import sqlite3
 import time
 import unicodedata
 from collections.abc import Callable
@@ -346,8 +348,10 @@ def test_no_command_steers_the_terminal(
     cli: Callable[..., Any], root: Path, tmp_path: Path, words: str
 ) -> None:
     with AgentMemory("bob", root=root, session_id="s\x1b[2J\u202e") as memory:
-        memory.store(STEERING, id="m-1", metadata={"note": STEERING}, user_id="u\x1b[2J")
+        memory.store(STEERING, id="m-1", metadata={"note": STEERING})
         memory.store(STEERING, id="m-2")
+    with contextlib.closing(sqlite3.connect(memory.path)) as database, database:
+        database.execute("UPDATE memories SET user_id = ? WHERE id = 'm-1'", ("u\x1b[2J",))
     other = tmp_path / "other.jsonl"
     other.write_text(json.dumps({"content": "\x1b[2J" * 9_000, "id": "x\x1b[2J"}))
     target = other if words.startswith("import") else tmp_path / "out"

@@ -114,10 +114,10 @@ def test_the_backups_of_two_moments_stand_side_by_side(
 def test_a_relative_or_home_destination_means_what_it_means_elsewhere(
     memory: AgentMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "home").mkdir()
+    Path.home().mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert memory.backup("copy.db") == tmp_path / "copy.db"
-    assert memory.backup("~/copy.db") == tmp_path / "home" / "copy.db"
+    assert memory.backup("~/copy.db") == Path.home() / "copy.db"
 
 
 def test_a_destination_that_exists_is_kept(memory: AgentMemory, tmp_path: Path) -> None:

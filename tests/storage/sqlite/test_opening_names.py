@@ -118,16 +118,16 @@ def test_the_root_is_the_argument_else_the_setting_else_the_environment_else_the
             return memory.path.parent.parent
 
     setting = {"storage_root": str(tmp_path / "setting")}
-    assert opened() == tmp_path / "home" / ".amplifier" / "memory"
+    assert opened() == Path.home() / ".amplifier" / "memory"
     monkeypatch.setenv("AGENT_MEMORY_ROOT", str(tmp_path / "environment"))
     assert opened() == tmp_path / "environment"
     assert opened(config=setting) == tmp_path / "setting"
     assert opened(config=setting, root=tmp_path / "argument") == tmp_path / "argument"
 
 
-def test_a_tilde_in_the_root_is_the_home_directory(tmp_path: Path) -> None:
+def test_a_tilde_in_the_root_is_the_home_directory() -> None:
     with AgentMemory("bob", root="~/mine") as memory:
-        assert memory.path == tmp_path / "home" / "mine" / "bob" / "memories.db"
+        assert memory.path == Path.home() / "mine" / "bob" / "memories.db"
 
 
 def test_a_relative_root_stays_where_it_was_when_the_program_moves(
