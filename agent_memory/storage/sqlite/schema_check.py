@@ -91,7 +91,7 @@ class ShippedSchema:
         seen: set[str] = set()
         for kind, *values in rows:
             name, sql = map(_text, values)
-            own = name.lower()
+            own, sql = name.lower(), sql.rstrip()  # `.dump` ends what has a comment with a newline
             if kind == "index":
                 if not self._is_harmless_index(sql):
                     faults.append(Fault(kind, name, "foreign"))

@@ -363,7 +363,13 @@ def test_what_was_there_before_something_destructive_can_be_restored(
     (backup,) = old.backups()
     assert (backup.reason, backup.memory_count, backup.problem) == (reason, 1, None)
     assert reason not in ("tidy", "import") or done.backup == backup.path
-    AgentMemory.restore(old.path, "latest")
+    report = AgentMemory.restore(old.path, "latest")
+    if reason == "erase":  # a restore leaves out what was erased; an import can be asked for it
+        assert (report.memory_count, report.erased, old.get("old")) == (0, 1, None)
+        assert old.import_(backup.path).erased == 1
+        assert old.import_(backup.path, include_erased=True).new == 1
+        assert there(old, "old") == before
+        return
     assert there(old, "old") == before
     assert old.search("quartz plan", count_accesses=False)[0].memory.id == "old"
     (change,) = old.history()
@@ -551,17 +557,20 @@ def test_what_was_erased_and_rejected_comes_back_by_no_way(
     for way in (
         lambda: memory.store("Code: 8317 4420"),
         lambda: memory.update(other, metadata={"code": "8317 4420"}),
-        lambda: memory.import_(tmp_path / "all.yaml"),
+        lambda: memory.import_(tmp_path / "all.yaml", include_erased=True),
     ):
         with pytest.raises(RejectedContent) as refused:
             way()
         assert "8317" not in str(refused.value)
-    assert memory.import_(tmp_path / "all.yaml", skip_bad=True).refused == 1
+    path = tmp_path / "all.yaml"
+    assert memory.import_(path, skip_bad=True, include_erased=True).refused == 1
+    left_out = memory.import_(path)
+    assert (left_out.new, left_out.erased) == (0, 1)
     assert memory.count() == 1
-    # A restored backup is a whole state: it brings the memory back, and the rejection holds.
+    # A restored backup is a whole state but for what was erased, and the rejection holds.
     report = AgentMemory.restore(memory.path, backup)
-    assert (report.memory_count, report.rejected) == (1, 1)
-    assert memory.holders("8317 4420") == [memory_id]
+    assert (report.memory_count, report.erased, report.rejected) == (0, 1, 0)
+    assert memory.holders("8317 4420") == []
     with pytest.raises(RejectedContent):
         memory.store("8317-4420 again")
 
