@@ -250,6 +250,12 @@ def to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
+def finite_or_text(text: str) -> float | str:
+    """Return a number of JSON, or its text if no float is as large: JSON cannot hold infinity."""
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
 def _refuse_scalar_text(value: object) -> object:
     """Refuse one text where a list is meant: ``tags="db"`` would become ``["d", "b"]``."""
     if isinstance(value, str | bytes):

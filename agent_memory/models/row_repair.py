@@ -6,13 +6,17 @@ What is wrong is for the types of ``portable`` to say; nothing here tells right 
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent_memory.models.fields import normalize_tags, to_json, validate_memory_content
+from agent_memory.models.fields import (
+    finite_or_text,
+    normalize_tags,
+    to_json,
+    validate_memory_content,
+)
 from agent_memory.models.limits import (
     MAX_MEMORY_CONTENT_LENGTH,
     MAX_TAG_LENGTH,
@@ -172,17 +176,13 @@ def _column_default(name: str) -> Any:  # noqa: ANN401 - of any column
 def _parsed(text: object) -> Any:  # noqa: ANN401 - JSON data
     """Read JSON, numbers that Python or other readers would change as their text."""
     try:
-        return json.loads(str(text), parse_int=_integer, parse_float=_real)
+        return json.loads(str(text), parse_int=_integer, parse_float=finite_or_text)
     except (ValueError, RecursionError):
         return text
 
 
 def _integer(text: str) -> int | str:
     return int(text) if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else text
-
-
-def _real(text: str) -> float | str:
-    return float(text) if math.isfinite(float(text)) else text
 
 
 def storable(value: Any, depth: int = 1) -> Any:  # noqa: ANN401 - JSON data

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.enums import OnSecret
-from agent_memory.models.fields import to_json
+from agent_memory.models.fields import finite_or_text, to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.memory_fields import JSON_COLUMNS, TaskMetadata
 from agent_memory.models.protocols import SecretScanner
@@ -206,9 +206,12 @@ class _Screener:
 
 
 def _read(text: str) -> Any:  # noqa: ANN401 - JSON data
-    """Read JSON; ``None`` for what another program has broken."""
+    """Read JSON; ``None`` for what another program has broken.
+
+    Its 9e999 stays a text: as infinity it could not be written again, and failed every screening.
+    """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=finite_or_text, parse_constant=str)
     except (ValueError, RecursionError):
         return None
 

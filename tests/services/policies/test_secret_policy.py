@@ -429,6 +429,9 @@ def test_what_another_program_wrote_is_looked_at_too(memory: AgentMemory, visito
     assert [it.fields for it in memory.secrets()] == [["content", "metadata.token"]]
     visitor(memory.path, "UPDATE memories SET metadata = '{}', content = 'plain'")
     assert [it.fields for it in memory.secrets()] == [["history"]]
+    visitor(memory.path, f'UPDATE memories SET metadata = \'{{"token": "{SECRET}", "n": 9e999}}\'')
+    assert [it.fields for it in memory.secrets()] == [["metadata.token"]]
+    assert memory.check(repair=True).ok  # of what is not UTF-8, and of the infinite number
 
 
 # A scanner of one's own -------------------------------------------------------------------------
