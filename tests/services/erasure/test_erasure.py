@@ -375,7 +375,8 @@ def test_a_reason_or_setting_that_says_it_is_named(memory: AgentMemory, erase: E
     with database.write():
         database.run(
             "INSERT INTO rejections (words_hash, word_count, reason, rejected_at)"
-            " VALUES (randomblob(32), 8, 'the mole is Karla of the thirteenth directorate', '')"
+            " VALUES (randomblob(32), 8, 'the mole is Karla of the thirteenth directorate',"
+            " '2026-01-30T16:00:00.000000Z')"
         )
     receipt = erase(secret)
     assert receipt.found == ["the reason of rejection 1 has a piece of what was erased"]

@@ -354,6 +354,7 @@ def test_a_number_that_json_cannot_write_is_refused_by_its_place(
             copy.import_(memory.path)
         report = copy.import_(memory.path, skip_bad=True)
         assert (report.new, contents(copy)) == (1, {"fine": "fine"})
+    assert memory.check(repair=True).ok
 
 
 def test_a_memory_without_an_id_that_is_refused_is_refused_once(
