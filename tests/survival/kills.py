@@ -32,7 +32,7 @@ from .kill_model import Model, Step, advanced, observed
 from .kill_plan import TARGETS, Planner
 from .runner import run_parts
 from .tally import Tally, total
-from .truth import Verdict, disagreements
+from .truth import Verdict, disagreements, problems_of
 from .verbs import NAME, older, opened
 
 _A_PART: Final = 30
@@ -263,7 +263,7 @@ class _File:
                     memory.check(repair=True)
                 if step is not None and step["verb"] == "erase":
                     memory.finish_erasing()
-                wrong = [f"check: {problem.detail}" for problem in memory.check().problems]
+                wrong = [f"check: {detail}" for detail in problems_of(memory)]
             found = observed(path)
             wrong += disagreements(path)
         except (AgentMemoryError, apsw.Error) as error:

@@ -146,6 +146,15 @@ class Verdict:
             tally.note(f"{case}: " + "; ".join(f"{k} {v[:3]}" for k, v in found.items() if v))
 
 
+def problems_of(memory: AgentMemory) -> list[str]:
+    """Return what ``check`` finds wrong in a file.
+
+    What a migration that was cut off left beside it is named too, as it must be, and is no damage.
+    """
+    problems = memory.check().problems
+    return [problem.detail for problem in problems if problem.kind != "leftover"]
+
+
 def audit(path: Path, allowed: Sequence[State], **options: Any) -> Verdict:
     """Open a file with the library, check it, and compare it with the states that it may be in.
 
@@ -156,7 +165,7 @@ def audit(path: Path, allowed: Sequence[State], **options: Any) -> Verdict:
     promised = _promised(allowed)
     try:
         with AgentMemory.open(path, create=False, **options) as memory:
-            problems = [f"check: {problem.detail}" for problem in memory.check().problems]
+            problems = [f"check: {detail}" for detail in problems_of(memory)]
         state = state_of(path)
         wrong = [*problems, *disagreements(path)]
     except (AgentMemoryError, apsw.Error) as error:
