@@ -236,6 +236,8 @@ def _report(
         [ImportNote(place=at, memory_id=each, message=reason) for at, each, reason in left_out]
         for left_out in (plan.refusals, plan.erasures)
     )
+    # The import is done: Path.is_dir would raise the EIO of a disk that fails now.
+    is_folder = os.path.isdir(place)  # noqa: PTH112
     return ImportReport(
         path=str(place),
         format=form,
@@ -251,7 +253,7 @@ def _report(
         refusals=[*intake.refusals, *refusals][:_MOST_LISTED],
         repairs=intake.repairs,
         erasures=erasures[:_MOST_LISTED],
-        notes=[*plan.notes, *intake.notes(), *(exposures(place) if place.is_dir() else ())],
+        notes=[*plan.notes, *intake.notes(), *(exposures(place) if is_folder else ())],
         settings=plan.settings,
         backup=None if backup is None else str(backup),
     )

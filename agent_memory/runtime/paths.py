@@ -82,7 +82,8 @@ def import_advice(path: Path) -> str | None:
     """Return how to import the ``scratchpad.yaml`` (A) beside an agent's file, if there is one."""
     folder = path.parent
     document = folder / SCRATCHPAD_FILENAME
-    if not validate_agent_id(folder.name) or not document.is_file():
+    # Path.is_file raises EIO of a disk that fails; advice is no reason to.
+    if not validate_agent_id(folder.name) or not os.path.isfile(document):  # noqa: PTH113
         return None
     import shlex  # noqa: PLC0415 - seldom used
 

@@ -289,9 +289,9 @@ def test_an_import_names_a_folder_of_memories_that_others_may_read(
         memory.export(folder, format="directory")
         folder.chmod(mode)
         notes = memory.import_(folder).notes
-        assert [note.partition(":")[0] for note in notes] == [str(folder)] * is_named
+        assert len([note for note in notes if note.startswith(f"{folder}: others")]) == is_named
         assert mode_of(folder) == mode
         copy = tmp_path / "memories.yaml"
         memory.export(copy)
         copy.chmod(0o644)
-        assert memory.import_(copy).notes == []
+        assert not any("others may" in note for note in memory.import_(copy).notes)
