@@ -172,8 +172,14 @@ class OpenMemory:
             timeout_seconds=config.embedding_timeout_seconds,
             cache_ttl_seconds=config.cache_ttl_seconds if config.enable_caching else 0,
         )
-        self._events = Events(
-            path,
+        self._events = self._open_events(chosen)
+        self._store.on_promoted(self._events.promoted)
+        self._auto_migration = AutoMigration(self._store, self._embedding, config, self._events)
+
+    def _open_events(self, chosen: MemoryOptions) -> Events:
+        """Return what tells listeners and the event log what the verbs do."""
+        return Events(
+            self.path,
             agent_id=self.agent_id,
             session_id=self.session_id,
             clock=self._now,
@@ -182,8 +188,6 @@ class OpenMemory:
             with_text=chosen["event_text"],
             writable=not chosen["read_only"],
         )
-        self._store.on_promoted(self._events.promoted)
-        self._auto_migration = AutoMigration(self._store, self._embedding, config, self._events)
 
     @cached_property
     def graph(self) -> MemoryGraph:

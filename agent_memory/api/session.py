@@ -268,7 +268,7 @@ class SessionMemory:
         An ``id`` must begin with this session's ``id_prefix``.
         """
         self._refuse_unless("write")
-        self._refuse_told(arguments)
+        self._refuse_duplicate_function(arguments)
         own = self._owned(arguments)
         return _without_details(lambda: self._memory.store(content, **own))
 
@@ -279,7 +279,7 @@ class SessionMemory:
     ) -> list[str]:
         """Store memories of this session, all or none, and return their ids in order."""
         self._refuse_unless("write")
-        self._refuse_told(arguments)
+        self._refuse_duplicate_function(arguments)
         own = [self._owned(item) if isinstance(item, Mapping) else item for item in items]
         return _without_details(lambda: self._memory.store_many(own, **arguments))
 
@@ -412,7 +412,7 @@ class SessionMemory:
             "session_id": session_id,
         }
 
-    def _refuse_told(self, arguments: Mapping[str, Any]) -> None:
+    def _refuse_duplicate_function(self, arguments: Mapping[str, Any]) -> None:
         """Refuse a function that is told what is known, where the session may not read."""
         if callable(arguments.get("on_duplicate")):
             self._refuse_unless("read")

@@ -14,7 +14,7 @@ from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.reports import ExportReport, ImportNote, ImportReport, OnConflict, Plan
 from agent_memory.runtime import paths
-from agent_memory.runtime.files import SIDE_FILES, exposures, system_told
+from agent_memory.runtime.files import SIDE_FILES, exposures, translated_errors
 from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TransferVerbs(OpenMemory):
         chosen = codec(format)
         place = paths.resolve_file(path)
         self._refuse_own(place)
-        with system_told(place):
+        with translated_errors(place):
             _refuse_target(place, is_folder=chosen.is_folder, overwrite=overwrite)
         with dump as source:
             written = chosen.write(place, source)

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from agent_memory.errors import StorageUnavailable, ValidationError
 from agent_memory.formats.protocol import Codec, Sample
-from agent_memory.runtime.files import read_steadily, system_told
+from agent_memory.runtime.files import read_steadily, translated_errors
 
 SAMPLE_BYTES: Final = 64 * 1024
 """How much of a file is looked at to tell its format."""
@@ -128,7 +128,7 @@ def _candidates(sample: Sample) -> Iterable[Format]:
 
 
 def _sample(path: Path) -> Sample:
-    with system_told(path):
+    with translated_errors(path):
         if path.is_dir():
             return Sample(path, b"", is_folder=True)
         if not path.exists():

@@ -20,7 +20,13 @@ from typing import Any, BinaryIO, Final
 from agent_memory.errors import StorageError
 from agent_memory.models.event import MemoryEvent
 from agent_memory.models.limits import EVENTS_FILENAME, VECTOR_DB_FILENAME
-from agent_memory.runtime.files import beside, locked, open_private, system_told, written_atomically
+from agent_memory.runtime.files import (
+    beside,
+    locked,
+    open_private,
+    translated_errors,
+    written_atomically,
+)
 
 MOST_BYTES: Final = 5_000_000
 """A file that is longer than this makes room for a new one."""
@@ -52,7 +58,7 @@ class EventLog:
         """Write events at the end. What cannot be written is counted, and never raised."""
         lines = "".join(_line_of(event) for event in events).encode(errors="replace")
         try:
-            with system_told(self.path, "written"):
+            with translated_errors(self.path, "written"):
                 length = self._write(lines)
             if length > self._most_bytes:
                 self._turn()
@@ -74,7 +80,7 @@ class EventLog:
         with (
             suppress(StorageError),
             locked(beside(self.path, ".turning"), busy="another process does it"),
-            system_told(self.path, "moved"),
+            translated_errors(self.path, "moved"),
         ):
             if self.path.stat().st_size <= self._most_bytes:
                 return  # another process was faster
@@ -98,11 +104,11 @@ class EventLog:
 
         Raises ``StorageUnavailable`` for a file that cannot be read.
         """
-        with system_told(self.path, "read"):
+        with translated_errors(self.path, "read"):
             files = self.files()
         for path in files:
             with (
-                system_told(path, "read"),
+                translated_errors(path, "read"),
                 suppress(FileNotFoundError),  # it may have made room meanwhile
                 path.open("rb") as file,
             ):
@@ -174,7 +180,7 @@ class EventLog:
 
         A text may be what was erased, whichever event it stands in. Raises ``StorageError``.
         """
-        with system_told(self.path, "read"):
+        with translated_errors(self.path, "read"):
             for path in self.files():
                 lines = path.read_bytes().splitlines(keepends=True)
                 kept = [line for line in lines if _may_stay(line, memory_ids)]

@@ -202,7 +202,7 @@ def remove_unfinished(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def system_told(path: Path, done: str = "used") -> Iterator[None]:
+def translated_errors(path: Path, done: str = "used") -> Iterator[None]:
     """Turn the system's errors into ours: the body could not do ``done`` with ``path``."""
     try:
         yield

@@ -29,7 +29,13 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.reports import RestoreReport
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
-from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, locked, system_told
+from agent_memory.runtime.files import (
+    SIDE_FILES,
+    beside,
+    create_private_file,
+    locked,
+    translated_errors,
+)
 from agent_memory.services.erasure.tombstones import purge
 from agent_memory.services.store import Store
 from agent_memory.storage.opening import file_storage
@@ -68,7 +74,7 @@ def restore(
     files = file_storage()
     summary, current = files.summarize_backup(chosen), files.summarize(place)
     _refuse_other_agent(place, chosen, summary, current, agent_id)
-    with system_told(place, "restored"):
+    with translated_errors(place, "restored"):
         report, replaced = _restored(place, chosen, current, keep=keep_replaced)
     return RestoreReport(
         rejected=_count_rejected(place),
@@ -126,7 +132,7 @@ def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
     """Return the file of a backup; a name in the list goes before a path."""
     listed = file_storage().find_backup(place, backup) if isinstance(backup, str) else None
     chosen = listed or paths.resolve_file(backup)
-    with system_told(chosen):
+    with translated_errors(chosen):
         is_same = chosen.exists() and place.exists() and chosen.samefile(place)
     if chosen == place or is_same:
         raise ValidationError.of("backup", "is the memory itself", str(backup))

@@ -249,9 +249,9 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
     gone = stems(known.value.form)
     if gone and any(gone <= words for words in new.change.denied):
         return True
-    is_told = new.change.is_new or new.change.corrects
+    is_announced = new.change.is_new or new.change.corrects
     has_one = stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
-    return stated.value.is_closed and (is_told or has_one)
+    return stated.value.is_closed and (is_announced or has_one)
 
 
 def _of_states(new: Reading, old: Reading) -> Conflict | None:
@@ -278,11 +278,11 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     value, known = values
     if not (value.is_value and value.kind == known.kind and value.form != known.form):
         return None
-    is_told = new.change.is_new or new.change.corrects
-    if not is_told and _PAST.search(new.text) is not None:
+    is_announced = new.change.is_new or new.change.corrects
+    if not is_announced and _PAST.search(new.text) is not None:
         return None  # what happened twice happened twice
     is_rule = is_standing(new.text) and not new.change.is_negated
-    if is_told or is_rule or value.is_closed:
+    if is_announced or is_rule or value.is_closed:
         return Conflict("it says the same of something else")
     return None
 

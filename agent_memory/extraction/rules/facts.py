@@ -129,5 +129,5 @@ def _worth(sentence: str, role: MessageRole) -> float:
         return 0.0
     if role is MessageRole.ASSISTANT:
         return _OF_OTHERS if _LASTING.search(sentence) else 0.0
-    is_told = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
-    return _OF_SPEAKER if is_told else _OF_OTHERS
+    is_stated = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
+    return _OF_SPEAKER if is_stated else _OF_OTHERS

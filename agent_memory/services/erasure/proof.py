@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from agent_memory.runtime.files import system_told
+from agent_memory.runtime.files import translated_errors
 from agent_memory.services.erasure.byte_search import READ_LENGTH, Chunks, Pieces, finder
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.opening import file_storage
@@ -81,7 +81,7 @@ class Proof:
         self._of_contents.update(offsets)
         self._seen[path] = offsets
         self.files += 1
-        with system_told(path):
+        with translated_errors(path):
             self.bytes += path.stat().st_size
 
     @cached_property

@@ -465,11 +465,11 @@ def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> Non
     A category that is known drops the one that was kept.
     """
     original = values.pop(ORIGINAL_CATEGORY, None)
-    is_told = "metadata" in values or row is None
-    metadata = _object(values.get("metadata") if is_told or row is None else row["metadata"])
+    has_metadata = "metadata" in values or row is None
+    metadata = _object(values.get("metadata") if has_metadata or row is None else row["metadata"])
     if original is not None:
         values["metadata"] = to_json({**metadata, ORIGINAL_CATEGORY: original})
-    elif not is_told and "category" in values and ORIGINAL_CATEGORY in metadata:
+    elif not has_metadata and "category" in values and ORIGINAL_CATEGORY in metadata:
         values["metadata"] = to_json({k: v for k, v in metadata.items() if k != ORIGINAL_CATEGORY})
 
 

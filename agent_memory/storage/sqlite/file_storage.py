@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import StorageError, StorageUntrusted
-from agent_memory.runtime.files import locked, system_told
+from agent_memory.runtime.files import locked, translated_errors
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import is_open_here, raw_of_file
 from agent_memory.storage.sqlite.maintenance.backup import copy_store
@@ -52,7 +52,7 @@ _MOMENT: Final = 60.0
 def private_copy(source: Path) -> Iterator[Path]:
     """Make a copy of a store in a private folder; it goes with the body."""
     sweep_copies()
-    with system_told(Path(tempfile.gettempdir())):
+    with translated_errors(Path(tempfile.gettempdir())):
         # What cannot be deleted is swept another time.
         folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
     with (
@@ -61,7 +61,7 @@ def private_copy(source: Path) -> Iterator[Path]:
         locked(Path(folder.name) / _IN_USE, busy="this copy is in use"),
     ):
         copy = Path(folder.name) / source.name
-        with system_told(copy):
+        with translated_errors(copy):
             copy_store(source, copy)
             _disarm(copy)
         yield copy

@@ -25,8 +25,8 @@ from agent_memory.runtime.files import (
     make_private_folder,
     open_private,
     sync_to_disk,
-    system_told,
     tighten_folder,
+    translated_errors,
 )
 from agent_memory.storage.sqlite.connection import Database
 
@@ -54,7 +54,7 @@ def back_up(
     """
     if destination is None:
         destination = _made_folder(source) / f"{source.stem}-{_stamp(now)}{source.suffix}"
-    with system_told(destination):
+    with translated_errors(destination):
         _refuse_destination(source, destination, overwrite=overwrite)
     with _copied(source, destination) as unfinished:
         unfinished.replace(destination)
@@ -136,7 +136,7 @@ def _made_folder(source: Path) -> Path:
     What a link leads to must be there: a drive that is not mounted, or a place that nobody chose.
     """
     folder, own = _folder(source), source.parent / _FOLDER
-    with system_told(folder, "made"):
+    with translated_errors(folder, "made"):
         if own.is_symlink() and not folder.exists():
             raise StorageUnavailable(f"{own} is a link to {folder}, which is not there: make it")
         make_private_folder(folder)
@@ -149,7 +149,7 @@ def _copied(source: Path, destination: Path) -> Iterator[Path]:
     """Make a whole copy beside its destination, for the body to move it there."""
     unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:
-        with system_told(destination):
+        with translated_errors(destination):
             copy_store(source, unfinished)
             yield unfinished
     finally:
