@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.embeddings.settings import PROBE_TEXT
@@ -106,17 +106,28 @@ class EmbedderChain:
         Raises ``EmbeddingError`` that names each member and its fault; ``EmbeddingRefused`` where
         one of them answered, but refused these texts.
         """
+        return self._embed(texts, CheckedEmbedder.embed)
+
+    def embed_queries(self, texts: Sequence[str]) -> list[array[float]]:
+        """Return one vector for each text that is asked; raises as ``embed`` does."""
+        return self._embed(texts, CheckedEmbedder.embed_queries)
+
+    def _embed(
+        self,
+        texts: Sequence[str],
+        embed: Callable[[CheckedEmbedder, Sequence[str]], list[array[float]]],
+    ) -> list[array[float]]:
         if not texts:
             return []
         faults: list[tuple[CheckedEmbedder, Exception]] = []
         for member in self._members:
             try:
                 if self._settled is None or _has(member, *self._settled):
-                    vectors = member.embed(texts)
+                    vectors = embed(member, texts)
                     if self._agree_on(member.model, member.dimensions):
                         return vectors
                     # Another thread settled the chain meanwhile, on another model.
-                    return self.embed(texts)
+                    return self._embed(texts, embed)
             except (EmbeddingError, ConfigurationError) as error:
                 faults.append((member, error))
         raise _failure(faults)

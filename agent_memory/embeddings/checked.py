@@ -62,6 +62,8 @@ class VectorCache:
 
 _MAX_NAME_LENGTH: Final = 200
 Answer = TypeVar("Answer")
+Embed = Callable[[Sequence[str]], Iterable[Iterable[float]]]
+"""A method of an embedder that embeds texts."""
 
 
 class CheckedEmbedder:
@@ -157,9 +159,25 @@ class CheckedEmbedder:
 
         Raises ``EmbeddingError``; the vectors of batches before the one that failed stay cached.
         """
+        return self._embed(texts, self._embedder.embed, from_cache=from_cache)
+
+    def embed_queries(self, texts: Sequence[str]) -> list[array[float]]:
+        """Return one vector for each text that is asked, as ``embed`` does.
+
+        An embedder without ``embed_queries`` embeds a query like any other text.
+        """
+        embed = self._read("embed_queries")
+        if not callable(embed):
+            return self.embed(texts)
+        return self._embed(texts, embed, kind=b"query ")
+
+    def _embed(
+        self, texts: Sequence[str], embed: Embed, *, kind: bytes = b"", from_cache: bool = True
+    ) -> list[array[float]]:
+        """Embed texts with one of the embedder's methods; ``kind`` keeps the cached ones apart."""
         # Half of a surrogate pair cannot be sent to anyone: it becomes a question mark.
         encoded = [text.encode(errors="replace") for text in texts]
-        keys = [hashlib.sha256(data).digest() for data in encoded]
+        keys = [kind + hashlib.sha256(data).digest() for data in encoded]
         by_key = self._cache.find(keys) if from_cache else {}
         missing = {
             key: data.decode() for key, data in zip(keys, encoded, strict=True) if key not in by_key
@@ -168,16 +186,16 @@ class CheckedEmbedder:
         size = self.batch_size if missing else 1
         for start in range(0, len(new_keys), size):
             batch = new_keys[start : start + size]
-            vectors = self._embed_batch([missing[key] for key in batch])
+            vectors = self._embed_batch([missing[key] for key in batch], embed)
             new = dict(zip(batch, vectors, strict=True))
             self._cache.keep(new)
             by_key |= new
         # A copy: the caller may change it, and the cached one must stay as it is.
         return [by_key[key][:] for key in keys]
 
-    def _embed_batch(self, texts: list[str]) -> list[array[float]]:
+    def _embed_batch(self, texts: list[str], embed: Embed) -> list[array[float]]:
         # As a list here, for it may be a generator, which fails only now.
-        rows = self._ask(lambda: list(self._embedder.embed(texts)))
+        rows = self._ask(lambda: list(embed(texts)))
         if len(rows) != len(texts):
             raise self._unfit(f"{len(rows)} vectors for {len(texts)} texts")
         try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_memory.embeddings.prefixes import prefixes_of
 from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings, require_package
 from agent_memory.runtime.fork_safety import Once
 
@@ -20,13 +21,14 @@ class FastEmbedEmbedder:
     """Runs a model of fastembed's list: extra ``fastembed``.
 
     ``model`` is the name on that list. fastembed downloads it once, unless ``directory`` holds its
-    files. Raises ``ConfigurationError`` where the package is not installed; the model is loaded at
-    its first use.
+    files. Where the model is known to tell questions from passages, each has its prefix. Raises
+    ``ConfigurationError`` where the package is not installed; the model is loaded at its first use.
     """
 
     def __init__(self, model: str = _DEFAULT_MODEL, *, directory: str | None = None) -> None:
         require_package("fastembed", extra="fastembed")
-        self.model = model
+        self._prefixes = prefixes_of(model)
+        self.model = self._prefixes.mark(model)
         self.name = "fastembed" if model == _DEFAULT_MODEL else f"fastembed:{model}"
         self._loaded = _shared(model, directory)
 
@@ -41,7 +43,14 @@ class FastEmbedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return an array for each text; the model reads only the start of a long one."""
-        return list(self._loaded.get().embed(list(texts)))
+        return self._embed(self._prefixes.passage, texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Return an array for each text that is asked."""
+        return self._embed(self._prefixes.query, texts)
+
+    def _embed(self, prefix: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        return list(self._loaded.get().embed([prefix + text for text in texts]))
 
 
 def create(model: str, _settings: EmbedderSettings) -> FastEmbedEmbedder:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_memory.embeddings.prefixes import prefixes_of
 from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings, require_package
 from agent_memory.runtime.fork_safety import Once
 
@@ -22,18 +23,21 @@ class SentenceTransformerEmbedder:
 
     ``model`` is a name at Hugging Face, from where the package downloads it once, or a directory
     that holds the model. The file records the last part of either, so that the same model at
-    another place is the same. Raises ``ConfigurationError`` where the package is not installed; the
-    model is loaded at its first use.
+    another place is the same. Where the model is known to tell questions from passages, each has
+    its prefix. Raises ``ConfigurationError`` where the package is not installed; the model is
+    loaded at its first use.
     """
 
     def __init__(self, model: str = _DEFAULT_MODEL) -> None:
         require_package("sentence_transformers", extra="sentence-transformers")
         # "." has no last part of its own.
-        self.model = (
+        name = (
             Path(model).resolve().name
             if Path(model).is_dir()
             else model.rsplit("/", maxsplit=1)[-1]
         )
+        self._prefixes = prefixes_of(name)
+        self.model = self._prefixes.mark(name)
         is_default = model == _DEFAULT_MODEL
         self.name = "sentence-transformers" if is_default else f"sentence-transformers:{model}"
         self._loaded = _shared(model)
@@ -49,8 +53,15 @@ class SentenceTransformerEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a row of length 1 for each text; the model reads only the start of a long one."""
+        return self._embed(self._prefixes.passage, texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a row of length 1 for each text that is asked."""
+        return self._embed(self._prefixes.query, texts)
+
+    def _embed(self, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
         rows: NDArray[np.float32] = self._loaded.get().encode(
-            list(texts), normalize_embeddings=True, show_progress_bar=False
+            [prefix + text for text in texts], normalize_embeddings=True, show_progress_bar=False
         )
         return rows
 

@@ -21,6 +21,10 @@ class Embedder(Protocol):
     ``cost_per_1k_tokens`` (dollars), ``batch_size`` (texts a call), ``name`` (how to ask for it
     again in another process) and ``load()`` (to be called once before the first ``embed``, and
     allowed more time); see ``MODEL_TRAITS``.
+
+    Where a model tells questions from passages, as E5, BGE and nomic do, ``embed_queries(texts)``
+    embeds what is asked, as ``embed`` does what is stored; without it, ``embed`` does both. An
+    embedder that comes to embed what is stored by another rule needs a new ``model``.
     """
 
     @property

@@ -49,6 +49,33 @@ def test_a_text_of_an_earlier_call_is_not_embedded_again() -> None:
     assert inner.asked == [["red"], ["blue"]]
 
 
+class Telling(Local):
+    """A plugin's embedder that tells questions from passages."""
+
+    def embed_queries(self, texts: Sequence[str]) -> Any:
+        return self.embed([f"query: {text}" for text in texts])
+
+
+def test_a_query_is_embedded_as_one_where_the_embedder_can() -> None:
+    inner = Telling()
+    embedder = CheckedEmbedder(inner)
+    (passage,) = embedder.embed(["red"])
+    (query,) = embedder.embed_queries(["red"])  # not the cached passage
+    assert inner.asked == [["red"], ["query: red"]]
+    assert (passage, query) == tuple(
+        array("f", text_vector(text, 8)) for text in ("red", "query: red")
+    )
+    assert embedder.embed_queries(["red"]) == [query]
+    assert len(inner.asked) == 2
+
+
+def test_a_query_is_a_text_like_others_where_the_embedder_tells_none_apart() -> None:
+    inner = Local()
+    embedder = CheckedEmbedder(inner)
+    assert embedder.embed_queries(["red"]) == embedder.embed(["red"])
+    assert inner.asked == [["red"]]
+
+
 @pytest.mark.parametrize("off", [{"cache_size": 0}, {"cache_ttl_seconds": 0.0}])
 def test_the_cache_can_be_switched_off(off: dict[str, Any]) -> None:
     inner = Local()

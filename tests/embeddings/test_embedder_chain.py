@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import pytest
 from embedding_server import Behaviour, EmbeddingServer, fill_first, text_vector
@@ -26,6 +27,23 @@ def test_the_first_member_answers_when_it_can(primary: OpenAIEmbedder) -> None:
     chain = EmbedderChain([primary, WordLlamaEmbedder()])
     assert chain.embed(["red"])[0] == array("f", text_vector("red"))
     assert (chain.model, chain.dimensions) == ("m", 64)
+
+
+def test_a_query_goes_to_a_member_as_a_query() -> None:
+    class Telling:
+        model, dimensions = "m", 64
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            return [text_vector(text) for text in texts]
+
+        def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+            return self.embed([f"query: {text}" for text in texts])
+
+    chain = EmbedderChain([Telling(), WordLlamaEmbedder()])
+    assert chain.embed_queries(["red"]) == [array("f", text_vector("query: red"))]
+    assert CheckedEmbedder(chain).embed(["red"]) == [array("f", text_vector("red"))]
+    words = EmbedderChain([WordLlamaEmbedder()])
+    assert words.embed_queries(["red"]) == words.embed(["red"])
 
 
 @pytest.mark.parametrize("fault", [DOWN, Behaviour(change=fill_first(float("nan")))])

@@ -130,7 +130,7 @@ class EmbeddingService:
         started = time.monotonic()
         embedder = self._embedder_of(model, seconds=self._timeout)
         left = self._timeout - (time.monotonic() - started)
-        (vector,) = self._within(left, lambda: _sized(embedder.embed([query]), model))
+        (vector,) = self._within(left, lambda: _sized(embedder.embed_queries([query]), model))
         return QueryVector(model, quantize(vector).data)
 
     def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> list[str]:

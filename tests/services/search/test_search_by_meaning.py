@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agent_memory import AgentMemory, MatchType, Memory, SearchResults
+from agent_memory import AgentMemory, MatchType, Memory, SearchResults, WordLlamaEmbedder
 from agent_memory.models.search import SearchFilters
 from agent_memory.storage.filters import Filter, filter_of
 from agent_memory.storage.quantization import quantize
@@ -60,6 +60,35 @@ def sentences(count: int) -> list[str]:
         f" ticket {number} {numbers.choice(REASONS)}"
         for number in range(count)
     ]
+
+
+class Telling(WordLlamaEmbedder):
+    """wordllama, which notes what it embeds as a memory and what as a question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: list[str] = []
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.stored += texts
+        return super().embed(texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += texts
+        return super().embed(texts)
+
+
+def test_a_search_embeds_its_query_as_a_question(tmp_path: Path) -> None:
+    embedder = Telling()
+    question, answer = next(iter(ANSWERS.items()))
+    with AgentMemory("bob", root=tmp_path, embedder=embedder) as memory:
+        memory.store_many([{"content": text} for text in ANSWERS.values()])
+        memory.migrate()
+        assert memory.search(question, limit=1)[0].memory.content == answer
+    assert embedder.asked == [question]
+    assert set(ANSWERS.values()) <= set(embedder.stored)
+    assert question not in embedder.stored
 
 
 @pytest.fixture(scope="module")
