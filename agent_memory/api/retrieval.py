@@ -50,6 +50,8 @@ class RetrievalVerbs(OpenMemory):
         run_id: str | None = None,
         filters: SearchFilters | Mapping[str, Any] | None = None,
         similarity_threshold: float | None = None,
+        min_confidence: float | None = None,
+        include_weak: bool = True,
         count_accesses: bool = True,
         now: Time | None = None,
         explain: bool = False,
@@ -62,8 +64,10 @@ class RetrievalVerbs(OpenMemory):
         They are found by their words and, once ``migrate`` was run, by their meaning.
         ``limit`` is 1 to 100 (5). ``since`` and ``until`` include their moment. The other
         arguments and ``filters`` (C's, see ``SearchFilters``) say what a memory must be like; all
-        must hold. ``similarity_threshold`` (0 to 1) drops weaker hits outright; without it they
-        come last, with ``passed_gate`` false. ``now`` is the moment that ages are counted from.
+        must hold. Weaker hits come last, with ``passed_gate`` false; ``include_weak=False`` leaves
+        them out. ``min_confidence`` (0 to 1) drops what is less likely to be relevant, and
+        ``similarity_threshold`` (0 to 1) what is less similar. ``now`` is the moment that ages are
+        counted from.
         ``explain`` adds to each hit the parts of its score.
 
         ``as_of`` searches the memories as they were at a time. ``shared`` names other agents whose
@@ -98,6 +102,10 @@ class RetrievalVerbs(OpenMemory):
             if limit is None
             else check_whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
             threshold=self._similarity_threshold(similarity_threshold, settings),
+            min_confidence=None
+            if min_confidence is None
+            else check_fraction(min_confidence, name="min_confidence"),
+            include_weak=include_weak,
             rates=RankingRates(self._config.freshness_decay_rate, self._config.access_boost_rate),
             now=None if now is None else parse_moment("now", now),
             explain=explain,
@@ -237,6 +245,7 @@ class RetrievalVerbs(OpenMemory):
             self,
             filters=request.filters,
             limit=request.limit,
+            include_weak=request.include_weak,
             explain=request.explain,
             ask=lambda memory: memory._search_own(explained),
             note=lambda memory, results: memory._store.searches.record_search(

@@ -88,11 +88,14 @@ class SharedMemories(Generic[AnyMemory]):
         *,
         filters: SearchFilters,
         limit: int,
+        include_weak: bool,
         explain: bool,
         ask: Callable[[AnyMemory], SearchResults],
         note: Callable[[AnyMemory, SearchResults], None],
     ) -> SearchResults:
         """Search a memory and those of other agents, and return the best ``limit`` of all.
+
+        Without ``include_weak`` only what passes the gate among all is returned.
 
         ``filters.agent_id`` picks one of them. The results are in one order, see
         ``_compare_to_best``; one that repeats a better one of another agent is among its
@@ -119,7 +122,8 @@ class SharedMemories(Generic[AnyMemory]):
                 failures.append(f"{name}: was not searched: {error}")
         if not answers:  # its own, of which the filters leave nothing, can say so at least
             answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
-        page = _merge(answers)[:limit]
+        merged = _merge(answers)
+        page = [hit for hit in merged if include_weak or hit.result.passed_gate][:limit]
         shown = [same for hit in page for same in (hit, *hit.copies)]
         for answer in answers:
             if answer.is_written:

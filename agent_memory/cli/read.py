@@ -31,6 +31,8 @@ from agent_memory.cli.render import (
 @click.option("--limit", "-n", type=click.IntRange(1, 100), help="How many at most (5).")
 @filter_options
 @click.option("--min-similarity", type=click.FloatRange(0, 1), help="Drop weaker hits.")
+@click.option("--min-confidence", type=click.FloatRange(0, 1), help="Drop less likely hits.")
+@click.option("--no-weak", is_flag=True, help="Leave weaker hits out.")
 @click.option("--no-count", is_flag=True, help="Do not count the hits as accessed.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @click.option("--shared", multiple=True, metavar="ID", help="Search another agent's too.")
@@ -56,6 +58,8 @@ def search(
             limit,
             filters=filters_of(options),
             similarity_threshold=options["min_similarity"],
+            min_confidence=options["min_confidence"],
+            include_weak=not options["no_weak"],
             count_accesses=not no_count,
             explain=options["explain"],
             as_of=options["as_of"],

@@ -100,9 +100,11 @@ class MemorySearchResult(Record):
     """One memory that a search found (A).
 
     ``similarity`` is 0 to 1; ``relevance_score`` is A's: similarity × freshness × access boost,
-    without an upper bound. ``passed_gate`` tells a good answer from one that only fills up the
-    limit. ``repeats`` are the ids of memories that say the same in the same words, and were left
-    out for it. ``score`` takes the score apart, when that was asked for with ``explain``.
+    without an upper bound. ``confidence`` (0 to 1) means the same in every store: of the hits that
+    have it, about that share is relevant. ``passed_gate`` tells a good answer from one
+    that only fills up the limit. ``repeats`` are the ids of memories that say the same in the same
+    words, and were left out for it. ``score`` takes the score apart, when that was asked for with
+    ``explain``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -111,6 +113,7 @@ class MemorySearchResult(Record):
     relevance_score: float = Field(ge=0.0)
     match_type: MatchType
     similarity: float = Field(default=0.0, ge=0.0, le=1.0)
+    confidence: float = Field(default=0.0, ge=0.0, le=1.0)
     passed_gate: bool = True
     repeats: list[str] = Field(default_factory=list)
     score: ScoreExplanation | None = None
@@ -132,8 +135,9 @@ class SearchMetadata(Record):
     """How a search went (C): its time, what it was limited to, and why it found little.
 
     ``reason`` is ``None`` when it returned as many as were asked for, else one of ``empty_query``,
-    ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor``, ``few_matches`` and
-    ``below_similarity_threshold``; ``explanation`` says it in words. Times are milliseconds.
+    ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor``, ``few_matches``,
+    ``below_similarity_threshold`` and ``below_confidence``; ``explanation`` says it in words.
+    Times are milliseconds.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -380,7 +380,7 @@ class Bilingual:
     name: str = "bilingual"
     batch_size: int = 500
     dimensions: int = DIMENSIONS
-    similarity_floor: float = 0.6
+    similarity_floor: float = 0.65
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         return [text_vector(" ".join(IN_ENGLISH.get(w, w) for w in text.split())) for text in texts]
@@ -396,7 +396,7 @@ def test_meaning_is_searched_with_the_embedder_of_the_one_that_asks_and_keeps_it
     ]
     nearest = "Anna keeps the invoices in a database"
     others = [f"word{place} is beside word{place + 1}" for place in range(60)]
-    query = "lunch datenbank rechnung"
+    query = "lunch friend datenbank rechnung ordner"
     with AgentMemory("team", root=root, clock=clock, embedder=embedder) as team:
         team.configure(sharing="read")
         team.store_many({"content": it, "session_id": it} for it in (*lunches, nearest, *others))
@@ -409,7 +409,7 @@ def test_meaning_is_searched_with_the_embedder_of_the_one_that_asks_and_keeps_it
         assert [hit.model_dump() for hit in results] == [hit.model_dump() for hit in alone]
         assert results.search_metadata.backend == "vector"
         # Where another knows more of it, there is no need of a kept place.
-        bob.store("At lunch: datenbank, rechnung")
+        bob.store("At lunch with a friend: datenbank, rechnung, ordner")
         results = bob.search(query, shared=["team"])
     assert results[0].memory.agent_id == "bob"
     similarities = [hit.similarity for hit in results]

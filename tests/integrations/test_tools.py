@@ -71,7 +71,7 @@ def test_schemas_are_plain_and_say_what_each_field_is_for(name: str) -> None:
     assert tool["input_schema"]["type"] == "object"
     assert tool["input_schema"]["additionalProperties"] is False
     for field in tool["input_schema"]["properties"].values():
-        assert field["type"] in ("string", "integer", "array", "object")
+        assert field["type"] in ("string", "integer", "boolean", "array", "object")
         assert field["description"]
 
 
@@ -86,7 +86,7 @@ def test_each_api_gets_its_own_shape() -> None:
 def test_the_documented_arguments_are_there() -> None:
     fields = {it["name"]: set(it["input_schema"]["properties"]) for it in MemoryTools.definitions()}
     assert fields["memory_store"] == {"content", "category", "tags", "metadata"}
-    assert fields["memory_search"] == {"query", "limit", "since", "filters"}
+    assert fields["memory_search"] == {"query", "limit", "since", "filters", "include_weak"}
     assert fields["memory_promote"] == {"memory_id"}
     assert fields["memory_list_recent"] == {"limit"}
 
@@ -206,7 +206,7 @@ def test_a_list_has_twenty_memories_at_most_unless_more_are_wanted(memory: Agent
 def test_as_many_are_found_as_are_listed(memory: AgentMemory, tools: MemoryTools) -> None:
     for content in ("The violet lantern", "It was lit at nine", "Then the boat came home"):
         memory.store(content, session_id="night")
-    answer = data(tools, "memory_search", query="violet lantern")
+    answer = data(tools, "memory_search", query="violet lantern", include_weak=True)
     assert len(answer["memories"]) > 1, "what is near in its session is listed too"
     assert answer["total_found"] >= len(answer["memories"])
 
@@ -219,12 +219,17 @@ def test_how_long_ago_is_a_time_too(root: Path) -> None:
         assert [it["id"] for it in found["memories"]] == [new]
 
 
-def test_weak_hits_are_marked(memory: AgentMemory, tools: MemoryTools) -> None:
+def test_weak_hits_are_given_when_asked_for_and_marked(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
     memory.store("The violet lantern stands by the harbour and shines at night")
     memory.store("A violet is a flower")
-    hits = data(tools, "memory_search", query="violet lantern harbour night")["memories"]
-    assert "is_weak" not in hits[0]
-    assert [it.get("is_weak") for it in hits[1:]] == [True] * (len(hits) - 1)
+    query = "violet lantern harbour night"
+    (good,) = data(tools, "memory_search", query=query)["memories"]
+    first, weak = data(tools, "memory_search", query=query, include_weak=True)["memories"]
+    assert first["id"] == good["id"]
+    assert "is_weak" not in first
+    assert weak["is_weak"] is True
 
 
 def test_long_contents_are_shortened_in_lists_and_whole_in_get(

@@ -118,6 +118,7 @@ class SearchArguments(Arguments):
         None, description="Only what was learned since: ISO 8601, or how long ago: 12h, 7d, 2w."
     )
     filters: Filters | None = None
+    include_weak: bool = Field(False, description="Also what may have nothing to do with it.")
 
 
 class ListRecentArguments(Arguments):

@@ -287,7 +287,12 @@ class MemoryTools:
             dates = filters.setdefault("date_range", {})
             dates["start"] = max(request.since, dates.get("start", request.since))
         limit = min(request.limit, self._most_results)
-        results = memory.search(request.query, limit, filters=SearchFilters(**filters))
+        results = memory.search(
+            request.query,
+            limit,
+            filters=SearchFilters(**filters),
+            include_weak=request.include_weak,
+        )
         took = round(results.search_metadata.processing_time_ms, 3)
         data = {
             "memories": [self._hit(hit) for hit in results],

@@ -93,10 +93,20 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     result = replace(result, hits=hits, repeats=repeats)
     if len(hits) >= request.limit:
         return result
-    threshold = request.threshold or 0.0
-    if any(hit.similarity < threshold and hit.matches for hit in ranked.order):
-        return _below_threshold(result, ranked, threshold)
-    return _explained(engine, request, result)
+    cut = [hit for hit in ranked.order if hit.matches and _refusal(hit, request)]
+    return _cut_off(request, result, cut) if cut else _explained(engine, request, result)
+
+
+def _refusal(hit: RankedHit, request: SearchRequest) -> str | None:
+    """Return why the caller does not want a hit, if so."""
+    threshold, least = request.threshold or 0.0, request.min_confidence or 0.0
+    if hit.similarity < threshold:
+        return f"similarity {hit.similarity:.2f} is below the threshold {threshold:.2f}"
+    if hit.confidence < least:
+        return f"confidence {hit.confidence:.2f} is below {least:.2f}"
+    if not (request.include_weak or hit.passed_gate):
+        return f"beside the best it has {hit.relative:.2f}, and the gate is {hit.gate:.2f}"
+    return None
 
 
 def _without_repeats(
@@ -105,8 +115,8 @@ def _without_repeats(
     """Return the first hits that say different things, and what repeats each of them, by row."""
     first: dict[int, RankedHit] = {}
     repeats: dict[int, list[int]] = {}
-    limit, threshold = request.limit, request.threshold or 0.0
-    order = [hit for hit in ranked.order if hit.similarity >= threshold]
+    limit = request.limit
+    order = [hit for hit in ranked.order if _refusal(hit, request) is None]
     step = max(limit, REPEATS_SOUGHT)
     for start in range(0, len(order), step):
         page = order[start : start + step]
@@ -150,17 +160,21 @@ def _below_floor(
     )
 
 
-def _below_threshold(result: SearchOutcome, ranked: Ranking, threshold: float) -> SearchOutcome:
-    """Explain that the caller's threshold cut hits off."""
-    cut = [hit for hit in ranked.order if hit.similarity < threshold and hit.matches]
+def _cut_off(
+    request: SearchRequest, result: SearchOutcome, cut: Sequence[RankedHit]
+) -> SearchOutcome:
+    """Explain that the caller wanted none of the hits that are weaker."""
+    limits = [
+        ("below_similarity_threshold", "the similarity threshold", request.threshold),
+        ("below_confidence", "the confidence", request.min_confidence),
+    ]
+    asked = [(reason, f"{name} {least}") for reason, name, least in limits if least]
+    words = " and ".join(name for _, name in asked) or "the gate"
     return replace(
         result,
-        reason="few_matches" if result.hits else "below_similarity_threshold",
-        explanation=f"{len(cut)} more matched, below the similarity threshold {threshold}",
-        near=[
-            (hit, f"similarity {hit.similarity:.2f} is below the threshold {threshold:.2f}")
-            for hit in cut[:NEAR_MISSES]
-        ],
+        reason=asked[0][0] if asked and not result.hits else "few_matches",
+        explanation=f"{len(cut)} more matched, below {words}",
+        near=[(hit, _refusal(hit, request) or "") for hit in cut[:NEAR_MISSES]],
     )
 
 
@@ -245,6 +259,7 @@ def _with_newer_first(
                 own,
                 relative=max(own.relative, hit.relative),
                 similarity=max(own.similarity, hit.similarity),
+                confidence=max(own.confidence, hit.confidence),
                 relevance=max(own.relevance, hit.relevance),
                 gate=min(own.gate, hit.gate),
                 matches=own.matches or hit.matches,

@@ -7,6 +7,7 @@ similarity.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +24,7 @@ from agent_memory.services.search.scoring import (
     weigh,
 )
 
-STRENGTH_FLOOR: Final = 0.25
+STRENGTH_FLOOR: Final = 0.3
 """Below this nothing is an answer: no memory has that share of the query's words, weighed by how
 rare they are, nor a meaning near enough to make up for it."""
 CONTRAST: Final = 2.0
@@ -38,6 +39,14 @@ among 4,000 other memories, 22 % had it among the first five, while its vector w
 all for 38 %. So then every fourth place is for the nearest by meaning: that makes it 50 %."""
 MEANING_PLACE_STEP: Final = 4
 """Every so many places one is kept for the nearest by meaning."""
+
+CONFIDENCE_BY_WORDS: Final = (5.0, -4.6)
+CONFIDENCE_BY_MEANING: Final = (3.9, -4.2)
+"""Slope and offset of the logistic curve that makes a similarity a confidence: of the hits with
+this one, so many are relevant. Counted on chats, observations, code, documents and package
+descriptions, English and German, where half of the questions asked have no answer in the store.
+For a corpus that the curve was not fitted on, of the hits with 0.4 there are 0.18 to 0.74 relevant
+(0.36 and 0.37 in two people's chats), of those with 0.14 there are 0.05 to 0.26."""
 
 OFTEN_ACCESSED: Final = 5
 STALE_DAYS: Final = 30
@@ -61,7 +70,8 @@ class RankedHit:
     """A candidate with its scores, in its place of the ranking.
 
     ``similarity`` is 0 to 1; ``relative`` is the same with 1 for the best candidate, and what the
-    gate compares. ``by_words`` is whether it has a word or a date of the query; ``matches`` whether
+    gate compares; ``confidence`` the share of relevant hits among those with this similarity.
+    ``by_words`` is whether it has a word or a date of the query; ``matches`` whether
     it has, or its cosine is above the floor; ``has_kept_place`` whether its place is one that is
     kept for the nearest by meaning.
     """
@@ -70,6 +80,7 @@ class RankedHit:
     evidence: Evidence
     relative: float
     similarity: float
+    confidence: float
     relevance: float
     gate: float
     matches: bool
@@ -116,6 +127,7 @@ def rank(
             strength=scores.strength,
             rates=rates,
             floor=floor,
+            curve=CONFIDENCE_BY_WORDS if query.cosine_scale is None else CONFIDENCE_BY_MEANING,
         )
         for candidate in candidates
         if totals[candidate.row_id] > 0
@@ -152,6 +164,7 @@ def _ranked(
     strength: float,
     rates: RankingRates,
     floor: float,
+    curve: tuple[float, float],
 ) -> RankedHit:
     by_words = any(candidate.counts) or evidence.date > 0
     similarity = relative * strength
@@ -160,6 +173,7 @@ def _ranked(
         evidence=evidence,
         relative=relative,
         similarity=similarity,
+        confidence=1 / (1 + math.exp(-(curve[0] * similarity + curve[1]))),
         relevance=relevance_score(
             similarity,
             age_days=candidate.age_days,

@@ -16,8 +16,10 @@ from agent_memory.storage.records import QueryVector, Term
 class SearchRequest:
     """What is searched for, and how.
 
-    ``threshold`` is the least similarity (0 to 1) that is accepted, if any; ``now`` the moment that
-    ages are counted from, if it is not the present; ``explain`` asks for the parts of the scores.
+    ``threshold`` is the least similarity and ``min_confidence`` the least confidence (0 to 1) that
+    is accepted, if any; without ``include_weak`` only what passes the gate is. ``now`` is the
+    moment that ages are counted from, if it is not the present; ``explain`` asks for the parts of
+    the scores.
 
     The service and the pipeline add the rest: ``passing`` are the filters as an engine takes them,
     ``scope`` those of them that say whose memories may be seen at all, in near misses too;
@@ -29,6 +31,8 @@ class SearchRequest:
     filters: SearchFilters
     limit: int
     threshold: float | None = None
+    min_confidence: float | None = None
+    include_weak: bool = True
     rates: RankingRates = field(default_factory=RankingRates)
     now: datetime | None = None
     explain: bool = False

@@ -94,6 +94,7 @@ def _results(
                 memory=memories[hit.row_id],
                 relevance_score=hit.relevance,
                 similarity=hit.similarity,
+                confidence=hit.confidence,
                 passed_gate=hit.passed_gate,
                 repeats=[memories[row_id].id for row_id in outcome.repeats.get(hit.row_id, ())],
                 match_type=_match_type(hit, scratchpad_reasons.get(hit.row_id)),
