@@ -78,7 +78,7 @@ a question about somebody who is in no memory is not answered by one about someb
 _COVERED_WORDS: Final = 5
 """Of a longer query the weightiest words alone must be found: agents search with whole messages,
 and two rare words that are found are an answer, whatever the other twenty are."""
-_LONE: Final = 0.6
+_LONE: Final = 0.8
 """What a word counts that is met alone, where a query has more than two: any word of a language is
 in some memory, two of a question seldom are in the same by chance."""
 _CHANCE_OF_LENGTH: Final = 0.2
@@ -219,7 +219,7 @@ def weigh(
     if not candidates:
         return Scores({}, 0.0, 0.0)
     evidence = {candidate.row_id: Evidence() for candidate in candidates}
-    coverage = _coverage(candidates, query)
+    coverage, sign = _coverage(candidates, query)
     share = coverage if _has_meaning(candidates, query) else 1.0
     _weigh_words(candidates, query, evidence, weights, share)
     _weigh_meaning(candidates, query, evidence, weights)
@@ -229,7 +229,7 @@ def weigh(
         parts.date = weights.date * _nearness(candidate, query)
         if candidate.asks:
             parts.question = -weights.question * _fade(candidate, SHORT_QUESTION) * parts.total
-    strength = min(1.0, max(0.0, coverage + _strength_of_meaning(candidates, query)))
+    strength = min(1.0, max(0.0, sign + _strength_of_meaning(candidates, query)))
     return Scores(evidence, coverage, strength)
 
 
@@ -393,10 +393,11 @@ def _weigh_meaning(
 # Strength ---------------------------------------------------------------------------------------
 
 
-def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> float:
+def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[float, float]:
     """Return the largest share of the query that one memory has: its words, weighed, its date.
 
-    "Last week" need not stand in a memory of last week.
+    "Last week" need not stand in a memory of last week. The second share is how far the words are a
+    sign of an answer: less where there is but one, or the memory is long.
     """
     size = max(query.corpus_size, _BACKGROUND_SIZE)
     weights = [
@@ -406,28 +407,21 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> float:
         for place, frequency in enumerate(query.frequencies)
     ]
     of_date = rarity(_DATE_RARITY * size, size) if query.spans else 0.0
-    parts = [weight for weight in [*weights, of_date] if weight]
-    whole = sum(sorted(parts, reverse=True)[:_COVERED_WORDS])
-    lone = _LONE if len(parts) > 2 else 1.0
-    best = 0.0
+    asked = [weight for weight in [*weights, of_date] if weight]
+    most = most_sure = 0.0
     for candidate in candidates:
-        if query.spans or any(candidate.counts):
-            covered = _covered(candidate, weights)
-            if of_date:
-                nearness = 1.0 if _says_date(candidate, query) else _nearness(candidate, query)
-                covered.append(of_date * nearness)
-            best = max(best, sum(covered) * (1.0 if len(covered) > 1 else lone))
-    return min(1.0, best / whole) if whole else 0.0
-
-
-def _covered(candidate: Candidate, weights: Sequence[float]) -> list[float]:
-    """Return what each word of the query that a memory has is worth as a sign of an answer."""
-    chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
-    return [
-        weight * count / (count + chance)
-        for weight, count in zip(weights, candidate.counts, strict=True)
-        if count and weight
-    ]
+        if not (query.spans or any(candidate.counts)):
+            continue
+        pairs = zip(weights, candidate.counts, strict=True)
+        met = [(weight, count) for weight, count in pairs if count and weight]
+        chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
+        dated = of_date * (1 if _says_date(candidate, query) else _nearness(candidate, query))
+        sure = sum(weight * count / (count + chance) for weight, count in met) + dated
+        is_lone = len(asked) > 2 and len(met) + (dated > 0) == 1
+        most = max(most, sum(weight for weight, _ in met) + dated)
+        most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
+    whole = sum(sorted(asked, reverse=True)[:_COVERED_WORDS])
+    return (min(1.0, most / whole), min(1.0, most_sure / whole)) if whole else (0.0, 0.0)
 
 
 def _says_date(candidate: Candidate, query: QueryProfile) -> bool:

@@ -221,7 +221,8 @@ def test_every_part_is_a_number_and_only_a_question_takes_off(
 ) -> None:
     found = weigh(*question)
     assert found.evidence.keys() == {one.row_id for one in question[0]}
-    assert 0.0 <= found.coverage <= found.strength <= 1.0
+    assert 0.0 <= found.coverage <= 1.0
+    assert 0.0 <= found.strength <= 1.0
     for one in found.evidence.values():
         assert all(math.isfinite(getattr(one, name)) for name in PARTS)
         assert all(getattr(one, name) >= 0.0 for name in PARTS if name != "question")
