@@ -1,6 +1,7 @@
-"""What each part of the ranking is worth on LoCoMo conversations: stages, ablation, validation.
+"""What each part of the ranking is worth, corpus by corpus: stages, ablation, validation.
 
-    python -m bench.locomo_parts PATH/dev.json                        by keyword
+    python -m bench.locomo_parts PATH/dev.json                        LoCoMo, by keyword
+    python -m bench.locomo_parts PATH/dev.json PATH/beam.json         and another corpus
     python -m bench.locomo_parts PATH/dev.json --embedder wordllama   and by meaning
     python -m bench.locomo_parts PATH/dev.json --cross-validate       are the weights any good?
 
@@ -9,10 +10,10 @@ again and again: by the words alone and with one part of the evidence more each 
 less than all, and with weights that are halved and doubled. Recall is that of ``bench.locomo``,
 without counting accesses, and before the floor below which a search returns nothing.
 
-To cross-validate, each conversation is left out in turn: of each of ``Weights`` the best multiple
-(0, a half, 1, 2) for the other conversations is taken, and the one left out is ranked so. Where
-that is no better than the shipped weights, these are not fitted to the conversations that they
-came from.
+To cross-validate, each file is left out in turn, or each conversation where there is but one file:
+of each of ``Weights`` the best multiple (0, a half, 1, 2) for the others is taken, and what is left
+out is ranked so. Where that is no better than the shipped weights, these are not fitted to what
+they came from.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.scoring import WEIGHTS, QueryProfile, Weights
 from agent_memory.storage.filters import NOT_ARCHIVED
 from bench.engine import engine_of
-from bench.locomo import CUTOFFS, Conversation, Document, Question, Recall, read, stored
+from bench.locomo import CUTOFFS, Recall, read, stored
 from bench.machine import describe_machine
+from bench.retrieval import Query, Store, read_corpus
 
 STILL: Final = RankingRates(decay=0.0, boost=0.0)
 PARTS: Final = tuple(part.name for part in fields(Weights))
@@ -42,10 +44,14 @@ MULTIPLES: Final = (0.0, 0.5, 2.0)
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with its candidates, and the turns that each of them is evidence of."""
+    """A question with its candidates, and the documents that each of them is.
 
+    ``source`` is the file that it comes from, ``number`` that of its store in there.
+    """
+
+    source: str
     number: int
-    question: Question
+    question: Query
     gathered: Candidates
     finds: dict[int, set[str]]
 
@@ -64,22 +70,47 @@ class Variant:
         return query if self.by_meaning else replace(query, cosine_scale=None)
 
 
-def ask(conversations: Sequence[Conversation], corpus: str, embedder: str) -> Iterator[Asked]:
-    """Gather the candidates of every question."""
-    for number, conversation in enumerate(conversations):
-        documents: list[Document] = getattr(conversation, corpus)
-        with stored(documents, embedder, {}) as (memory, ids):
-            rows = {memory_id: place for place, memory_id in enumerate(ids)}
-            for question in conversation.questions:
-                gathered, by_row_id = _gather(memory, question, conversation)
-                finds = {
-                    row_id: documents[rows[by_row_id[row_id]]].evidence for row_id in by_row_id
-                }
-                yield Asked(number, question, gathered, finds)
+def stores_of(path: Path, most: int | None) -> dict[str, list[Store]]:
+    """Read a file as the stores that it makes: of LoCoMo, one of turns and one of observations."""
+    if not is_locomo(path):
+        return {path.stem: read_corpus(path)[:most]}
+    conversations = read(path)[:most]
+    return {
+        corpus: [
+            Store(
+                getattr(conversation, corpus),
+                [Query(question.text, question.evidence) for question in conversation.questions],
+                conversation.now,
+            )
+            for conversation in conversations
+        ]
+        for corpus in ("turns", "observations")
+    }
+
+
+def is_locomo(path: Path) -> bool:
+    """Return whether a file is LoCoMo's, and no corpus of ``bench.retrieval``."""
+    with path.open(encoding="utf-8") as file:
+        return '"documents"' not in file.read(1_000)
+
+
+def ask(source: str, stores: Sequence[Store], embedder: str) -> Iterator[Asked]:
+    """Gather the candidates of every question that has an answer."""
+    for number, store in enumerate(stores):
+        with stored(store.documents, embedder, {}) as (memory, ids):
+            places = {memory_id: place for place, memory_id in enumerate(ids)}
+            for question in store.queries:
+                if question.relevant:
+                    gathered, by_row_id = _gather(memory, question, store)
+                    finds = {
+                        row_id: store.documents[places[memory_id]].evidence
+                        for row_id, memory_id in by_row_id.items()
+                    }
+                    yield Asked(source, number, question, gathered, finds)
 
 
 def _gather(
-    memory: AgentMemory, question: Question, conversation: Conversation
+    memory: AgentMemory, question: Query, store: Store
 ) -> tuple[Candidates, dict[int, str]]:
     """Gather as a search does, and return the candidates' ids by row too."""
     engine = engine_of(memory)
@@ -91,7 +122,7 @@ def _gather(
                 query=question.text,
                 filters=SearchFilters(),
                 limit=max(CUTOFFS),
-                now=conversation.now,
+                now=store.now,
                 passing=NOT_ARCHIVED,
                 terms=engine.keywords.terms_of(question.text),
                 vector=None if vector is None else engine.vectors.center(vector),
@@ -108,7 +139,7 @@ def recall_of(questions: Sequence[Asked], variant: Variant) -> Recall:
     for asked in questions:
         ranking = rank(asked.gathered.candidates, variant.query(asked), STILL, variant.weights)
         hits = [asked.finds[hit.row_id] for hit in ranking.order[: max(CUTOFFS)]]
-        recall.add(asked.question.evidence, hits)
+        recall.add(asked.question.relevant, hits)
     return recall
 
 
@@ -143,11 +174,11 @@ def mean(recall: Recall) -> float:
 
 
 def show_parts(corpus: str, questions: Sequence[Asked], *, by_meaning: bool) -> None:
-    """Print what each part adds, and what its lack costs, and to how many conversations."""
+    """Print what each part adds, and what its lack costs, and to how many stores."""
     for variant in stages(by_meaning=by_meaning):
         print(f"{corpus:13} {variant.name:30} {recall_of(questions, variant)}", flush=True)
-    conversations = sorted({asked.number for asked in questions})
-    split = [[asked for asked in questions if asked.number == number] for number in conversations]
+    numbers = sorted({asked.number for asked in questions})
+    split = [[asked for asked in questions if asked.number == number] for number in numbers]
     whole: list[float] = []
     for variant in ablations(by_meaning=by_meaning):
         each = [mean(recall_of(part, variant)) for part in split]
@@ -159,63 +190,68 @@ def show_parts(corpus: str, questions: Sequence[Asked], *, by_meaning: bool) -> 
 
 
 def cross_validate(by_corpus: dict[str, list[Asked]]) -> None:
-    """Fit the weights without each conversation in turn, and rank that one with them."""
+    """Fit the weights without each file or conversation in turn, and rank that with them."""
     tried = {(part, multiple): _times(part, multiple) for part in PARTS for multiple in MULTIPLES}
-    numbers = sorted({asked.number for asked in next(iter(by_corpus.values()))})
+    units = _units(by_corpus)
     scores = {
-        key: {number: _score(by_corpus, Variant("", weights), number) for number in numbers}
+        key: {name: _score(unit, Variant("", weights)) for name, unit in units.items()}
         for key, weights in {**tried, ("", 1.0): WEIGHTS}.items()
     }
-    for left_out in numbers:
-        others = [number for number in numbers if number != left_out]
+    for left_out, unit in units.items():
         fitted = WEIGHTS
         for part in PARTS:
             best = max(
                 [("", 1.0), *((part, multiple) for multiple in MULTIPLES)],
-                key=lambda key: sum(scores[key][number] for number in others),
+                key=lambda key: sum(scores[key][name] for name in units if name != left_out),
             )
             if best[0]:
                 fitted = replace(fitted, **{part: getattr(tried[best], part)})
-        shipped = scores["", 1.0][left_out]
-        refitted = _score(by_corpus, Variant("", fitted), left_out)
+        shipped, refitted = scores["", 1.0][left_out], _score(unit, Variant("", fitted))
         print(
-            f"conversation {left_out + 1}: mean recall {shipped:.1f} as shipped,"
+            f"{left_out}: mean recall {shipped:.1f} as shipped,"
             f" {refitted:.1f} with weights fitted to the others",
             flush=True,
         )
+
+
+def _units(by_corpus: dict[str, list[Asked]]) -> dict[str, list[list[Asked]]]:
+    """Return what is left out in turn: the questions of each file, or of each conversation."""
+    every = [asked for questions in by_corpus.values() for asked in questions]
+    has_files = len({asked.source for asked in every}) > 1
+
+    def unit_of(asked: Asked) -> str:
+        return asked.source if has_files else f"conversation {asked.number + 1}"
+
+    return {
+        name: [[asked for asked in part if unit_of(asked) == name] for part in by_corpus.values()]
+        for name in dict.fromkeys(unit_of(asked) for asked in every)
+    }
 
 
 def _times(part: str, multiple: float) -> Weights:
     return replace(WEIGHTS, **{part: multiple * getattr(WEIGHTS, part)})
 
 
-def _score(by_corpus: dict[str, list[Asked]], variant: Variant, number: int) -> float:
-    """Return the mean recall on one conversation, over all corpora."""
-    found = [
-        mean(recall_of([asked for asked in questions if asked.number == number], variant))
-        for questions in by_corpus.values()
-    ]
-    return sum(found) / len(found)
+def _score(unit: Sequence[Sequence[Asked]], variant: Variant) -> float:
+    """Return the mean recall over the corpora that there are of a unit."""
+    recalls = [mean(recall_of(questions, variant)) for questions in unit if questions]
+    return sum(recalls) / len(recalls)
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("path", type=Path, help="a LoCoMo file, such as locomo10.json")
+    parser.add_argument("paths", type=Path, nargs="+", help="locomo10.json, beam.json or others")
     parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
-    parser.add_argument("--corpus", choices=["turns", "observations"], action="append")
-    parser.add_argument("--conversations", type=int, help="only so many of the first")
+    parser.add_argument("--stores", type=int, help="only so many of the first of each file")
     parser.add_argument("--cross-validate", action="store_true", help="fit the weights anew")
     arguments = parser.parse_args()
-    conversations = read(arguments.path)[: arguments.conversations]
     print(describe_machine())
-    print(
-        f"{len(conversations)} conversations; embedder: {arguments.embedder};"
-        " recall@5 / @10 / @25, percent"
-    )
+    print(f"embedder: {arguments.embedder}; recall@5 / @10 / @25, percent")
     by_corpus = {
-        corpus: list(ask(conversations, corpus, arguments.embedder))
-        for corpus in arguments.corpus or ["turns", "observations"]
+        corpus: list(ask(path.stem, stores, arguments.embedder))
+        for path in arguments.paths
+        for corpus, stores in stores_of(path, arguments.stores).items()
     }
     if arguments.cross_validate:
         cross_validate(by_corpus)

@@ -2,12 +2,17 @@
 
     python -m bench.retrieval PATH/beam.json PATH/code.json                 search by keyword
     python -m bench.retrieval PATH/beam.json --embedder wordllama           and by meaning
+    python -m bench.retrieval PATH/code.json PATH/debian.json --unrelated   what has no answer
 
 A corpus is a list of stores: ``{"name", "documents": [{"id", "content", "session"?, "ts"?}],
 "queries": [{"text", "relevant": [document ids]}]}``, ``ts`` in seconds. Every document is stored as
 a memory of one agent, in its session; where it has none, in one of its own (``--sessions own``), or
 without a name (``--sessions none``). Recall@k is the share of a query's relevant documents among
 the first k hits, averaged over the queries that have some; nDCG@10 counts each place by its rank.
+
+With ``--unrelated`` each store is asked its own questions and those of the other corpora. Printed
+is in how many nothing is found, and how many hits of each confidence are relevant, where half of
+the questions are its own.
 
 Baselines over the same documents: FTS5's own ``bm25()`` (English stems, stop words left out, words
 joined by OR), the cosine of the embedder's vectors, and both joined by the ranks (RRF, k = 60).
@@ -85,7 +90,7 @@ class Row:
         )
 
 
-def read(path: Path, sessions: str) -> list[Store]:
+def read_corpus(path: Path, sessions: str = "own") -> list[Store]:
     """Read the stores of a corpus."""
     text = path.read_text(encoding="utf-8")
     try:
@@ -182,6 +187,72 @@ def measure(stores: Sequence[Store], embedder: str) -> dict[str, Row]:
     return rows
 
 
+@dataclass
+class Abstention:
+    """What a corpus answers to questions of its own and of others, whose names are the keys."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    empty: Counter[str] = field(default_factory=Counter)
+    hits: list[tuple[str, float, bool]] = field(default_factory=list)
+
+    def add(self, source: str, query: Query, hits: Sequence[tuple[float, set[str]]]) -> None:
+        """Count a question of a corpus: the confidence of each hit, and which documents it is."""
+        self.asked[source] += 1
+        self.empty[source] += not hits
+        self.hits += [(source, confidence, bool(ids & query.relevant)) for confidence, ids in hits]
+
+    def shares(self) -> str:
+        """Return in how many of the questions of each corpus nothing was found."""
+        return "   ".join(
+            f"{source} {100 * self.empty[source] / asked:.1f} % of {asked}"
+            for source, asked in self.asked.items()
+        )
+
+    def curve(self, own: str) -> str:
+        """Return the share of relevant hits by confidence, where half of the questions are own."""
+        others = sum(self.asked.values()) - self.asked[own]
+        weights = {True: 1 / max(1, self.asked[own]), False: 1 / max(1, others)}
+        bins = []
+        for low in range(0, 10, 2):
+            part = [
+                (weights[source == own], right)
+                for source, confidence, right in self.hits
+                if low <= 10 * confidence < low + 2
+            ]
+            if part:
+                share = sum(weight for weight, right in part if right) / sum(w for w, _ in part)
+                bins.append(f"{low / 10:.1f}+: {share:.2f} of {len(part)}")
+        return "   ".join(bins)
+
+
+def measure_abstention(
+    own: str, corpora: Mapping[str, Sequence[Store]], embedder: str
+) -> Abstention:
+    """Ask every store of a corpus its own questions, and as many of each other corpus at most."""
+    counted = Abstention()
+    for store in corpora[own]:
+        with stored(store.documents, embedder, {}) as (memory, ids):
+            places = {memory_id: place for place, memory_id in enumerate(ids)}
+            most = len(store.queries)
+            asked = {
+                source: [query for other in stores for query in other.queries if query.relevant]
+                for source, stores in corpora.items()
+            }
+            asked[own] = [query for query in store.queries if query.relevant]
+            for source, queries in asked.items():
+                for query in queries[:: max(1, len(queries) // most)][:most]:
+                    found = memory.search(query.text, 10, now=store.now, count_accesses=False)
+                    counted.add(
+                        source,
+                        query if source == own else Query(query.text, set()),
+                        [
+                            (hit.confidence, store.documents[places[hit.memory.id]].evidence)
+                            for hit in found
+                        ],
+                    )
+    return counted
+
+
 def _searchers(store: Store, embedder: str) -> Iterator[tuple[str, Searcher]]:
     by_keyword = keyword_searcher(store)
     yield "FTS5 bm25()", by_keyword
@@ -208,13 +279,24 @@ def main() -> None:
     parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
     parser.add_argument("--sessions", choices=["own", "none"], default="own")
     parser.add_argument("--stores", type=int, help="only so many of the first of each corpus")
+    parser.add_argument("--unrelated", action="store_true", help="ask what has no answer there")
     arguments = parser.parse_args()
     print(describe_machine())
+    paths: list[Path] = arguments.paths
+    corpora = {
+        path.stem: read_corpus(path, arguments.sessions)[: arguments.stores] for path in paths
+    }
+    if arguments.unrelated:
+        print(f"embedder: {arguments.embedder}; questions of each corpus in which nothing is found")
+        for name in corpora:
+            counted = measure_abstention(name, corpora, arguments.embedder)
+            print(f"{name:12} {counted.shares()}\n{'':12} relevant, by confidence:")
+            print(f"{'':12} {counted.curve(name)}", flush=True)
+        return
     print(f"embedder: {arguments.embedder}; recall@5 / @10 / @25, percent")
-    for path in arguments.paths:
-        stores = read(path, arguments.sessions)[: arguments.stores]
+    for corpus, stores in corpora.items():
         for name, row in measure(stores, arguments.embedder).items():
-            print(f"{path.stem:12} {name:22} {row}   {row.recall.questions} queries", flush=True)
+            print(f"{corpus:12} {name:22} {row}   {row.recall.questions} queries", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_server import CommandServer
 from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory
@@ -125,20 +126,29 @@ class Ran:
         return envelope["data"]
 
 
+@pytest.fixture(scope="session")
+def commands() -> Iterator[CommandServer]:
+    """Start commands quickly, each as a process of its own."""
+    server = CommandServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def cli(root: Path) -> Callable[..., Ran]:
-    """Run the installed `agent-memory` as a process of its own, on the test's root."""
-    program = Path(sys.executable).with_name("agent-memory")
+def cli(root: Path, commands: CommandServer) -> Callable[..., Ran]:
+    """Run `agent-memory` as a process of its own, on the test's root."""
+    program = str(Path(sys.executable).with_name("agent-memory"))
 
     def run(*words: str, input: str | bytes = b"", env: dict[str, str] | None = None) -> Ran:
-        done = subprocess.run(
-            [str(program), "--root", str(root), *words],
-            input=input.encode() if isinstance(input, str) else input,
-            capture_output=True,
-            timeout=60,
-            env={**os.environ, **(env or {})},
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        command = [program, "--root", str(root), *words]
+        stdin = input.encode() if isinstance(input, str) else input
+        whole = {**os.environ, **(env or {})}
+        ran = commands.run(command, stdin=stdin, env=whole, timeout=60)
+        if ran is None:
+            done = subprocess.run(command, input=stdin, capture_output=True, timeout=60, env=whole)
+            ran = done.returncode, done.stdout, done.stderr
+        code, out, errors = ran
+        return Ran(code, out.decode(), errors.decode())
 
     return run
 

@@ -24,7 +24,7 @@ from agent_memory.services.search.scoring import (
     weigh,
 )
 
-STRENGTH_FLOOR: Final = 0.28
+STRENGTH_FLOOR: Final = 0.27
 """Below this nothing is an answer: no memory has that share of the query's words, weighed by how
 rare they are, nor a meaning near enough to make up for it."""
 CONTRAST: Final = 2.0
