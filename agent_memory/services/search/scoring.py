@@ -79,8 +79,8 @@ _COVERED_WORDS: Final = 5
 """Of a longer query the weightiest words alone must be found: agents search with whole messages,
 and two rare words that are found are an answer, whatever the other twenty are."""
 _LONE: Final = 0.8
-"""What a word counts that is met alone, where a query has more than two: any word of a language is
-in some memory, two of a question seldom are in the same by chance."""
+"""What a word counts that is met alone, where a query has more than three: any word of a language
+is in some memory, two of a question seldom are in the same by chance."""
 _CHANCE_OF_LENGTH: Final = 0.2
 """How much less a word is a sign, by the logarithm of how many times ``PIVOT`` the text is long: a
 page has many words. With this the share that an answer has at least is the same for short turns,
@@ -417,7 +417,7 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
         chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
         dated = of_date * (1 if _says_date(candidate, query) else _nearness(candidate, query))
         sure = sum(weight * count / (count + chance) for weight, count in met) + dated
-        is_lone = len(asked) > 2 and len(met) + (dated > 0) == 1
+        is_lone = len(asked) > 3 and len(met) + (dated > 0) == 1
         most = max(most, sum(weight for weight, _ in met) + dated)
         most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
     whole = sum(sorted(asked, reverse=True)[:_COVERED_WORDS])
