@@ -156,6 +156,7 @@ def test_search_answers_with_the_documented_fields(memory: AgentMemory, tools: M
         "tags": ["db"],
         "timestamp": "2026-01-30T16:00:00.000000Z",
         "relevance_score": hit["relevance_score"],
+        "confidence": hit["confidence"],
         "match_type": hit["match_type"],
         "access_count": 0,
     }

@@ -68,6 +68,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
                     {
                         **_BRIEF,
                         "relevance_score": _NUMBER,
+                        "confidence": _NUMBER,
                         "match_type": _TEXT,
                         "access_count": _COUNT,
                     },

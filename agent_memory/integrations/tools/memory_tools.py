@@ -349,6 +349,7 @@ class MemoryTools:
         shown = {
             **self._brief(hit.memory),
             "relevance_score": round(hit.relevance_score, 4),
+            "confidence": round(hit.confidence, 2),
             "match_type": hit.match_type.value,
             "access_count": hit.memory.access_count,
         }

@@ -135,6 +135,44 @@ def test_above_the_floor_the_best_cosine_adds_the_more_the_larger_it_is() -> Non
     assert with_words > strength([candidate(1, 1, 0, cosine=0.1)], half)
 
 
+def test_below_the_floor_words_in_common_are_doubted() -> None:
+    asked = query(3, 3, cosine_scale=SPACE)
+    near, far = (
+        strength([candidate(1, 1, 0, cosine=cosine), candidate(2, 0, 0, cosine=-0.9)], asked)
+        for cosine in (0.19, 0.01)
+    )
+    assert 0.0 < far < near < strength([candidate(1, 1, 0)], query(3, 3))
+
+
+def test_while_a_vector_is_missing_or_a_time_is_asked_for_nothing_is_doubted() -> None:
+    asked = query(3, 3, cosine_scale=SPACE)
+    known = candidate(1, 1, 0, cosine=0.01)
+    waits = candidate(2, 0, 0)
+    assert strength([known], asked) < strength([known, waits], asked)
+    dated = replace(asked, spans=[Span(TODAY, TODAY)])
+    assert strength([known], dated) == strength([replace(known, cosine=0.19)], dated)
+
+
+def test_a_word_met_alone_of_many_says_less_than_its_share() -> None:
+    asked = query(3, 3, 3, 3)
+    alone, two = (
+        strength([candidate(1, 1, 0, 0, 0)], asked),
+        strength([candidate(1, 1, 1, 0, 0)], asked),
+    )
+    assert alone < two / 2
+    few = query(3, 3, 3)
+    assert strength([candidate(1, 1, 0, 0)], few) == pytest.approx(1 / 3)
+
+
+def test_a_word_in_a_long_text_says_less_unless_it_is_said_again_and_again() -> None:
+    asked = query(3, 3)
+    short, long, often = (
+        strength([candidate(1, count, 0, length=length)], asked)
+        for count, length in ((1, 30), (1, 3_000), (20, 3_000))
+    )
+    assert long < often < short
+
+
 def test_no_strength_is_over_1() -> None:
     assert (
         strength([candidate(1, 1, cosine=1.0)], query(3, cosine_scale=CosineScale(1.0, -1.0)))

@@ -212,6 +212,33 @@ def test_a_threshold_outside_0_to_1_is_refused(memory: AgentMemory, threshold: A
     assert caught.value.errors()[0]["loc"] == ("similarity_threshold",)
 
 
+def test_hits_of_too_little_confidence_are_left_out_and_shown(memory: AgentMemory) -> None:
+    store_apart(memory, "walnut bread recipe", "walnut tree")
+    best, worse = memory.search("walnut bread recipe", count_accesses=False)
+    assert 1 > best.confidence > worse.confidence > 0
+    between = (best.confidence + worse.confidence) / 2
+    (kept,) = results = memory.search("walnut bread recipe", min_confidence=between)
+    assert kept.memory.id == best.memory.id
+    assert [miss.memory_id for miss in results.search_metadata.near_misses] == [worse.memory.id]
+    none = memory.search("walnut bread recipe", min_confidence=1.0)
+    assert (list(none), none.search_metadata.reason) == ([], "below_confidence")
+    assert "1.00" in none.search_metadata.near_misses[0].reason
+    with pytest.raises(ValidationError) as caught:
+        memory.search("walnut", min_confidence=2)
+    assert caught.value.errors()[0]["loc"] == ("min_confidence",)
+
+
+def test_weak_hits_are_left_out_where_they_are_not_wanted(memory: AgentMemory) -> None:
+    best, worse = store_apart(memory, "walnut bread recipe", "walnut tree")
+    results = memory.search("walnut bread recipe", include_weak=False)
+    assert [hit.memory.id for hit in results] == [best]
+    assert results.search_metadata.reason == "few_matches"
+    (miss,) = results.search_metadata.near_misses
+    assert miss.memory_id == worse
+    assert "gate" in miss.reason
+    assert memory.get(worse).access_count == 0  # type: ignore[union-attr]
+
+
 # Neighbours in the session ------------------------------------------------------------------------
 
 
