@@ -116,9 +116,17 @@ class TransferVerbs(OpenMemory):
 
     def _left_out(self, format: str) -> list[str]:  # noqa: A002 - the option's name
         """Say what a format has no place for."""
-        if format in _WHOLE or format in _SETTINGS or not self.graph.entities(limit=1):
-            return []
-        return ["the graph has no place in this format: `graph export` writes it, `store` has it"]
+        notes = []
+        if format not in (*_WHOLE, *_SETTINGS) and self.graph.entities(limit=1):
+            notes.append(
+                "the graph has no place in this format: `graph export` writes it, `store` has it"
+            )
+        if format not in ("sqlite", *_SETTINGS) and (names := self._store.foreign_columns()):
+            columns = ", ".join(names)
+            notes.append(
+                f"columns that were added by hand are left out, `sqlite` has them: {columns}"
+            )
+        return notes
 
     def _refuse_own(self, place: Path) -> None:
         own = {self.path.with_name(self.path.name + suffix) for suffix in ("", *SIDE_FILES)}

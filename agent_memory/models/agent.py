@@ -25,8 +25,13 @@ class AgentStats(Record):
     scratchpad_promotions: int = Field(default=0, ge=0)
 
 
+def is_category(text: str) -> bool:
+    """Return whether a text can be a category that an agent adds to the nine."""
+    return bool(text.strip()) and len(text) <= 50 and text.isprintable()
+
+
 def _clean_category(category: str) -> str:
-    if not category.strip() or len(category) > 50 or not category.isprintable():
+    if not is_category(category):
         raise ValueError(f"{category!r:.80} cannot be a category: use 1 to 50 characters")
     return category
 

@@ -256,6 +256,17 @@ def finite_or_text(text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
+def integer_or_text(text: str) -> int | str:
+    """Return an integer of JSON, or its text if it has over 64 bits."""
+    return int(text) if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else text
+
+
+decode_json: Final = json.JSONDecoder(
+    parse_int=integer_or_text, parse_float=finite_or_text, parse_constant=str
+).decode
+"""Reads JSON of another program, what no number here can be as its text: 9e999, 10^30, NaN."""
+
+
 def _refuse_scalar_text(value: object) -> object:
     """Refuse one text where a list is meant: ``tags="db"`` would become ``["d", "b"]``."""
     if isinstance(value, str | bytes):

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import (
-    finite_or_text,
+    decode_json,
     normalize_tags,
     to_json,
     validate_memory_content,
@@ -59,7 +60,9 @@ def mended_row(row: Mapping[str, Any], wrong: set[str], *, moment: str) -> dict[
     mended = {name: mended_column(name, row[name], moment=moment) for name in wrong}
     metadata = _object(mended.get("metadata", row["metadata"]))
     for name in sorted(wrong - {"metadata"}):
-        if row[name] is not None and str(row[name]).strip():
+        if name == "category" and mended_label(row[name]) == row[name]:
+            metadata[ORIGINAL_CATEGORY] = row[name]  # as an import of it does
+        elif row[name] is not None and str(row[name]).strip():
             key = KEPT_AS + name
             while key in metadata:
                 key += "_"
@@ -112,11 +115,6 @@ def _content(text: object) -> str:
     return content if validate_memory_content(content)[0] else NO_TEXT
 
 
-def _category(text: object) -> str | None:
-    category = mended_text(text) or ""
-    return category[:_LONGEST_LABEL] if category.strip() else None
-
-
 def _tags(text: object) -> str | None:
     tags = _parsed(text)
     if not isinstance(tags, list):
@@ -151,7 +149,7 @@ def _task(text: object) -> str | None:
 
 _BY_NAME: Final[dict[str, Callable[[object], Any]]] = {
     "content": _content,
-    "category": _category,
+    "category": lambda _: None,
     "version": lambda _: None,
 }
 _BY_KIND: Final[dict[str, Callable[[object], Any]]] = {
@@ -176,13 +174,9 @@ def _column_default(name: str) -> Any:  # noqa: ANN401 - of any column
 def _parsed(text: object) -> Any:  # noqa: ANN401 - JSON data
     """Read JSON, numbers that Python or other readers would change as their text."""
     try:
-        return json.loads(str(text), parse_int=_integer, parse_float=finite_or_text)
+        return decode_json(str(text))
     except (ValueError, RecursionError):
         return text
-
-
-def _integer(text: str) -> int | str:
-    return int(text) if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else text
 
 
 def storable(value: Any, depth: int = 1) -> Any:  # noqa: ANN401 - JSON data

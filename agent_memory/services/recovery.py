@@ -24,10 +24,14 @@ from agent_memory.errors import (
     StorageError,
     ValidationError,
 )
-from agent_memory.models.agent import CheckReport, RebuildReport
+from agent_memory.models.agent import CheckReport, RebuildReport, is_category
+from agent_memory.models.enums import MemoryCategory
 from agent_memory.models.memory import Memory
+from agent_memory.models.memory_fields import MEMORY_FIELDS
+from agent_memory.models.portable import PortableMemory
 from agent_memory.models.reports import RestoreReport
-from agent_memory.models.times import now_utc
+from agent_memory.models.row_repair import mended_row
+from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import (
     SIDE_FILES,
@@ -39,7 +43,14 @@ from agent_memory.runtime.files import (
 from agent_memory.services.erasure.tombstones import purge
 from agent_memory.services.store import Store
 from agent_memory.storage.opening import file_storage
-from agent_memory.storage.records import FileSummary, Replaced, Tombstone
+from agent_memory.storage.records import (
+    FileSummary,
+    Replaced,
+    Tombstone,
+    column_value,
+    fields_of,
+    memory_of_row,
+)
 
 _MOST_NAMED: Final = 5
 """Problems that an error names."""
@@ -186,9 +197,10 @@ def rebuild(
     """Make a damaged or missing file anew from a ``scratchpad.yaml.backup``.
 
     What can still be read of the damaged file goes before what the backup has of it, and the file
-    is set aside under another name, never deleted. History and settings are lost with it. What was
-    erased stays out, as far as the damaged file can still tell what that was. Raises
-    ``MigrationError`` for a file that is sound: ``rollback`` loses nothing of that.
+    is set aside under another name, never deleted. History and settings are lost with it, but for
+    the categories that memories have, and ``undo`` does not take it back. What was erased stays
+    out, as far as the damaged file can still tell what that was. Raises ``MigrationError`` for a
+    file that is sound: ``rollback`` loses nothing of that.
     """
     from agent_memory.formats.scratchpad import read_scratchpad  # noqa: PLC0415 - 3 ms
 
@@ -208,6 +220,8 @@ def rebuild(
             with_new.erasure.remember_erased(_tombstones(place))
             _add(with_new, readable.values())
             skipped, erased = _add_entries(with_new, missing, owner)
+            _add_categories(with_new)
+            with_new.lifecycle.forbid_undo("rebuild", session_id="rebuild")
             total = with_new.count_all()
         finally:
             with_new.close()
@@ -261,9 +275,21 @@ def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
         return
     try:
         for memory in store.readable_memories():
-            yield memory.id, memory.model_copy(update={"agent_id": agent_id})
+            yield memory.id, _storable(memory.model_copy(update={"agent_id": agent_id}))
     finally:
         store.close()
+
+
+def _storable(memory: Memory) -> Memory:
+    """Return a memory as ``check --repair`` would mend it: one bad row must not stop the rest."""
+    row = {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
+    try:
+        PortableMemory.model_validate(fields_of(row))
+    except PydanticValidationError as error:
+        wrong = {str(fault["loc"][0]) for fault in error.errors()} & row.keys()
+        mended = mended_row(row, wrong, moment=format_time(now_utc()))
+        return memory_of_row(mended, agent_id=memory.agent_id)
+    return memory
 
 
 def _tombstones(place: Path) -> Sequence[Tombstone]:
@@ -304,6 +330,14 @@ def _add_entries(
     erased = store.erasure.erased_among(memories)
     _add(store, (memory for memory in memories if memory.id not in erased))
     return skipped, sorted(erased)
+
+
+def _add_categories(store: Store) -> None:
+    """Make the categories of all memories the agent's own: its settings were lost."""
+    words = {memory.category for memory in store.readable_memories()}
+    own = sorted(word for word in words - {*MemoryCategory.all_values()} if is_category(word))
+    if own:
+        store.change_config(lambda config: config.model_copy(update={"categories": own}))
 
 
 def _memory(entry: dict[str, Any], agent_id: str) -> Memory:

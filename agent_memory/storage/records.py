@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.models.enums import MemoryKind
-from agent_memory.models.fields import to_json
+from agent_memory.models.fields import decode_json, to_json
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, MemoryField, TaskMetadata
 from agent_memory.models.times import format_time, read_stored_time, shifted
@@ -131,7 +131,7 @@ def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
     An escape can stand for half a character, which no output can take.
     """
     try:
-        value = json.loads(text)
+        value = decode_json(text)
     except (ValueError, RecursionError):
         return None
     if "\\u" not in text:

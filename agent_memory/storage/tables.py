@@ -105,6 +105,9 @@ class MemoryTable(Protocol):
 class MemoryRowTable(Protocol):
     """Rows of the table of memories as they are, by column."""
 
+    def foreign_columns(self) -> list[str]:
+        """Return the columns that somebody added to the table."""
+
     def get(self, memory_id: str) -> RowValues | None:
         """Return the row of a memory, or ``None``."""
 

@@ -1,290 +1,309 @@
-"""A memory's whole life, in any order, beside a plain dictionary: and the file sound throughout.
+"""Every verb, and every way by which a memory comes in, in any order.
 
 ``LIFE_EXAMPLES=400 pytest tests/property/test_life_machine.py --hypothesis-seed=1`` takes 10,000
-steps.
+steps. After each the memory is what the dictionary of ``life`` is, and nothing erased is anywhere.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 import os
-import shutil
-import tempfile
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-import pytest
+from anthropic.types.beta import (
+    BetaMemoryTool20250818CreateCommand,
+    BetaMemoryTool20250818DeleteCommand,
+    BetaMemoryTool20250818RenameCommand,
+    BetaMemoryTool20250818StrReplaceCommand,
+)
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import precondition, rule
+from life import CONTENTS, TAGS, WORDS, Held, Life, held_by
 
-from agent_memory import AgentMemory, ValidationError
+from agent_memory import AgentMemory
+from agent_memory.integrations.anthropic_memory import AgentMemoryTool
+from agent_memory.integrations.langgraph import AgentMemoryStore
+from agent_memory.integrations.tools import MemoryTools
 from agent_memory.text.normalize import exact_form
 
-WORDS = (
-    "harbour",
-    "lantern",
-    "violet",
-    "granite",
-    "数据库",
-    "กาแฟ",
-    "naïve\nsecond line",
-    "- x: y",
-)
-CONTENTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
-TAGS = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, max_size=3)
-WHOLE = ("store", "backup", "json", "jsonl", "record-json", "record-jsonl", "directory", "sqlite")
-
-Held = dict[str, dict[str, Any]]
-Told = dict[str, set[str]]
+NAMES = st.sampled_from(["a", "b", "c"])
 
 
-class Life(RuleBasedStateMachine):
-    """An agent's memory beside a dictionary of what it must hold, and what ``undo`` must restore.
+class OddRow(NamedTuple):
+    """A row that no import would take: its columns, given a number that no other has."""
 
-    ``before`` is the state that ``undo`` goes back to; ``None`` when there is nothing to undo, as
-    after an erasure. ``told`` has all that each memory says and said, ``erased`` the ids and
-    ``unsaid`` the contents that no file brings back.
+    content: Callable[[int], bytes]
+    column: str = "kind"
+    value: object = "learning"
+
+
+def _content(number: int) -> bytes:
+    return f"by hand {number}".encode()
+
+
+ODD_ROWS = {
+    "latin-1": OddRow(lambda number: f"caf\xe9 {number}".encode("latin-1")),
+    "21 tags": OddRow(_content, "tags", json.dumps([f"tag{n}" for n in range(21)])),
+    "long name": OddRow(_content, "user_id", "u" * 201),
+    "integer": OddRow(_content, "metadata", json.dumps({"n": 10**30})),
+    "infinite": OddRow(_content, "metadata", '{"n": 9e999}'),
+    "no category": OddRow(_content, "category", "recipe"),
+    "no kind": OddRow(_content, "kind", "rumour"),
+    "no time": OddRow(_content, "updated_at", "yesterday"),
+    "NUL": OddRow(lambda number: b"by hand\x00 %d" % number),
+    "no JSON": OddRow(_content, "metadata", "{red"),
+}
+
+
+class EveryWayIn(Life):
+    """A life to which tools, adapters, other agents, other programs and recoveries belong.
+
+    ``asker`` is another agent, by whose eyes the memory is used, if any. ``saved`` is a rollback
+    file, and what it holds.
     """
 
-    @initialize()
-    def open(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.memory = AgentMemory("bob", root=self.folder / "root", synchronous="NORMAL")
-        self.held: Held = {}
-        self.before: Held | None = None
-        self.pinned: set[str] = set()
-        self.told: Told = {}
-        self.erased: set[str] = set()
-        self.unsaid: set[str] = set()
-        self.exported: tuple[Path, str, Held, Told] | None = None
-        self.backed_up: tuple[Path, Held, Told, set[str], set[str]] | None = None
-        self.number = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.asker: AgentMemory | None = None
+        self.saved: tuple[Path, Held] | None = None
 
-    def become(self, held: Held) -> None:
-        """Take a new state over; one that is the same is no change, and not undone."""
-        if held != self.held:
-            self.before, self.held = self.held, held
-        for memory_id, fields in held.items():
-            self.told.setdefault(memory_id, set()).add(exact_form(fields["content"]))
-        self.unsaid -= set().union(*self.told.values())
+    # Other faces ------------------------------------------------------------------------------
 
-    def changed(self) -> Held:
-        return copy.deepcopy(self.held)
+    @rule(is_shared=st.booleans())
+    def hand_over(self, is_shared: bool) -> None:
+        """Go on as the agent, or as another agent that may write."""
+        self.memory.configure(sharing="write" if is_shared else "private")
+        self.close_all()
+        if is_shared:
+            self.asker = AgentMemory("amy", root=self.folder / "root")
+            self.memory = self.asker.shared("bob")
+        else:
+            self.memory = self.opened()
 
-    def pick(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.held)))
+    def close_all(self) -> None:
+        self.memory.close()
+        if self.asker is not None:
+            self.asker.close()
+            self.asker = None
+
+    @rule(word=st.sampled_from(WORDS))
+    def ask(self, word: str) -> None:
+        """What is asked of any face is answered by what is there, and by nothing else."""
+        hits = self.memory.search(word, 100, count_accesses=False)
+        ids = {hit.memory.id for hit in hits}
+        # A restore brings the settings of its backup back.
+        if self.asker is not None and self.memory.configure().sharing == "write":
+            shared = self.asker.search(word, 100, shared=["bob"], count_accesses=False)
+            assert {hit.memory.id for hit in shared} == ids
+        assert ids <= {key for key, fields in self.held.items() if not fields["archived"]}
+        contents = {exact_form(hit.memory.content) for hit in hits}
+        assert not contents & self.unsaid
+
+    # Tools and adapters -----------------------------------------------------------------------
 
     @rule(content=CONTENTS, tags=TAGS)
-    def store(self, content: str, tags: list[str]) -> None:
-        memory_id = self.memory.store(content, tags=tags, on_duplicate="keep")
-        held = self.changed()
-        held[memory_id] = {"content": content, "tags": tags, "archived": False}
-        self.become(held)
-
-    @rule(contents=st.lists(CONTENTS, min_size=2, max_size=4))
-    def store_many(self, contents: list[str]) -> None:
-        ids = self.memory.store_many([{"content": it} for it in contents], on_duplicate="keep")
-        held = self.changed()
-        for memory_id, content in zip(ids, contents, strict=True):
-            held[memory_id] = {"content": content, "tags": [], "archived": False}
+    def call_store(self, content: str, tags: list[str]) -> None:
+        result = MemoryTools(self.memory).call("memory_store", {"content": content, "tags": tags})
+        assert result.data is not None, result.error
+        memory_id = result.data["memory_id"]
+        held = self.with_written(memory_id)
+        assert exact_form(held[memory_id]["content"]) == exact_form(content)
+        assert set(tags) <= set(held[memory_id]["tags"])
         self.become(held)
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), content=CONTENTS, tags=TAGS)
-    def update(self, data: st.DataObject, content: str, tags: list[str]) -> None:
+    @rule(data=st.data(), content=CONTENTS, is_gone=st.booleans())
+    def call_change(self, data: st.DataObject, content: str, is_gone: bool) -> None:
         memory_id = self.pick(data)
-        self.memory.update(memory_id, content=content, tags=tags)
+        tools = MemoryTools(self.memory)
         held = self.changed()
-        held[memory_id] |= {"content": content, "tags": tags}
-        self.become(held)
-
-    @precondition(lambda self: self.held)
-    @rule(data=st.data())
-    def delete(self, data: st.DataObject) -> None:
-        memory_id = self.pick(data)
-        self.memory.delete(memory_id)
-        held = self.changed()
-        del held[memory_id]
-        self.become(held)
-
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), archived=st.booleans())
-    def archive(self, data: st.DataObject, archived: bool) -> None:
-        ids = data.draw(st.lists(st.sampled_from(sorted(self.held)), min_size=1, unique=True))
-        (self.memory.archive if archived else self.memory.unarchive)(ids)
-        held = self.changed()
-        for memory_id in ids:
-            held[memory_id]["archived"] = archived
-        self.become(held)
-
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), into=st.booleans())
-    def promote(self, data: st.DataObject, into: bool) -> None:
-        memory_id = self.pick(data)
-        if into:
-            self.memory.promote(memory_id)
-            self.pinned.add(memory_id)
+        if is_gone:
+            result = tools.call("memory_forget", {"memory_id": memory_id})
+            del held[memory_id]
         else:
-            self.memory.demote(memory_id)
-            self.pinned.discard(memory_id)
-
-    @rule()
-    def undo(self) -> None:
-        if self.before is None:
-            with pytest.raises(ValidationError):
-                self.memory.undo()
-            return
-        self.memory.undo()
-        self.before, self.held = self.held, self.before
-
-    @rule(form=st.sampled_from(WHOLE), into_another=st.booleans())
-    def export(self, form: str, into_another: bool) -> None:
-        self.number += 1
-        path = self.folder / f"export-{self.number}"
-        report = self.memory.export(path, format=form)
-        assert report.memory_count == len(self.held), form
-        if not into_another:
-            # The history is in two of the forms.
-            told = copy.deepcopy(self.told) if form in ("store", "sqlite") else {}
-            self.exported = path, form, self.changed(), told
-            return
-        again = path.with_name(f"{path.name}-again")
-        with AgentMemory("zoe", root=self.folder / f"other-{self.number}") as other:
-            # Nothing at all does not tell its form.
-            read = other.import_(path, format=None if self.held else form)
-            assert (read.refused, read.new) == (0, len(self.held)), (form, read)
-            assert held_by(other) == self.held, form
-            assert other.check().problems == []
-            other.export(again, format=form)
-        if form != "sqlite" and (self.held or form == "store"):
-            assert files(path, "bob") == files(again, "zoe"), form
-
-    @precondition(lambda self: self.exported is not None)
-    @rule(replace=st.booleans())
-    def take_in(self, replace: bool) -> None:
-        assert self.exported is not None
-        path, form, file, file_told = self.exported
-        how: Any = {"on_conflict": "replace" if replace else "skip", "format": form}
-        before = self.memory.import_(path, dry_run=True, **how)
-        report = self.memory.import_(path, **how)
-        names = ("new", "changed", "same", "kept", "refused", "erased")
-        assert [getattr(before, it) for it in names] == [getattr(report, it) for it in names]
-        held = self.changed()
-        for memory_id, fields in copy.deepcopy(file).items():
-            if (replace or memory_id not in held) and not self.is_erased(memory_id, fields):
-                held[memory_id] = fields
-        assert report.new == len(held) - len(self.held)
-        assert {note.memory_id for note in report.erasures} >= self.erased & file.keys()
-        for memory_id, contents in file_told.items():
-            has_history = memory_id in self.told or memory_id in self.erased
-            if not has_history and not contents & self.unsaid:
-                self.told[memory_id] = contents
-        self.pinned -= held.keys() - self.held.keys()  # few formats tell of that
+            arguments = {"memory_id": memory_id, "content": content}
+            result = tools.call("memory_update", arguments)
+            held[memory_id]["content"] = content
+        assert result.success, result.error
         self.become(held)
 
-    def is_erased(self, memory_id: str, fields: dict[str, Any]) -> bool:
-        """Return whether a memory of a file was erased, or says what was."""
-        if memory_id not in self.held:
-            return memory_id in self.erased or exact_form(fields["content"]) in self.unsaid
-        is_same = self.held[memory_id]["content"] == fields["content"]
-        return not is_same and exact_form(fields["content"]) in self.unsaid
+    @rule(key=NAMES, content=CONTENTS)
+    def put_item(self, key: str, content: str) -> None:
+        store = AgentMemoryStore(self.memory)
+        store.put(("notes",), key, {"text": content})
+        item = store.get(("notes",), key)
+        assert item is not None
+        assert item.value == {"text": content}
+        (memory_id,) = self.new_ids() or {self.item_id(key)}
+        self.erased.discard(memory_id)
+        self.become(self.with_written(memory_id, content=content, archived=False))
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data())
-    def erase(self, data: st.DataObject) -> None:
-        memory_id = self.pick(data)
-        receipt = self.memory.erase(memory_id)
-        assert receipt.memories == 1
-        assert not receipt.found
-        assert self.memory.get(memory_id) is None
-        del self.held[memory_id]
-        self.erased.add(memory_id)
-        self.unsaid |= self.told.pop(memory_id)
-        self.unsaid -= set().union(*self.told.values())
-        self.before = None
+    @rule(key=NAMES)
+    def delete_item(self, key: str) -> None:
+        store = AgentMemoryStore(self.memory)
+        held = self.changed()
+        if store.get(("notes",), key) is not None:
+            del held[self.item_id(key)]
+        store.delete(("notes",), key)
+        self.become(held)
 
-    @rule()
-    def back_up(self) -> None:
-        self.number += 1
-        path = self.memory.backup(self.folder / f"backup-{self.number}.db")
-        told = copy.deepcopy(self.told)
-        self.backed_up = path, self.changed(), told, set(self.pinned), set(self.unsaid)
-
-    @precondition(lambda self: self.backed_up is not None)
-    @rule()
-    def restore(self) -> None:
-        assert self.backed_up is not None
-        path, held, told, pinned, unsaid = self.backed_up
-        report = AgentMemory.restore(self.memory.path, path, agent_id="bob", keep_replaced=False)
-        gone, changed = set(), set()
-        for memory_id, contents in told.items():
-            fields = held.get(memory_id)
-            is_said = fields is not None and exact_form(fields["content"]) not in self.unsaid
-            if memory_id in self.erased or (contents & self.unsaid and not is_said):
-                gone.add(memory_id)
-            elif contents & self.unsaid:
-                changed.add(memory_id)
-        assert report.erased == len(gone) + len(changed)
-        self.told = {
-            memory_id: {exact_form(held[memory_id]["content"])} if memory_id in changed else said
-            for memory_id, said in copy.deepcopy(told).items()
-            if memory_id not in gone
-        }
-        self.held = {key: it for key, it in copy.deepcopy(held).items() if key not in gone}
-        assert report.memory_count == len(self.held)
-        self.pinned = pinned - gone
-        self.unsaid |= unsaid
-        self.before = None
-
-    @precondition(lambda self: self.held)
-    @rule()
-    def reopen(self) -> None:
-        self.memory.close()
-        self.memory = AgentMemory("bob", root=self.folder / "root", synchronous="NORMAL")
-
-    @invariant()
-    def holds_what_the_dictionary_holds(self) -> None:
-        if not hasattr(self, "memory"):
-            return
-        assert held_by(self.memory) == self.held
-        assert self.memory.count() == sum(not it["archived"] for it in self.held.values())
-        hot = {entry.id for entry in self.memory.scratchpad().memories}
-        wanted = {it for it in self.pinned & self.held.keys() if not self.held[it]["archived"]}
-        assert wanted <= hot
-        history = self.memory.history(limit=10_000)
-        assert not {entry.memory_id for entry in history} & self.erased
-        values = [
-            told for entry in history for told in (entry.old_values, entry.new_values) if told
-        ]
-        assert (
-            not {exact_form(told["content"]) for told in values if "content" in told} & self.unsaid
+    def item_id(self, key: str) -> str:
+        (memory_id,) = (
+            memory_id
+            for memory_id, fields in self.held.items()
+            if fields["metadata"].get("langgraph_item", {}).get("key") == key
         )
+        return memory_id
+
+    def new_ids(self) -> set[str]:
+        return held_by(self.memory).keys() - self.held.keys()
+
+    @rule(name=NAMES, content=CONTENTS)
+    def write_file(self, name: str, content: str) -> None:
+        """Make a file of Anthropic's tool, or change what is there."""
+        tool = AgentMemoryTool(self.memory)
+        path = f"/memories/{name}"
+        if len(ids := self.file_ids(path)) > 1:
+            return  # an undo or an import brought an earlier one back
+        if not ids:
+            command = {"command": "create", "path": path, "file_text": content}
+            tool.create(BetaMemoryTool20250818CreateCommand.model_validate(command))
+            ids = list(self.new_ids())
+        else:
+            text = self.file_text(ids[0])
+            command = {"command": "str_replace", "path": path, "old_str": text, "new_str": content}
+            tool.str_replace(BetaMemoryTool20250818StrReplaceCommand.model_validate(command))
+        self.erased -= {*ids}
+        self.become(self.with_written(*ids, content=content, archived=False))
+
+    @rule(name=NAMES, other=NAMES, is_moved=st.booleans())
+    def move_file(self, name: str, other: str, is_moved: bool) -> None:
+        """Rename or delete a file of Anthropic's tool."""
+        tool = AgentMemoryTool(self.memory)
+        old, new = f"/memories/{name}", f"/memories/{other}"
+        ids = self.file_ids(old)
+        if not ids or (is_moved and (len(ids) > 1 or self.file_ids(new))):
+            return
+        if is_moved:
+            command = {"command": "rename", "old_path": old, "new_path": new}
+            tool.rename(BetaMemoryTool20250818RenameCommand.model_validate(command))
+            self.become(self.with_written(*ids, archived=False))
+            return
+        command = {"command": "delete", "path": old}
+        tool.delete(BetaMemoryTool20250818DeleteCommand.model_validate(command))
+        gone = set(ids)
+        self.become({key: fields for key, fields in self.changed().items() if key not in gone})
+
+    def file_ids(self, path: str) -> list[str]:
+        return [
+            memory_id
+            for memory_id, fields in self.held.items()
+            if fields["metadata"].get("anthropic_path") == path
+        ]
+
+    def file_text(self, memory_id: str) -> str:
+        fields = self.held[memory_id]
+        return str(fields["metadata"].get("anthropic_text", fields["content"]))
+
+    # Other programs ---------------------------------------------------------------------------
+
+    @rule(kind=st.sampled_from(sorted(ODD_ROWS)))
+    def insert_by_hand(self, kind: str) -> None:
+        """Write a row that no import would take: `check` names it, and it blocks no verb."""
+        self.number += 1
+        row = ODD_ROWS[kind]
+        memory_id = f"odd-{self.number}"
+        path = self.memory.path
+        self.close_all()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA ignore_check_constraints = 1")
+            connection.execute(
+                f"INSERT INTO memories (id, content, {row.column}) VALUES (?, CAST(? AS TEXT), ?)",
+                (memory_id, row.content(self.number), row.value),
+            )
+        self.memory = self.opened()
+        self.odd.add(memory_id)
+        self.become(self.with_written(memory_id, archived=False))
+        assert any(memory_id in problem.detail for problem in self.memory.check().problems)
+
+    @rule()
+    def repair(self) -> None:
+        before = self.memory.history(limit=1)
+        report = self.memory.check(repair=True)
+        assert report.ok, report.problems
         assert self.memory.check().problems == []
+        if self.odd and self.memory.history(limit=1) != before:
+            self.before = None
+        held = held_by(self.memory)
+        assert held.keys() == self.held.keys()
+        for memory_id in held.keys() - self.odd:
+            assert held[memory_id] == self.held[memory_id]
+        self.held = held
+        self.odd = set()
+
+    # Recoveries -------------------------------------------------------------------------------
+
+    @rule()
+    def save(self) -> None:
+        """Write the rollback file."""
+        self.number += 1
+        path = self.folder / f"scratchpad.yaml.backup-{self.number}"
+        self.memory.export(path, format="backup")
+        self.saved = path, self.changed()
+
+    @precondition(lambda self: self.saved is not None)
+    @rule(table=st.sampled_from(["history", "memory_tags"]))
+    def rebuild(self, table: str) -> None:
+        """Damage a table, and make the file anew: what can be read goes before the rollback file.
+
+        What was deleted comes back, what was erased does not.
+        """
+        assert self.saved is not None
+        backup, saved = self.saved
+        path = self.memory.path
+        self.close_all()
+        overwrite(path, table)
+        report = AgentMemory.rebuild(path, backup, agent_id="bob")
+        missing = {key: fields for key, fields in saved.items() if key not in self.held}
+        erased = {
+            memory_id
+            for memory_id, fields in missing.items()
+            if memory_id in self.erased or exact_form(fields["content"]) in self.unsaid
+        }
+        assert (report.from_file, set(report.erased)) == (len(self.held), erased)
+        self.held |= copy.deepcopy({k: v for k, v in missing.items() if k not in erased})
+        if self.odd:  # they are mended, as by a repair
+            with self.opened() as memory:
+                self.held |= {key: held_by(memory)[key] for key in self.odd & self.held.keys()}
+        self.told = {key: {exact_form(fields["content"])} for key, fields in self.held.items()}
+        self.pinned = set()
+        self.before = None
+        self.memory = self.opened()
 
     def teardown(self) -> None:
         if hasattr(self, "memory"):
-            self.memory.close()
-            shutil.rmtree(self.folder)
+            self.close_all()
+        super().teardown()
 
 
-def held_by(memory: AgentMemory) -> Held:
-    found = memory.list_recent(1000, filters={"archived": None})
-    return {
-        one.id: {"content": one.content, "tags": one.tags, "archived": one.archived}
-        for one in found
-    }
+def overwrite(path: Path, table: str) -> None:
+    """Overwrite the first page of a table, as a failing disk may."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (page,) = connection.execute(sql, (table,)).fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
 
 
-def files(path: Path, agent_id: str) -> dict[str, bytes]:
-    """Return the bytes of an export, but for whose it is."""
-    paths = [it for it in path.rglob("*") if it.is_file()] if path.is_dir() else [path]
-    return {
-        str(it.relative_to(path)): it.read_bytes().replace(agent_id.encode(), b"NAME")
-        for it in paths
-    }
-
-
-TestLife = Life.TestCase
+TestLife = EveryWayIn.TestCase
 EXAMPLES = int(os.environ.get("LIFE_EXAMPLES", "15"))
 TestLife.settings = settings(max_examples=EXAMPLES, stateful_step_count=25, deadline=None)

@@ -112,6 +112,11 @@ class LifecycleService(Service):
             self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
             return undone
 
+    def forbid_undo(self, verb: str, *, session_id: str) -> None:
+        """Let ``undo`` take back nothing that was done until now, as after a restore."""
+        with self._unit_of_work.write() as now:
+            self._engine.operations.record_irreversible(verb, session_id=session_id, now=now)
+
     def own_change_ids(self, memory_id: str, owner: Owner) -> frozenset[int]:
         """Return the changes of a memory while it was this owner's."""
         if not is_memory_id(memory_id):

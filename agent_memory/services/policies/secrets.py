@@ -6,13 +6,12 @@ entry of a file by column. What comes out is what may be stored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.enums import OnSecret
-from agent_memory.models.fields import finite_or_text, to_json
+from agent_memory.models.fields import decode_json, to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.memory_fields import JSON_COLUMNS, TaskMetadata
 from agent_memory.models.protocols import SecretScanner
@@ -211,7 +210,7 @@ def _read(text: str) -> Any:  # noqa: ANN401 - JSON data
     Its 9e999 stays a text: as infinity it could not be written again, and failed every screening.
     """
     try:
-        return json.loads(text, parse_float=finite_or_text, parse_constant=str)
+        return decode_json(text)
     except (ValueError, RecursionError):
         return None
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -75,6 +75,7 @@ class Importer:
         # now.
         self._latest_entry = format_time(now - timedelta(microseconds=MAX_SCRATCHPAD_SIZE))
         self._agent: dict[str, Any] = {}
+        self._categories: set[object] = set()
         self._erased_elsewhere: list[Tombstone] = []
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
@@ -231,6 +232,7 @@ class Importer:
         ):
             self._admission.refuse_move(row, {**row, **changes})
             self.plan.changed += 1
+            self._categories.add(changes.get("category"))
             if not self._dry_run:
                 moment = entry.values.get("updated_at", format_time(self._now))
                 self._engine.memory_rows.update(row["id"], changes, updated_at=moment)
@@ -252,6 +254,7 @@ class Importer:
     def _insert(self, entry: StagedEntry) -> None:
         self._admission.refuse_beyond(entry.values)
         self.plan.new += 1
+        self._categories.add(entry.values.get("category"))
         self._history.expect(entry.values["id"], entry.values.get("user_id"))
         if self._dry_run:
             self._new[entry.values["id"]] = 0
@@ -416,21 +419,34 @@ class Importer:
             config = {name: value for name, value in config.items() if name not in left_out}
             whose = " of another agent" * self._is_foreign
             self.plan.notes.append(f"settings{whose} left out: {', '.join(left_out)}")
+        taken = self._settings_to_take(config, own)
+        categories = {**own, **taken}.get("categories", [])
+        if new := [each for each in config.get("categories", ()) if self._is_new(each, categories)]:
+            taken["categories"] = [*categories, *new]
+            self.plan.notes.append(f"categories of its memories are added: {', '.join(new)}")
+        self.plan.settings = {k: v for k, v in taken.items() if own.get(k) != v}
+        if taken and not self._dry_run:
+            self._engine.agent.merge_config(taken)
+
+    def _is_new(self, category: str, known: Collection[str]) -> bool:
+        """Return whether a category came with a memory, and would not be one of this agent's."""
+        return category in self._categories and category not in known
+
+    def _settings_to_take(
+        self, config: Mapping[str, Any], own: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the settings to be taken over, and note which are not."""
         has_memories = self._has_memories
         if has_memories and not self._was_empty:
             if config:
                 self.plan.notes.append("its settings are left alone: this store has memories")
-            return
+            return {}
         is_wanted = (self._was_empty and has_memories) or self._on_conflict in ("replace", "newer")
         taken = {k: v for k, v in config.items() if is_wanted or k not in own}
         if left := sorted(config.keys() - taken.keys() - _equal(config, own)):
             note = f"settings that are set here already stay: {', '.join(left)}"
             self.plan.notes.append(note)
-        self.plan.settings = {k: v for k, v in taken.items() if own.get(k) != v}
-        if self._dry_run:
-            return
-        if taken:
-            self._engine.agent.merge_config(taken)
+        return taken
 
     def _figures(self) -> None:
         """Take over what a file tells of the agent beside its settings, where nothing is here."""

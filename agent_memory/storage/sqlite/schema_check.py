@@ -119,7 +119,7 @@ class ShippedSchema:
         if kind != "table":
             return False
         ours = self.sql(kind, name)  # as later migrations altered it
-        return sql == ours or _only_adds_columns(ours, sql)
+        return sql == ours or only_adds_columns(ours, sql)
 
 
 def _text(value: object) -> str:
@@ -130,7 +130,7 @@ def _is_our_name(name: str) -> bool:
     return name.startswith(_OUR_PREFIX)
 
 
-def _only_adds_columns(ours: str, theirs: str) -> bool:
+def only_adds_columns(ours: str, theirs: str) -> bool:
     """Return whether a table is ours with plain columns more, as ``ALTER TABLE`` adds them."""
     end = ours.rfind(")")
     head, tail = ours[:end], ours[end:]

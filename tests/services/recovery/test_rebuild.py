@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -467,3 +468,32 @@ def test_a_file_that_is_refused_for_being_empty_is_not_made_another_agents(place
         rebuild(place)
     with AgentMemory("bob", root=place.parents[1], embedder=None) as memory:
         assert memory.count() == 0
+
+
+def test_one_bad_row_stops_no_rebuild_and_categories_are_kept(root: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "scratchpad.yaml.backup"
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(categories=["incident", "recipe"])
+        lost = memory.store("in the backup alone", category="recipe")
+        memory.export(backup, format="backup")
+        memory.delete(lost)
+        memory.store("good", id="good", category="incident")
+    with contextlib.closing(sqlite3.connect(memory.path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute("INSERT INTO memories (id, content) VALUES ('odd', 'a' || char(0))")
+        root_of = "SELECT rootpage FROM sqlite_schema WHERE name = 'history'"
+        (page,) = connection.execute(root_of).fetchone()
+    with memory.path.open("r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\xff" * PAGE)
+    report = AgentMemory.rebuild(memory.path, backup, agent_id="bob")
+    assert (report.from_file, report.from_backup, report.skipped) == (2, 1, [])
+    with AgentMemory("bob", root=root) as rebuilt:
+        odd = rebuilt.get("odd")
+        assert odd is not None
+        assert odd.metadata == {"unreadable_content": "a<00>"}
+        assert rebuilt.configure().categories == ["incident", "recipe"]
+        assert rebuilt.check().problems == []
+        with pytest.raises(ValidationError, match="the last that was done is `rebuild`"):
+            rebuilt.undo()
+        assert rebuilt.count() == 3

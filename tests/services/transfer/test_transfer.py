@@ -1061,10 +1061,27 @@ def test_the_settings_of_a_store_are_left_alone_where_there_are_memories(
     with other() as copy:
         copy.store("was here")
         report = copy.import_(path)
-        assert report.settings == {}
+        assert report.settings == {"categories": ["recipe"]}  # of a memory that came in
         assert [note for note in report.notes if "its settings are left alone" in note] != []
         assert copy.configure().scratchpad_max_size == 50
         assert copy.info().created_at != full.info().created_at or copy.count() == 13
+
+
+def test_categories_come_with_the_memories_that_have_them(
+    memory: AgentMemory, tmp_path: Path, root: Path
+) -> None:
+    memory.configure(categories=["incident", "recipe"])
+    memory.store("the pump failed", category="incident")
+    memory.export(tmp_path / "all.yaml")
+    with AgentMemory("zoe", root=root) as other:
+        other.configure(categories=["place"])
+        other.store("here")
+        plan = other.import_(tmp_path / "all.yaml", dry_run=True)
+        report = other.import_(tmp_path / "all.yaml")
+        assert plan.settings == report.settings == {"categories": ["place", "incident"]}
+        assert "categories of its memories are added: incident" in report.notes
+        assert other.configure().categories == ["place", "incident"]
+        assert other.check().problems == []
 
 
 def test_wrong_settings_are_refused_by_name(memory: AgentMemory, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, ValidationError
+from agent_memory.integrations.tools import MemoryTools
 
 TAGS = [f"tag{n}" for n in range(21)]
 BIG = "123456789012345678901234567890"
@@ -31,6 +32,8 @@ KINDS: dict[str, tuple[str, str, str, Any]] = {
     "a year 0": ("timestamp", "'0000-05-01T00:00:00.000000Z'", "", "0000-05-01T00:00:00.000000Z"),
     "a huge count": ("access_count", "9223372036854775807", str(2**53 - 1), 2**63 - 1),
     "a huge version": ("version", "9223372036854775807", "", None),
+    "a category of nobody": ("category", "'recipe'", "note", None),
+    "a long category": ("category", f"'{'c' * 201}'", "note", "c" * 201),
     "a task of no status": ("task_metadata", "'{\"status\": \"so\"}'", "None", {"status": "so"}),
     "a task with more": (
         "task_metadata", "'{\"status\": \"blocked\", \"x\": 1}'", '{"status": "blocked"}',
@@ -128,3 +131,54 @@ def test_rows_below_the_first_are_exported(
         memory.export(tmp_path / "all.jsonl", format="jsonl")
     lines = (tmp_path / "all.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["content"] for line in lines) == ["low", "none", "tea"]
+
+
+def test_a_category_that_nobody_made_is_kept_and_given_back(
+    root: Path, tmp_path: Path, visitor: Callable[[Path, str], str]
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(categories=["incident"])
+        memory.store("known", category="incident")
+        sql = "INSERT INTO memories (id, content, category) VALUES ('odd', 'tea', 'recipe')"
+        visitor(memory.path, sql)
+        (problem,) = memory.check().problems
+        assert "'recipe' is no category: `configure categories` adds one" in problem.detail
+        assert memory.check(repair=True).ok
+        odd = memory.get("odd")
+        assert odd is not None
+        assert (odd.category, odd.metadata) == ("note", {"original_category": "recipe"})
+        memory.export(tmp_path / "all.jsonl", format="jsonl")
+        assert '"category":"recipe"' in (tmp_path / "all.jsonl").read_text()
+        memory.configure(categories=["incident", "recipe"])
+        visitor(memory.path, sql.replace("odd", "odd-2"))
+        assert memory.check().problems == []
+
+
+def test_no_undo_brings_back_what_a_repair_mended(
+    root: Path, visitor: Callable[[Path, str], str]
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("plain")
+        visitor(memory.path, "INSERT INTO memories (content, user_id) VALUES ('tea', ' ')")
+        assert memory.check(repair=True).ok
+        with pytest.raises(ValidationError, match="the last that was done is `check --repair`"):
+            memory.undo()
+        assert memory.check().problems == []
+
+
+@pytest.mark.parametrize("number", ["9e999", "-9e999", BIG, "9" * 5000])
+def test_a_number_that_json_cannot_hold_blocks_no_merge(
+    root: Path, visitor: Callable[[Path, str], str], number: str
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("plain")
+        visitor(
+            memory.path,
+            "INSERT INTO memories (id, content, metadata)"
+            f" VALUES ('odd', 'green tea', '{{\"n\": {number}}}')",
+        )
+        assert memory.store("Green tea", tags=["drinks"], on_duplicate="merge") == "odd"
+        odd = memory.get("odd")
+        assert odd is not None
+        assert (odd.tags, odd.metadata) == (["drinks"], {"n": number})
+        assert MemoryTools(memory).call("memory_get", {"memory_id": "odd"}).success

@@ -16,6 +16,7 @@ from agent_memory.errors import (
     StorageUntrusted,
 )
 from agent_memory.models.agent import CheckReport, Problem
+from agent_memory.models.times import now_utc
 from agent_memory.runtime.files import SIDE_FILES, beside, exposures
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
@@ -29,6 +30,7 @@ from agent_memory.storage.sqlite.maintenance import (
 )
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
+from agent_memory.storage.sqlite.tables.history import OperationTable
 from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 from agent_memory.storage.sqlite.vector_index import VectorIndex
 
@@ -92,18 +94,24 @@ def _tolerated_damage() -> Iterator[None]:
 
 def _mend(database: Database) -> None:
     with database.write(vetted=False), _unchecked(database):
+        before = OperationTable(database).last_number()
         check_ids.repair(database)  # before any trigger runs, as the next
         check_texts.repair(database, schema.objects())
         check_values.repair(database)
         check_rows.repair_versions(database)
         schema.repair(database)
         check_indexes.repair(database, schema.objects())
+        AgentTable(database).repair()  # whose categories the rows are compared with
         check_rows.repair(database)
         check_history.repair(database)
-        AgentTable(database).repair()
         VectorIndex(database).repair()
         GraphMaintenance(database).repair()
         TombstoneTable(database).repair()
+        if OperationTable(database).last_number() > before:
+            # `undo` would bring back what no import takes.
+            OperationTable(database).record_irreversible(
+                "check --repair", session_id="check", now=now_utc()
+            )
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from agent_memory.errors import StorageCorrupt, StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.storage.sqlite.connection import SELECT_OBJECTS, Database, Row
+from agent_memory.storage.sqlite.schema_check import only_adds_columns
 
 _COMPARE_INDEX: Final = (
     "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
@@ -153,8 +154,15 @@ def _wrong_objects(
     return [
         (kind, name, sql, "changed" if (kind, name) in objects else "missing")
         for kind, name, sql in schema
-        if objects.get((kind, name)) != sql
+        if not _is_as_it_must_be(kind, sql, objects.get((kind, name)))
     ]
+
+
+def _is_as_it_must_be(kind: str, ours: str, theirs: str | None) -> bool:
+    """Return whether an object is ours; a table may have plain columns that somebody added."""
+    if theirs is None or theirs == ours:
+        return theirs is not None
+    return kind == "table" and only_adds_columns(ours, theirs)
 
 
 def _damage(database: Database) -> list[Problem]:

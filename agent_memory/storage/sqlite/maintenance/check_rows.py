@@ -8,14 +8,19 @@ same types, those of ``models/portable``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.errors import StorageError, ValidationError, without_secrets
+from agent_memory.errors import (
+    ConfigurationError,
+    StorageError,
+    ValidationError,
+    without_secrets,
+)
 from agent_memory.models.agent import Problem
-from agent_memory.models.enums import HistoryEvent
+from agent_memory.models.enums import HistoryEvent, MemoryCategory
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata
 from agent_memory.models.portable import (
@@ -33,6 +38,7 @@ from agent_memory.models.row_repair import (
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.storage.records import Change, RowValues, fields_of, is_as_it_was_added
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.history import HistoryTable
 from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
 
@@ -45,7 +51,7 @@ WHERE change_id = ?"""
 _SELECT_NO_JSON: Final = """
 SELECT change_id FROM history WHERE NOT coalesce(json_valid(old_values), 1)
 OR NOT coalesce(json_valid(new_values), 1)"""
-_ADVICE: Final = "no import would take that: `check --repair` mends it"
+_ADVICE: Final = "no import would take that as it is: `check --repair` mends it"
 _LONGEST: Final = 400
 _PAGE: Final = 1_000
 
@@ -111,22 +117,36 @@ def _problem(name: str, reason: str) -> Problem:
 
 
 def _wrong_rows(database: Database) -> Iterator[WrongRow]:
+    categories = _categories(database)
     for row in MemoryRowTable(database).iterate():
+        loose = _loose_columns(row, categories)
         try:
             PortableMemory.model_validate(fields_of(row))
         except PydanticValidationError as error:
-            yield _wrong_row(row, error)
+            wrong = {str(fault["loc"][0]) for fault in error.errors()} & row.keys()
+            yield WrongRow(row, wrong | loose, str(ValidationError.from_pydantic(error)))
         else:
-            if columns := _loose_columns(row):
-                yield WrongRow(row, columns, f"{', '.join(sorted(columns))}: not as it is stored")
+            if loose:
+                yield WrongRow(row, loose, _reason_of_loose(row, loose))
 
 
-def _wrong_row(row: RowValues, error: PydanticValidationError) -> WrongRow:
-    columns = {str(fault["loc"][0]) for fault in error.errors()} | _loose_columns(row)
-    return WrongRow(row, columns & row.keys(), str(ValidationError.from_pydantic(error)))
+def _reason_of_loose(row: RowValues, columns: Collection[str]) -> str:
+    reason = f"{', '.join(sorted(columns))}: not as it is stored"
+    if "category" in columns:
+        reason += f" ({row['category']!r:.60} is no category: `configure categories` adds one)"
+    return reason
 
 
-def _loose_columns(row: RowValues) -> set[str]:
+def _categories(database: Database) -> Collection[str] | None:
+    """Return the categories that an import takes as they are; ``None`` where no setting tells."""
+    try:
+        own = AgentTable(database).config().categories
+    except ConfigurationError:
+        return None
+    return {*MemoryCategory.all_values(), *own}
+
+
+def _loose_columns(row: RowValues, categories: Collection[str] | None) -> set[str]:
     """Return the columns that an import would take, and make something else of."""
     columns = {
         name for name in _TIMES if row[name] is not None and not _IS_TIME.fullmatch(row[name])
@@ -137,6 +157,8 @@ def _loose_columns(row: RowValues) -> set[str]:
             columns.add("task_metadata")
     if row["archived"] not in (0, 1):
         columns.add("archived")
+    if categories is not None and row["category"] not in categories:
+        columns.add("category")
     return columns
 
 

@@ -39,6 +39,12 @@ ORDER BY m.seq LIMIT ?3"""
 class MemoryRowTable(Table):
     """Rows of the table of memories as they are, by column."""
 
+    def foreign_columns(self) -> list[str]:
+        names = [
+            name for (name,) in self._db.rows("SELECT name FROM pragma_table_info('memories')")
+        ]
+        return [name for name in names if name not in _COLUMNS]
+
     def get(self, memory_id: str) -> RowValues | None:
         row = self._db.row(f"{_SELECT} WHERE id = ?", (memory_id,))
         return None if row is None else dict(zip(_COLUMNS, row, strict=True))
