@@ -349,10 +349,33 @@ def test_an_empty_file_comes_from_its_backup_unless_the_index_says_that_it_is_em
     if count is not None:
         index = {"version": "1.0.0", "statistics": {"by_type": {"learning": count}}}
         (folder / "index.json").write_text(json.dumps(index))
-    entries = read(folder)
-    assert [entry.fields["content"] for entry in entries] == ["kept"] * is_taken
-    for entry in entries:
-        assert entry.repairs[0] == f"learnings.jsonl is empty: {backup} was taken"
+    for source in (folder, folder / "learnings.jsonl"):
+        (entry,) = read(source)
+        if is_taken:
+            assert entry.fields["content"] == "kept"
+            assert entry.repairs[0] == f"learnings.jsonl is empty: {backup} was taken"
+        else:
+            advice = f"{backup} was not read: import it by itself, if it is wanted"
+            told = f"is empty, and index.json counts none in it: {advice}"
+            assert entry == Entry(Section.AGENT, {}, "learnings.jsonl", repairs=(told,))
+
+
+def test_a_backup_beside_an_empty_file_is_one_too(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "a", core_memories=b"")
+    (folder / "core_memories.jsonl.backup").write_text(changed(content="kept", type="core"))
+    for source in (folder, folder / "core_memories.jsonl"):
+        (entry,) = read(source)
+        assert entry.fields["content"] == "kept"
+        message = "core_memories.jsonl is empty: core_memories.jsonl.backup was taken"
+        assert entry.repairs == (message,)
+
+
+def test_an_empty_file_is_known_by_its_name(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "a", tasks=b"\n")
+    path = folder / "tasks.jsonl"
+    assert CODEC.recognises(Sample(path, b"\n", is_folder=False))
+    assert not CODEC.recognises(Sample(folder / "any.jsonl", b"", is_folder=False))
+    assert read(path) == []
 
 
 def test_an_empty_file_whose_memories_are_nowhere_is_told(tmp_path: Path) -> None:

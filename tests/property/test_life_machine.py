@@ -10,7 +10,6 @@ import copy
 import json
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -36,28 +35,24 @@ NAMES = st.sampled_from(["a", "b", "c"])
 
 
 class OddRow(NamedTuple):
-    """A row that no import would take: its columns, given a number that no other has."""
+    """A row that no import would take: its columns, ``{}`` a number that no other has."""
 
-    content: Callable[[int], bytes]
     column: str = "kind"
-    value: object = "learning"
-
-
-def _content(number: int) -> bytes:
-    return f"by hand {number}".encode()
+    value: str = "learning"
+    content: bytes = b"by hand {}"
 
 
 ODD_ROWS = {
-    "latin-1": OddRow(lambda number: f"caf\xe9 {number}".encode("latin-1")),
-    "21 tags": OddRow(_content, "tags", json.dumps([f"tag{n}" for n in range(21)])),
-    "long name": OddRow(_content, "user_id", "u" * 201),
-    "integer": OddRow(_content, "metadata", json.dumps({"n": 10**30})),
-    "infinite": OddRow(_content, "metadata", '{"n": 9e999}'),
-    "no category": OddRow(_content, "category", "recipe"),
-    "no kind": OddRow(_content, "kind", "rumour"),
-    "no time": OddRow(_content, "updated_at", "yesterday"),
-    "NUL": OddRow(lambda number: b"by hand\x00 %d" % number),
-    "no JSON": OddRow(_content, "metadata", "{red"),
+    "latin-1": OddRow(content=b"caf\xe9 {}"),
+    "NUL": OddRow(content=b"by hand\x00 {}"),
+    "21 tags": OddRow("tags", json.dumps([f"tag{n}" for n in range(21)])),
+    "long name": OddRow("user_id", "u" * 201),
+    "integer": OddRow("metadata", f'{{"n": {10**30}}}'),
+    "infinite": OddRow("metadata", '{"n": 9e999}'),
+    "no JSON": OddRow("metadata", "{red"),
+    "no category": OddRow("category", "recipe {}"),
+    "no kind": OddRow("kind", "rumour"),
+    "no time": OddRow("updated_at", "yesterday"),
 }
 
 
@@ -225,7 +220,11 @@ class EveryWayIn(Life):
             connection.execute("PRAGMA ignore_check_constraints = 1")
             connection.execute(
                 f"INSERT INTO memories (id, content, {row.column}) VALUES (?, CAST(? AS TEXT), ?)",
-                (memory_id, row.content(self.number), row.value),
+                (
+                    memory_id,
+                    row.content.replace(b"{}", b"%d" % self.number),
+                    row.value.replace("{}", str(self.number)),
+                ),
             )
         self.memory = self.opened()
         self.odd.add(memory_id)

@@ -29,9 +29,14 @@ class Directory:
     skips_bad = True  # E: what is invalid does not block the rest
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether this is a folder of E's, or a file whose first object is one of E's."""
+        """Return whether this is a folder of E's, or a file whose first object is one of E's.
+
+        One that is empty is known by its name alone.
+        """
         if sample.is_folder:
             return is_e_folder(sample.path)
+        if not sample.text():
+            return sample.path.name in MAIN_FILES
         for raw in sample.head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
             if raw.strip() and not raw.lstrip().startswith(b"{"):
                 return False

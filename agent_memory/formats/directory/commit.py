@@ -31,7 +31,6 @@ from agent_memory.formats.directory.layout import (
     STAGED,
     STAMP_FORMAT,
     archives_of,
-    backups_of,
     is_written_here,
     stamped_backups,
 )
@@ -167,7 +166,7 @@ def _set_aside(folder: Path, name: str, moment: datetime, *, is_replaced: bool =
         if not is_replaced:
             old.unlink()
     sync_to_disk(backups)
-    for surplus in backups_of(folder, name)[MAX_BACKUPS:]:
+    for _, surplus in stamped_backups(folder, name)[MAX_BACKUPS:]:
         surplus.unlink()
 
 

@@ -119,16 +119,17 @@ def _names_in(folder: Path) -> list[Path]:
 
 
 def backups_of(path: Path, name: str) -> list[Path]:
-    """Return the backups of a file, newest first."""
-    return [file for _, file in stamped_backups(path, name)]
+    """Return the backups of a file, newest first: in ``.backup``, or beside it, as E has both."""
+    beside = stamped_backups(path, name, folder=".")
+    return [file for _, file in sorted([*stamped_backups(path, name), *beside], reverse=True)]
 
 
-def stamped_backups(path: Path, name: str) -> list[tuple[str, Path]]:
+def stamped_backups(path: Path, name: str, *, folder: str = BACKUPS) -> list[tuple[str, Path]]:
     """Return the backups of a file with when they were made, newest first. No links are any."""
     base = Path(name).name.removesuffix(".jsonl")
     backups = [
         (stamp, file)
-        for file in _names_in(path / BACKUPS)
+        for file in _names_in(path / folder)
         if (stamp := _stamp_of(file, base)) and not file.is_symlink() and file.is_file()
     ]
     return sorted(backups, reverse=True)

@@ -53,7 +53,8 @@ def read_folder(folder: Path) -> Iterator[Entry]:
         for entry in reader.entries(index):
             if last is not None:
                 yield last
-            if entry.error is None and reader.is_in_main_file:
+            is_memory = entry.error is None and entry.section is Section.MEMORY
+            if is_memory and reader.is_in_main_file:
                 counted[entry.fields["kind"]] += 1
             last = entry
     if last is not None:
@@ -64,8 +65,13 @@ def read_folder(folder: Path) -> Iterator[Entry]:
 
 def read_file(path: Path) -> Iterator[Entry]:
     """Yield the memories of one file of E's; what stands beside it helps, if it is in a folder."""
+    kind = next((kind for kind, shelf in SHELVES.items() if shelf.name == path.name), None)
     with _Reader.opened(path.parent) as reader:
-        yield from reader.lines(path.name)
+        if kind is None or path.is_symlink():
+            yield from reader.lines(path.name)
+        else:
+            count = StoredIndex(path.parent).counts.get(kind.value)
+            yield from reader.file(path.name, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +112,13 @@ class _Reader:
             yield _unread(FURTHER, "is a symbolic link, and is not followed")
         for kind, shelf in SHELVES.items():
             if os.path.lexists(self._folder / shelf.name):
-                yield from self._file(shelf.name, index.counts.get(kind.value))
+                yield from self.file(shelf.name, index.counts.get(kind.value))
             else:
                 yield from self._missing(shelf.name, index.counts.get(kind.value))
         for name in archives_of(self._folder):
-            yield from self._file(name)
+            yield from self.file(name)
         if os.path.lexists(self._folder / BEYOND):
-            yield from self._file(BEYOND)
+            yield from self.file(BEYOND)
 
     def _missing(self, name: str, count: object) -> Iterator[Entry]:
         backup = self._newest_backup(name)
@@ -122,22 +128,29 @@ class _Reader:
             reason = f"{INDEX} counts {count!r:.20} memories in it"
             yield _unread(name, f"is missing: {reason}, and {BACKUPS} has no copy")
 
-    def _file(self, name: str, count: object = 0) -> Iterator[Entry]:
+    def file(self, name: str, count: object = 0) -> Iterator[Entry]:
         """Yield the memories of a file. ``count`` is what the index says of it, ``None`` nothing.
 
         A file without a line is empty if the index does not say otherwise, nor, where there is no
-        index, a backup: a file that was cut to nothing looks the same.
+        index, a backup: a file that was cut to nothing looks the same. A backup that was not read
+        is named.
         """
         if (self._folder / name).is_symlink():
             yield _unread(name, "is a symbolic link, and is not followed")
             return
         is_of_use = _is_of_use(self._folder / name)
-        if is_of_use or (is_of_use is None and count == 0):
+        if is_of_use:
             yield from self.lines(name)
             return
         fault = "is empty" if is_of_use is None else "cannot be read"
         backup = self._newest_backup(name)
-        if backup is not None:
+        if is_of_use is None and count == 0:
+            if backup is not None:
+                advice = f"{backup} was not read: import it by itself, if it is wanted"
+                repair = f"is empty, and {INDEX} counts none in it: {advice}"
+                yield Entry(Section.AGENT, {}, name, repairs=(repair,))
+            yield from self.lines(name)
+        elif backup is not None:
             yield from self.lines(name, backup, f"{name} {fault}: {backup} was taken")
         elif is_of_use is False:
             yield _unread(name, f"has no line that can be read, and no backup in {BACKUPS}")
