@@ -146,7 +146,8 @@ class ErasureReceipt(Record):
     words what is left and where. ``also_in`` are the ids of other memories that say a piece of it,
     24 bytes or more, now or in their history, those that say most of it first, 100 at most: they
     were not touched. ``with_backups`` tells whether the backups were to be erased too; without,
-    those of ``backups`` that were ``found`` to hold something still do.
+    those of ``backups`` that were ``found`` to hold something still do: the one that was made
+    before this erasure, for one. ``erase`` with backups and the same ids takes it out there.
     """
 
     model_config = ConfigDict(frozen=True)

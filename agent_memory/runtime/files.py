@@ -7,8 +7,9 @@ import errno
 import os
 import re
 import stat
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -161,16 +162,20 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
     """Open a new private file that takes the place of ``path`` when the body ends without an error.
 
     It is made beside ``path``, mode 0600, and moved there when it is whole and on the disk: what
-    stands there before stays until then. A symbolic link there is replaced, never followed. Raises
-    ``StorageFull`` when the disk is, ``StorageUnavailable`` when the file cannot be written.
+    stands there before stays until then. A symbolic link there is replaced, never followed. What
+    processes that were killed left there of the same file is removed. Raises ``StorageFull`` when
+    the disk is, ``StorageUnavailable`` when the file cannot be written.
     """
-    unfinished = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
+    remove_files(abandoned(path.parent, UNFINISHED.format(re.escape(path.name[:100]))))
+    unfinished = unfinished_name(path)
     try:
-        with open(unfinished, "xb", 2**20, opener=open_private) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        with contextlib.ExitStack() as stack:
+            with open(unfinished, "xb", 2**20, opener=open_private) as file:
+                stack.enter_context(in_use(file.fileno()))
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
         sync_to_disk(path.parent)
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -179,26 +184,83 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
             unfinished.unlink()
 
 
-def unfinished_of(path: Path) -> list[Path]:
-    """Return what ``written_atomically`` has beside ``path``: of now, or of a killed process."""
-    pattern = re.compile(rf"\.{re.escape(path.name[:100])}\.[0-9a-f]{{8}}")
-    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
-        return sorted(
-            Path(entry.path)
-            for entry in entries
-            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
-        )
-    return []
+# Unfinished files ---------------------------------------------------------------------------------
+
+UNFINISHED: Final = r"\.{}\.[0-9a-f]{{8}}"
+"""The pattern of the names of unfinished files, given that of the names that they are to have."""
+_LONGEST_WORK: Final = 86_400
+"""Seconds after which nobody works on a file any more, where no lock can tell."""
 
 
-def remove_unfinished(path: Path) -> None:
-    """Remove what ``written_atomically`` left beside ``path`` in processes that were killed.
+def unfinished_name(path: Path) -> Path:
+    """Return a new name for a file that is written beside ``path``, and moved there when whole."""
+    return path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
 
-    For whoever holds the lock under which the file is written. What cannot be removed stays.
+
+@contextlib.contextmanager
+def in_use(handle: int) -> Iterator[None]:
+    """Hold a lock on an open file while the body runs, also when ``handle`` is closed in it.
+
+    By that ``abandoned`` tells an unfinished file from one whose process was killed.
     """
-    for unfinished in unfinished_of(path):
+    if os.name != "posix":  # a file that is open cannot be deleted there
+        yield
+        return
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    kept = os.dup(handle)
+    try:
+        with contextlib.suppress(OSError):  # not every file system knows locks
+            fcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(kept)
+
+
+def abandoned(folder: Path, *patterns: str) -> list[Path]:
+    """Return the unfinished files in a folder whose names match, and on which nobody works.
+
+    What SQLite keeps beside such a file is one as well. A folder that cannot be read has none.
+    """
+    suffixes = "|".join(SIDE_FILES)
+    pattern = re.compile(f"(?P<main>{'|'.join(patterns)})(?:{suffixes})?")
+    paths = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            match = pattern.fullmatch(entry.name)
+            if match and entry.is_file(follow_symlinks=False):
+                main = folder / match["main"]
+                if _is_free(main if main.exists() else Path(entry.path)):
+                    paths.append(Path(entry.path))
+    return sorted(paths)
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files as far as that can be done."""
+    for path in paths:
         with contextlib.suppress(OSError):
-            unfinished.unlink()
+            path.unlink()
+
+
+def _is_free(path: Path) -> bool:
+    """Return whether nobody works on an unfinished file."""
+    if os.name != "posix":
+        return True
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return os.fstat(handle).st_mtime < time.time() - _LONGEST_WORK
+    finally:
+        os.close(handle)
+    return True
 
 
 @contextlib.contextmanager

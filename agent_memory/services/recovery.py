@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,12 +33,12 @@ from agent_memory.models.row_repair import mended_row
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import (
-    SIDE_FILES,
     beside,
     create_private_file,
     locked,
     translated_errors,
 )
+from agent_memory.services.erasure.side_files import REPLACEMENT_PARTS, replacement_of
 from agent_memory.services.erasure.tombstones import purge
 from agent_memory.services.store import Store
 from agent_memory.storage.opening import file_storage
@@ -114,27 +113,34 @@ def _restored(
     place: Path, chosen: Path, current: FileSummary | None, *, keep: bool
 ) -> tuple[CheckReport, Replaced]:
     """Prepare the backup's copy beside the store, and let it take the store's place."""
-    unfinished = place.with_name(f".{place.name}.restoring")
+    with _replacement(place) as unfinished:
+        report = file_storage().prepare(
+            chosen,
+            unfinished,
+            now=now_utc(),
+            page_size=None if current is None else current.page_size,
+        )
+        _refuse_problems(chosen, report)
+        replaced = file_storage().replace(
+            place,
+            unfinished,
+            now=now_utc(),
+            keep=keep,
+            purge=partial(purge, session_id="restore", now=now_utc()),
+        )
+        return report, replaced
+
+
+@contextlib.contextmanager
+def _replacement(place: Path) -> Iterator[Path]:
+    """Give the body the name of a file that is to take a store's place; nobody else makes one."""
+    unfinished = replacement_of(place)
     lock = beside(unfinished, "-lock")
     create_private_file(lock)  # and the directory
     with locked(lock, busy=f"{place} is being restored already: wait for that"):
         _delete(unfinished)  # what was killed left it
         try:
-            report = file_storage().prepare(
-                chosen,
-                unfinished,
-                now=now_utc(),
-                page_size=None if current is None else current.page_size,
-            )
-            _refuse_problems(chosen, report)
-            replaced = file_storage().replace(
-                place,
-                unfinished,
-                now=now_utc(),
-                keep=keep,
-                purge=partial(purge, session_id="restore", now=now_utc()),
-            )
-            return report, replaced
+            yield unfinished
         finally:
             _delete(unfinished)
 
@@ -181,7 +187,7 @@ def _refuse_problems(chosen: Path, report: CheckReport) -> None:
 
 
 def _delete(unfinished: Path) -> None:
-    for suffix in ("", *SIDE_FILES, "-kept"):
+    for suffix in REPLACEMENT_PARTS:
         beside(unfinished, suffix).unlink(missing_ok=True)
 
 
@@ -211,8 +217,7 @@ def rebuild(
         raise ValidationError.of("backup", message, str(backup))
     owner = agent_id or saved.agent_id or "agent"
     _refuse_sound(place)
-    new = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
-    try:
+    with _replacement(place) as new:
         readable = dict(_readable(place, owner))
         missing = [entry for entry in saved.memories if entry.get("id") not in readable]
         with_new = Store(new, agent_id=owner, clock=now_utc)
@@ -226,8 +231,6 @@ def rebuild(
         finally:
             with_new.close()
         aside = file_storage().put_in_place(place, new, "damaged", now=now_utc())
-    finally:
-        new.unlink(missing_ok=True)
     return RebuildReport(
         path=str(place),
         memory_count=total,

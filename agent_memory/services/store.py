@@ -420,10 +420,10 @@ class Store:
         leftovers = [
             Problem(
                 kind="leftover",
-                detail=f"{path} has memories in plain text, of a migration that was killed",
+                detail=f"{path} may hold memories: a process that was killed left it there",
                 repaired=not path.exists(),
             )
-            for path in leftovers_of(self.path, remove=repair)
+            for path in leftovers_of(self._engine, remove=repair)
         ]
         return report.model_copy(update={"problems": [*report.problems, *leftovers]})
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from embedding_server import DIMENSIONS, EmbeddingServer
 
 from agent_memory import AgentMemory
-from agent_memory.runtime.files import locked
 
 COUNT, BATCH, KILLS = 1_500, 100, 6
 
@@ -108,40 +107,3 @@ def test_only_the_batch_under_way_is_sent_again(root: Path, server: EmbeddingSer
     _, err = mover.communicate(timeout=60)
     assert mover.returncode == 0, err
     assert len(set(server.texts)) == 500
-
-
-KILLED = """
-import os, sys
-from pathlib import Path
-from agent_memory.runtime.files import written_atomically
-with written_atomically(Path(sys.argv[1])) as file:
-    file.write(b"all memories in plain text")
-    file.flush()
-    os.kill(os.getpid(), 9)
-"""
-
-
-def test_what_a_killed_move_left_of_its_backup_is_named_and_removed(root: Path) -> None:
-    """It stayed until the next move, and neither `check` nor `erase --backups` did away with it."""
-    with AgentMemory("bob", root=root) as memory:
-        memory_id = memory.store("plain tea")
-        folder = memory.path.parent
-
-        def leave() -> Path:
-            backup = folder / "scratchpad.yaml.backup"
-            subprocess.run([sys.executable, "-c", KILLED, str(backup)], check=False, timeout=60)
-            (left,) = folder.glob(".scratchpad.yaml.backup.*")
-            return left
-
-        left = leave()
-        (problem,) = memory.check().problems
-        assert problem.kind == "leftover"
-        assert str(left) in problem.detail
-        with locked(folder / "memories.db-migration", busy="moved"):
-            assert memory.check(repair=True).problems == [], "of a move that runs"
-            assert left.exists()
-        assert memory.check(repair=True).ok
-        assert not left.exists()
-        left = leave()
-        memory.erase([memory_id], backups=True)
-        assert not left.exists()

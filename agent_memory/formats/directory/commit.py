@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from agent_memory.errors import StorageFull, StorageUnavailable, ValidationError
+from agent_memory.errors import StorageError, StorageFull, StorageUnavailable, ValidationError
 from agent_memory.formats.directory.layout import (
     ARCHIVE,
     BACKUPS,
@@ -34,6 +34,7 @@ from agent_memory.formats.directory.layout import (
     is_written_here,
     stamped_backups,
 )
+from agent_memory.formats.directory.lock import held
 from agent_memory.models.times import now_utc
 from agent_memory.runtime.files import make_private_folder, open_private, sync_to_disk
 
@@ -76,6 +77,23 @@ def stage(folder: Path) -> Path:
             shutil.rmtree(left)
     make_private_folder(staged)
     return staged
+
+
+def half_exports_in(folder: Path, *, remove: bool) -> list[Path]:
+    """Return what exports that were killed left in the folders in a folder, and remove it.
+
+    Not what somebody is at work on.
+    """
+    left = []
+    with contextlib.suppress(OSError):
+        for staged in sorted(folder.glob(f"*/{STAGED}")):
+            if staged.is_symlink() or staged.parent.is_symlink():
+                continue
+            with contextlib.suppress(StorageError), held(staged.parent, to_write=True):
+                left.append(staged)
+                if remove:
+                    shutil.rmtree(staged, ignore_errors=True)
+    return left
 
 
 def commit(folder: Path, names: Iterable[str]) -> None:

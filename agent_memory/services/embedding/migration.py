@@ -24,11 +24,10 @@ from agent_memory.models.embedding import (
 )
 from agent_memory.models.embedding_traits import MODEL_TRAITS
 from agent_memory.models.enums import StorageBackend
-from agent_memory.models.limits import BACKUP_SUFFIX, SCRATCHPAD_FILENAME, VECTOR_DB_FILENAME
 from agent_memory.models.times import now_utc
-from agent_memory.runtime.files import locked, remove_unfinished
+from agent_memory.runtime.files import locked
 from agent_memory.services.embedding.service import embed_texts, model_of
-from agent_memory.services.erasure.side_files import migration_lock
+from agent_memory.services.erasure.side_files import migration_lock, rollback_file
 from agent_memory.services.store import Store
 from agent_memory.services.vectors import VectorService
 from agent_memory.storage.quantization import cosine, quantize
@@ -48,10 +47,7 @@ TEXTS_PER_SECOND: Final = 20
 
 def backup_path(store: Store) -> Path:
     """Return where the memories are written before a migration: beside their file."""
-    name = SCRATCHPAD_FILENAME + BACKUP_SUFFIX
-    if store.path.name == VECTOR_DB_FILENAME:
-        return store.path.with_name(name)
-    return store.path.with_name(f"{store.path.name}.{name}")  # others may be in its directory
+    return rollback_file(store.path)
 
 
 def lock_path(store: Store) -> Path:
@@ -137,7 +133,6 @@ class VectorMigration:
             return
         is_begun = state.building is not None and state.building.is_same(target)
         backup = Path(self.plan.backup_path)
-        remove_unfinished(backup)  # all memories in plain text, of a move that was killed
         if not (is_begun and backup.exists()):
             self.store.lifecycle.back_up_before("migration")
             self.store.write_scratchpad(backup)

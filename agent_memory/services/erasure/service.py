@@ -67,7 +67,8 @@ class _Copies:
 
     def _report_on(self, path: Path, *, is_left: bool) -> ErasedCopy:
         copy = self.done[path]
-        if not is_left or (copy.erased and path not in self.holding()):
+        is_holding = path in self.holding()
+        if not (is_left or (is_holding and not copy.erased)) or (copy.erased and not is_holding):
             return copy
         problem = copy.problem or self.unreadable.get(path)
         return copy.model_copy(update={"found": True, "problem": problem})
@@ -117,13 +118,15 @@ class ErasureService:
             advice = "name one memory at least; `finish` completes an erasure that was interrupted"
             raise ValidationError.of("memory_ids", advice, ids)
         copies = self._refuse(ids, backups=backups)
+        if not backups:  # they are told of alone, the backup before this erasure among them
+            copies = self._copies(ids)
         file_storage().sweep_copies()  # what a process left that was killed while it looked back
         if backups:
-            side_files.leftovers_of(self._engine.files.path, remove=True)
+            side_files.leftovers_of(self._engine, remove=True)
         now = self._clock()
         erasure = _Erasure(ids, session_id, now, new_key(self._engine))
         # The backups first: until they are done, the file still knows the ids.
-        for path in copies.holding():
+        for path in copies.holding() if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
         removed = _remove(self._engine, erasure)
         problems = self._problems_of_finishing(ids)
@@ -132,7 +135,7 @@ class ErasureService:
         self._look_through_copies(proof, copies)
         verdict = proof.judge(self._engine)
         # An erasure that was interrupted left a backup without the rows, but not written anew.
-        for path in copies.interrupted(verdict.left.keys()):
+        for path in copies.interrupted(verdict.left.keys()) if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
         return ErasureReceipt(
             ids=ids,
@@ -219,7 +222,7 @@ class ErasureService:
 
     def _known_in(self, path: Path, ids: Sequence[str]) -> set[str] | None:
         """Return which of the ids a copy knows; ``None`` for one that cannot be erased in."""
-        if side_files.is_yaml_backup(path):
+        if side_files.is_rollback_file(path, self._engine.files.path):
             entries = side_files.entries_of(path)
             entry_ids = {str(side_files.id_and_content_of(entry)[0]) for entry in entries}
             return entry_ids.intersection(ids)
@@ -233,7 +236,7 @@ class ErasureService:
         """Erase in a backup, and add what it says of the memories to the text of the erasure."""
         wanted = frozenset(erasure.ids)
         try:
-            if side_files.is_yaml_backup(path):
+            if side_files.is_rollback_file(path, self._engine.files.path):
                 is_out = side_files.take_out(
                     path, lambda entry: side_files.id_and_content_of(entry)[0] in wanted
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -12,21 +13,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
+from agent_memory.models.limits import VECTOR_DB_FILENAME
+from agent_memory.runtime.event_log import EventLog
 from agent_memory.runtime.files import (
     CUT_OFF,
     SIDE_FILES,
+    UNFINISHED,
+    abandoned,
     beside,
     locked,
-    remove_unfinished,
+    remove_files,
     sync_to_disk,
-    unfinished_of,
     written_atomically,
 )
+from agent_memory.storage.engine import Engine
 
 _FOLDER: Final = "backups"
 _YAML: Final = "scratchpad.yaml"
 _YAML_BACKUP: Final = "scratchpad.yaml.backup"
 _LIST: Final = "memories"
+REPLACEMENT_PARTS: Final = ("", *SIDE_FILES, "-kept")
+"""How the names of the files end that a restore or a rebuild makes beside a store."""
 
 IsErased = Callable[[object], bool]
 """Returns whether an entry of the YAML file is to be erased."""
@@ -68,27 +75,64 @@ def migration_lock(place: Path) -> Path:
     return beside(place, "-migration")
 
 
-def leftovers_of(place: Path, *, remove: bool = False) -> list[Path]:
-    """Return what a killed migration left of its rollback file, and remove it if asked to.
+def rollback_file(place: Path) -> Path:
+    """Return where the memories are written before a migration: beside their file."""
+    if place.name == VECTOR_DB_FILENAME:
+        return place.with_name(_YAML_BACKUP)
+    return place.with_name(f"{place.name}.{_YAML_BACKUP}")  # others may be in its directory
 
-    That is all memories in plain text. None while a migration runs, whose own it may be.
+
+def replacement_of(place: Path) -> Path:
+    """Return where a restore or a rebuild makes the file that takes a store's place.
+
+    Who makes it holds the lock beside it, which ends in ``-lock``.
     """
-    backup = place.with_name(_YAML_BACKUP)
-    if not unfinished_of(backup):
+    return place.with_name(f".{place.name}.restoring")
+
+
+def leftovers_of(engine: Engine, *, remove: bool = False) -> list[Path]:
+    """Return what processes that were killed left beside a store, and remove it if asked to.
+
+    That may be all memories: half a backup, rollback file, event log, restore, or export into
+    the agent's folder. What somebody is at work on is none.
+    """
+    place = engine.files.path
+    log = EventLog(place).path.name
+    rollback = rollback_file(place).name
+    names = [re.escape(name) for name in (rollback, f".{rollback}.kept", log, place.name)]
+    names.append(rf"{re.escape(log)}\.\d")
+    patterns = [UNFINISHED.format(name) for name in names]
+    paths = engine.files.abandoned_backups()
+    paths += abandoned(place.parent, *patterns, rf"\.{re.escape(rollback)}\.kept")
+    if remove:
+        remove_files(paths)
+    paths += _half_replacement(place, remove=remove)
+    if place.name == VECTOR_DB_FILENAME:
+        from agent_memory.formats.directory.commit import half_exports_in  # noqa: PLC0415 - an edge
+
+        paths += half_exports_in(place.parent, remove=remove)
+    return paths
+
+
+def _half_replacement(place: Path, *, remove: bool) -> list[Path]:
+    """Return what a restore or a rebuild left that was killed, and remove it if asked to."""
+    new = replacement_of(place)
+    parts = [beside(new, suffix) for suffix in REPLACEMENT_PARTS]
+    if not any(map(os.path.lexists, parts)):
         return []
     try:
-        with locked(migration_lock(place), busy="a migration runs"):
-            leftovers = unfinished_of(backup)
+        with locked(beside(new, "-lock"), busy="it is being restored"):
+            left = [part for part in parts if os.path.lexists(part)]
             if remove:
-                remove_unfinished(backup)
-    except StorageError:  # it runs, or nothing can be written here
+                remove_files(left)
+    except StorageError:  # it is, or nothing can be written here
         return []
-    return leftovers
+    return left
 
 
-def is_yaml_backup(path: Path) -> bool:
-    """Return whether a copy is the rollback file."""
-    return path.name == _YAML_BACKUP
+def is_rollback_file(path: Path, place: Path) -> bool:
+    """Return whether a copy is the rollback file of a store."""
+    return path == rollback_file(place)
 
 
 # The rollback file --------------------------------------------------------------------------------

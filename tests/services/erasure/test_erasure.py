@@ -761,3 +761,16 @@ def test_the_clock_of_a_receipt_is_the_stores(
     assert receipt.erased_at == clock()
     assert receipt.erased_at < now_utc()
     assert json.loads(receipt.model_dump_json())["ids"] == receipt.ids
+
+
+@pytest.mark.parametrize("text", ["zebra", "the door code is 4711"])
+def test_the_backup_before_an_erasure_is_named_and_can_be_erased_in(root: Path, text: str) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory_id = memory.store(text)
+        receipt = memory.erase(memory_id)
+        (backup,) = memory.backups()
+        assert [(copy.path, copy.found) for copy in receipt.backups] == [(backup.path, True)]
+        again = memory.erase(memory_id, backups=True)
+        assert again.clean
+        assert [(copy.path, copy.erased) for copy in again.backups] == [(backup.path, True)]
+        assert text.encode() not in Path(backup.path).read_bytes()

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import time
-import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,12 +19,17 @@ from agent_memory.models.reports import BackupFile
 from agent_memory.models.times import format_time, parse_time, shifted
 from agent_memory.runtime.files import (
     SIDE_FILES,
+    UNFINISHED,
+    abandoned,
     beside,
+    in_use,
     make_private_folder,
     open_private,
+    remove_files,
     sync_to_disk,
     tighten_folder,
     translated_errors,
+    unfinished_name,
 )
 from agent_memory.storage.sqlite.connection import Database
 
@@ -34,9 +37,7 @@ _FOLDER: Final = "backups"
 _REASON: Final = r"[a-z][a-z0-9_-]{0,39}"
 _TIME: Final = r"(?P<time>\d{8}T\d{12}Z)"
 _ENDING: Final = rf"-{_TIME}(?:\.before-(?P<reason>{_REASON}))?"
-_UNFINISHED: Final = rf"(?:-{_TIME}|\.before-{_REASON})"
-_UNFINISHED_FOR: Final = 86_400
-"""Seconds after which nobody is at work on an unfinished backup any more."""
+_UNFINISHED: Final = rf"(?:-\d{{8}}T\d{{12}}Z|\.before-{_REASON})"
 _STEP: Final = timedelta(microseconds=1)
 _TRIES: Final = 1_000
 """Names that are tried while other processes take them."""
@@ -108,8 +109,16 @@ def list_backups(source: Path) -> list[BackupFile]:
 
 def copy_store(source: Path, target: Path, *, page_size: int | None = None) -> None:
     """Copy a store into a new file of mode 0600, whole and on the disk; ``page_size`` in bytes."""
-    # SQLite would make the file with the rights that the umask gives: make it first, empty.
-    os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    os.close(_made_empty(target))
+    _fill(source, target, page_size=page_size)
+
+
+def _made_empty(target: Path) -> int:
+    """Make a file, empty: SQLite would give it the rights that the umask gives. It is open."""
+    return open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+
+
+def _fill(source: Path, target: Path, *, page_size: int | None = None) -> None:
     reader = Database(source, create=False, read_only=True)
     try:
         reader.copy_into(target, page_size=page_size)
@@ -147,15 +156,18 @@ def _made_folder(source: Path) -> Path:
 @contextlib.contextmanager
 def _copied(source: Path, destination: Path) -> Iterator[Path]:
     """Make a whole copy beside its destination, for the body to move it there."""
-    unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
+    unfinished = unfinished_name(destination)
     try:
-        with translated_errors(destination):
-            copy_store(source, unfinished)
+        with translated_errors(destination), contextlib.ExitStack() as stack:
+            handle = _made_empty(unfinished)
+            try:
+                stack.enter_context(in_use(handle))
+            finally:
+                os.close(handle)  # before SQLite opens it: to close it later would drop its locks
+            _fill(source, unfinished)
             yield unfinished
     finally:
-        for part in (unfinished, beside(unfinished, "-journal")):
-            with contextlib.suppress(OSError):
-                part.unlink()
+        remove_files((unfinished, beside(unfinished, "-journal")))
 
 
 def _refuse_destination(source: Path, destination: Path, *, overwrite: bool) -> None:
@@ -212,19 +224,13 @@ def _rotate(source: Path, keep: int) -> None:
         if not any(beside(path, suffix).exists() for suffix in ("-wal", "-journal")):
             with contextlib.suppress(OSError):
                 path.unlink()
-    _delete_unfinished(source, folder)
+    remove_files(abandoned_in_backups(source))
 
 
-def _delete_unfinished(source: Path, folder: Path) -> None:
-    """Delete what those left that were killed while they made a backup."""
-    pattern = rf"\.{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}"
-    pattern += r"\.[0-9a-f]{8}(?:-journal)?"
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if re.fullmatch(pattern, entry.name) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(OSError):
-                    if entry.stat().st_mtime < time.time() - _UNFINISHED_FOR:
-                        Path(entry).unlink()
+def abandoned_in_backups(source: Path) -> list[Path]:
+    """Return what those left in ``backups/`` that were killed while they made a backup."""
+    name = f"{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}"
+    return abandoned(source.parent / _FOLDER, UNFINISHED.format(name))
 
 
 # Names --------------------------------------------------------------------------------------------
