@@ -304,5 +304,5 @@ def overwrite(path: Path, table: str) -> None:
 
 
 TestLife = EveryWayIn.TestCase
-EXAMPLES = int(os.environ.get("LIFE_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("LIFE_EXAMPLES", "12"))
 TestLife.settings = settings(max_examples=EXAMPLES, stateful_step_count=25, deadline=None)
