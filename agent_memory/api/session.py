@@ -59,8 +59,9 @@ class SessionMemory:
     it was given. The verbs are those of ``AgentMemory``, and what takes a memory takes a session
     too: ``MemoryTools``, ``MemoryContext`` and the integrations.
 
-    How common a word is counts in the order of results, and is told of the whole file, as is room
-    in the scratchpad.
+    How rare a word is, what stands beside a memory and which are ranked at all follows from this
+    session's memories alone. Each user has places of its own in the scratchpad, which its runs
+    share.
 
     ``scope`` has the ids and the permissions. Closing it closes nothing: the memory is others' too.
     """
@@ -130,7 +131,7 @@ class SessionMemory:
             raise PermissionDenied("a session searches no other agents' memories: leave shared out")
         asked = self._narrowed(filters, arguments)
         results = self._memory.search(query, limit, filters=asked, **arguments)
-        # That a word is in too many memories of the file says something about other users'.
+        # What waits for its embedding, say, may be another user's.
         metadata = results.search_metadata.model_copy(update={"degraded": []})
         return results.model_copy(update={"search_metadata": metadata})
 

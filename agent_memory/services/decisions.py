@@ -305,7 +305,7 @@ class _Application:
         entry = enter_scratchpad(
             self._engine, insert.row_ids, "stored", self._now, settings=settings
         )
-        added = insert.result(in_scratchpad=len(entry.row_ids))
+        added = insert.result(entry.row_ids)
         self._applied.memories, self._applied.added = memories, added
         new = {place for place, _ in added.new}
         return [

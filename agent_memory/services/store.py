@@ -193,7 +193,7 @@ class Store:
                 self._engine.operations.record(
                     "store_many", since=before, session_id=session_id, now=now
                 )
-        return insert.result(in_scratchpad=len(entry.row_ids))
+        return insert.result(entry.row_ids)
 
     def raise_if_conflicting(self, memory: Memory) -> None:
         """Raise ``ValidationError`` where a memory of this id has another content."""
@@ -317,7 +317,8 @@ class Store:
         """Return the memories in the scratchpad, most recently used first: one owner's, or all."""
         self._unit_of_work.flush()
         with self._engine.read():
-            row_ids = self._engine.scratchpad.members()
+            user_id = None if owner is None else owner.user_id
+            row_ids = self._engine.scratchpad.members(user_id=user_id)
             memories = self._engine.memories.get_many(row_ids)
         listed = (memories[row_id] for row_id in row_ids)
         return [

@@ -308,13 +308,15 @@ def enter_scratchpad(
     *,
     settings: AgentConfig | None = None,
 ) -> ScratchpadEntry:
-    """Put memories into the scratchpad, the last of them if there is no room for all.
+    """Put memories into the scratchpad, the last of each user if there is no room for all.
 
     ``settings`` are the agent's, where the verb has read them already.
     """
     max_size = (settings or engine.agent.config()).scratchpad_max_size
-    # What was promoted by hand makes no room for what was just stored.
-    room = max_size if reason == "promoted" else max_size - engine.scratchpad.count_promoted()
-    entering = row_ids[-room:] if room > 0 else []
+    entering: list[int] = []
+    for user_id, own in engine.scratchpad.by_user(row_ids).items():
+        # What was promoted by hand makes no room for what was just stored.
+        promoted = 0 if reason == "promoted" else engine.scratchpad.count_promoted(user_id)
+        entering += own[max(0, len(own) - max(0, max_size - promoted)) :]
     engine.scratchpad.enter(entering, reason, now=now)
     return ScratchpadEntry(entering, engine.scratchpad.evict(max_size=max_size, keep=entering))

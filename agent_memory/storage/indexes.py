@@ -12,7 +12,7 @@ from agent_memory.models.agent import (
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.storage.centering import Centred
-from agent_memory.storage.filters import Filter
+from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.quantization import Quantized
 from agent_memory.storage.records import (
     DuplicateQuery,
@@ -42,6 +42,9 @@ class KeywordIndex(Protocol):
         limit: int,
     ) -> tuple[list[int], list[Term]]:
         """Return the rows that match best by FTS5's own measure, and the terms left out of it."""
+
+    def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
+        """Return, for each term, the rows that have it, of the memories that pass the filters."""
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
         """Return the words of these rows as the index has them, by row id."""
@@ -138,8 +141,8 @@ class EmbeddingTable(Protocol):
 class VectorIndex(Protocol):
     """The vector index of one open file: nearest vectors, kept in step with the memories."""
 
-    def center(self, query: QueryVector) -> QueryVector:
-        """Return a query centred on the mean of the model's vectors."""
+    def center(self, query: QueryVector, filters: Filter = EVERYTHING) -> QueryVector:
+        """Return a query centred on the mean of the vectors of memories that pass the filters."""
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
         """Return the nearest of the memories that pass the filters. Must run inside ``read()``."""

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agent_memory.models.agent import (
     AgentConfig,
@@ -39,6 +39,9 @@ from agent_memory.storage.records import (
     Usage,
 )
 from agent_memory.text.dates import Span
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 
 class MemoryTable(Protocol):
@@ -74,8 +77,16 @@ class MemoryTable(Protocol):
     def count(self, filters: Filter) -> int:
         """Count the memories that pass the filters."""
 
+    def row_ids(
+        self, filters: Filter, *, among: Sequence[int] | None = None, limit: int = -1
+    ) -> list[int]:
+        """Return the rows that pass the filters, in any order: all, or those of some rows."""
+
     def is_empty(self) -> bool:
         """Return whether there are no memories, archived ones counted too."""
+
+    def has_others(self, owner: Owner) -> bool:
+        """Return whether there are memories that are not this owner's."""
 
     def last_row_id(self) -> int:
         """Return the highest row id, 0 when there is no memory."""
@@ -98,7 +109,9 @@ class MemoryTable(Protocol):
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
         """Return the newest rows of each span of days under a filter, ``limit`` of each."""
 
-    def neighbours(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
+    def neighbours(
+        self, row_ids: Sequence[int], owner: Owner | None = None
+    ) -> dict[int, dict[int, int]]:
         """Return the two rows before and the two after each, in its session, by distance."""
 
 
@@ -270,8 +283,14 @@ class ScratchpadTable(Protocol):
     def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
         """Insert memories. An existing entry stays as it is, unless it is promoted by hand now."""
 
-    def evict(self, *, max_size: int, keep: Sequence[int] = ()) -> list[str]:
-        """Evict the least recently used beyond ``max_size`` and return their ids."""
+    def by_user(self, row_ids: Sequence[int]) -> dict[str | None, list[int]]:
+        """Return the rows of each user among some rows of memories, in their order."""
+
+    def evict(self, *, max_size: int, keep: Sequence[int] | None = None) -> list[str]:
+        """Evict the least recently used of each user beyond ``max_size`` and return their ids.
+
+        ``keep`` are rows that just came in, which stay: then of their users alone.
+        """
 
     def leave(self, row_id: int) -> bool:
         """Remove one memory, and return whether it was in the scratchpad."""
@@ -279,11 +298,14 @@ class ScratchpadTable(Protocol):
     def contains(self, row_id: int) -> bool:
         """Return whether a memory is in the scratchpad."""
 
-    def members(self) -> list[int]:
-        """Return the row ids of all entries, most recently used first, then most often (B)."""
+    def members(self, *, user_id: str | None = None) -> list[int]:
+        """Return the row ids of all entries, most recently used first, then most often (B).
 
-    def reasons(self) -> dict[int, Reason]:
-        """Return the reason of each entry, by row id."""
+        ``user_id``: of those of one user.
+        """
+
+    def reasons(self, row_ids: Sequence[int]) -> dict[int, Reason]:
+        """Return the reasons of those of the rows that are in it, by row id."""
 
     def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
         """Return those of the rows that are not in it and were accessed ``threshold`` times."""
@@ -291,8 +313,11 @@ class ScratchpadTable(Protocol):
     def size(self) -> int:
         """Count the entries, without those of archived memories."""
 
-    def count_promoted(self) -> int:
-        """Count the entries that were promoted by hand, without those of archived memories."""
+    def count_promoted(self, user_id: str | None) -> int:
+        """Count a user's entries that were promoted by hand, without those of archived memories.
+
+        ``None``: those of the memories about nobody in particular.
+        """
 
     def put(self, row_id: int, *, reason: str, entered_at: str) -> None:
         """Insert an entry with its former reason and time; one that exists stays as it is."""

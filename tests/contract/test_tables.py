@@ -243,8 +243,8 @@ class TestScratchpad:
                 engine.scratchpad.enter([row_id], reason, now=moment)  # type: ignore[arg-type]
             assert engine.scratchpad.evict(max_size=2, keep=[rows[1]]) == ["mem-3", "mem-4"]
         assert set(engine.scratchpad.members()) == {rows[0], rows[1]}
-        assert engine.scratchpad.reasons() == {rows[0]: "promoted", rows[1]: "stored"}
-        assert (engine.scratchpad.size(), engine.scratchpad.count_promoted()) == (2, 1)
+        assert engine.scratchpad.reasons(rows) == {rows[0]: "promoted", rows[1]: "stored"}
+        assert (engine.scratchpad.size(), engine.scratchpad.count_promoted(None)) == (2, 1)
         with engine.write():
             assert engine.scratchpad.leave(rows[0])
             assert not engine.scratchpad.leave(rows[0])

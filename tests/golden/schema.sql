@@ -1,5 +1,5 @@
 PRAGMA application_id = 1097289061;
-PRAGMA user_version = 13;
+PRAGMA user_version = 14;
 CREATE UNIQUE INDEX embedding_models_by_state ON embedding_models (state);
 CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);
@@ -15,6 +15,9 @@ CREATE INDEX memories_by_session  -- what was said just before and after
   ON memories (created_by_session, timestamp, seq);
 CREATE INDEX memories_by_time  -- the newest, and spans of dates
   ON memories (timestamp, seq);
+CREATE INDEX memories_by_user  -- what one user's session may see, and what was said around it
+  ON memories (user_id, created_by_session, timestamp, seq, run_id, archived)
+  WHERE user_id IS NOT NULL;
 CREATE INDEX memory_tags_by_tag ON memory_tags (tag, seq);
 CREATE INDEX relationship_sources_by_memory ON relationship_sources (memory_id);
 CREATE UNIQUE INDEX relationship_sources_by_relationship
@@ -23,6 +26,7 @@ CREATE INDEX relationships_by_closing ON relationships (closed_by) WHERE closed_
 CREATE INDEX relationships_by_source ON relationships (source_id, relationship);
 CREATE INDEX relationships_by_target ON relationships (target_id);
 CREATE INDEX reviews_by_memory ON reviews (seq);
+CREATE INDEX scratchpad_by_user ON scratchpad (user_id);
 CREATE TABLE agent (
   -- The agent that this file belongs to, in the one row. Times are written like memories.timestamp.
   only_row INTEGER PRIMARY KEY DEFAULT 1 CONSTRAINT there_is_one_agent CHECK (only_row = 1),
@@ -359,7 +363,7 @@ CREATE TABLE scratchpad (
   entered_at TEXT NOT NULL,  -- when it came in, written like memories.timestamp
   reason TEXT NOT NULL       -- it was just stored, was found often, or was promoted by hand
     CONSTRAINT reason_is_known CHECK (reason IN ('stored', 'accessed', 'promoted'))
-) STRICT;
+, user_id TEXT  /* as in memories: each user has places of its own */) STRICT;
 CREATE TABLE sqlite_sequence(name,seq);
 CREATE TABLE tombstones (
   -- What was erased, so that no file, backup or import brings it back: keyed hashes, never a text.
@@ -556,8 +560,16 @@ CREATE TRIGGER reviews_of_deleted AFTER DELETE ON memories BEGIN
   -- Foreign keys are not enforced in other programs. A reasoning may quote both memories.
   DELETE FROM reviews WHERE seq = OLD.seq OR replaced_by = OLD.id;
 END;
+CREATE TRIGGER scratchpad_of_another_user AFTER UPDATE OF user_id ON memories
+WHEN NEW.user_id IS NOT OLD.user_id BEGIN
+  UPDATE scratchpad SET user_id = NEW.user_id WHERE seq = NEW.seq;
+END;
 CREATE TRIGGER scratchpad_of_deleted AFTER DELETE ON memories BEGIN
   DELETE FROM scratchpad WHERE seq = OLD.seq;
+END;
+CREATE TRIGGER scratchpad_of_user AFTER INSERT ON scratchpad BEGIN
+  UPDATE scratchpad SET user_id = (SELECT user_id FROM memories WHERE seq = NEW.seq)
+  WHERE seq = NEW.seq;
 END;
 CREATE VIEW dense_scripts (pattern) AS
   -- A GLOB for one character of a script that puts no spaces between words (Thai, Lao, Tibetan,

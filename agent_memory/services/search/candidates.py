@@ -12,8 +12,8 @@ from typing import Final
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.fields import is_named_session
 from agent_memory.models.times import age_in_days, read_stored_time
-from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile
+from agent_memory.services.search.request import OwnWords, SearchRequest
+from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import NearestVectors, QueryVector, Signals, Term, WordCounts
 from agent_memory.text.dates import date_spans
@@ -44,11 +44,10 @@ class Candidates:
 
 def gather(engine: Engine, request: SearchRequest) -> Candidates:
     """Gather the candidates of a search. Must run inside ``engine.read()``."""
-    frequencies = engine.keywords.frequencies(request.terms)
-    by_words, common_terms = engine.keywords.candidates(
-        request.terms, frequencies, request.passing, needed=request.limit, limit=MATCHING
-    )
-    degraded = [f"not every memory with {term.written!r} was looked at" for term in common_terms]
+    matches = _matches(engine, request)
+    degraded = [
+        f"not every memory with {term.written!r} was looked at" for term in matches.left_out
+    ]
     started = time.perf_counter()
     by_meaning = _nearest(engine, request)
     vector_ms = (time.perf_counter() - started) * 1000
@@ -58,17 +57,70 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
     dated = engine.memories.between(request.passing, dates, limit=DATED)
     date_words = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
     query = QueryProfile(
-        frequencies=frequencies,
-        corpus_size=engine.memories.last_row_id(),
+        frequencies=matches.frequencies,
+        corpus_size=matches.corpus_size,
         name_terms=_places(request.terms, lambda term: term.is_name),
         spans=dates,
         date_terms=_places(request.terms, lambda term: term.written.lower() in date_words),
         cosine_scale=_cosine_scale(request.vector),
     )
-    row_ids = list(dict.fromkeys([*by_words, *by_meaning.cosines, *dated]))
-    centers = [*by_words[:SURROUNDED], *_first(by_meaning.cosines, SURROUNDED_BY_MEANING)]
+    row_ids = list(dict.fromkeys([*matches.row_ids, *by_meaning.cosines, *dated]))
+    centers = [*matches.row_ids[:SURROUNDED], *_first(by_meaning.cosines, SURROUNDED_BY_MEANING)]
     candidates = _candidates(engine, request, row_ids, centers, by_meaning)
     return Candidates(candidates, query, degraded, vector_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """The memories that have words of a query, best first, and how rare each word is.
+
+    ``frequencies`` has, for each term, how many of ``corpus_size`` memories have it. ``left_out``
+    are the terms with too many matches to look at.
+    """
+
+    row_ids: Sequence[int]
+    frequencies: Sequence[int]
+    corpus_size: int
+    left_out: Sequence[Term] = ()
+
+
+def _matches(engine: Engine, request: SearchRequest) -> _Matches:
+    """Look the words of a query up in the whole file, or in what its owner may see of it."""
+    if request.own_words is not None:
+        return _matches_of_owner(engine, request, request.own_words)
+    frequencies = engine.keywords.frequencies(request.terms)
+    row_ids, left_out = engine.keywords.candidates(
+        request.terms, frequencies, request.passing, needed=request.limit, limit=MATCHING
+    )
+    is_whole = request.filters.user_id is None
+    size = engine.memories.last_row_id() if is_whole else engine.memories.count(request.scope)
+    return _Matches(row_ids, frequencies, size, left_out)
+
+
+def own_words_of(engine: Engine, request: SearchRequest) -> OwnWords | None:
+    """Look the words of a query up in its owner's memories alone, where there are others'.
+
+    FTS5's own measure is of the whole file: how rare a word is there, and how long a search for
+    several takes, said whether others have it.
+    """
+    if request.owner is None:
+        return None
+    postings = engine.keywords.postings(request.terms, request.scope)
+    return OwnWords(postings, engine.memories.count(request.scope))
+
+
+def _matches_of_owner(engine: Engine, request: SearchRequest, own: OwnWords) -> _Matches:
+    """Choose by how rare the words are among the owner's memories."""
+    frequencies = [len(row_ids) for row_ids in own.postings]
+    size = own.corpus_size
+    scores: dict[int, float] = {}
+    for row_ids in own.postings:
+        weight = rarity(len(row_ids), size)
+        for row_id in row_ids:
+            scores[row_id] = scores.get(row_id, 0.0) + weight
+    passing = engine.memories.row_ids(request.passing, among=list(scores))
+    best = heapq.nsmallest(MATCHING, passing, key=lambda row_id: (-scores[row_id], -row_id))
+    return _Matches(best, frequencies, size)
 
 
 def _places(terms: Sequence[Term], has: Callable[[Term], bool]) -> frozenset[int]:
@@ -104,7 +156,7 @@ def _candidates(
     """Read the signals of some rows, and of the neighbours of the ``centers`` among them."""
     signals = {row.row_id: row for row in engine.memories.ranking_signals(row_ids, request.passing)}
     neighbours = engine.memories.neighbours(
-        [row.row_id for row in signals.values() if is_named_session(row.session)]
+        [row.row_id for row in signals.values() if is_named_session(row.session)], request.owner
     )
     around = {
         row_id for center in centers for row_id in neighbours.get(center, {}).values()

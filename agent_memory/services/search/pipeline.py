@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agent_memory.services.search import ranking
-from agent_memory.services.search.candidates import gather
+from agent_memory.services.search.candidates import gather, own_words_of
 from agent_memory.services.search.ranking import RankedHit, Ranking
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import AmongIds, NoRepeatOf
+from agent_memory.storage.filters import EVERYTHING, AmongIds, NoRepeatOf
 from agent_memory.storage.records import QueryVector
 
 NEAR_MISSES: Final = 3
@@ -62,6 +62,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     started = time.perf_counter()
     request, stale = _with_centered_vector(engine, request)
     request = replace(request, terms=engine.keywords.terms_of(request.query))
+    request = replace(request, own_words=own_words_of(engine, request))
     if not request.terms and request.vector is None:
         explanation = "the query has no letter or digit to search for"
         return SearchOutcome(
@@ -198,7 +199,8 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
     if result.hits:
         words = f"no more than {len(result.hits)} that match, or stand beside one that does"
         return replace(result, reason="few_matches", explanation=words)
-    if engine.memories.is_empty():
+    # Of a user it is not told whether others have memories.
+    if not request.scope.is_narrowing and engine.memories.is_empty():
         words = "this agent has no memories yet"
         return replace(result, reason="nothing_stored", explanation=words)
     sought = ", ".join(term.written for term in request.terms[:10])
@@ -221,7 +223,8 @@ def _with_centered_vector(
     vector = request.vector
     for model in engine.embeddings.models():
         if model.model_id == vector.model.model_id and model.state == "active":
-            centered = engine.vectors.center(QueryVector(model, vector.data))
+            within = EVERYTHING if request.owner is None else request.scope
+            centered = engine.vectors.center(QueryVector(model, vector.data), within)
             return replace(request, vector=centered), []
     reason = "searched by keyword only: the embedding model was changed during this search"
     return replace(request, vector=None), [reason]

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.ranking import RankingRates
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import QueryVector, Term
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWords:
+    """The words of a query in one owner's memories: for each term the rows, and how many all are.
+
+    They are looked up once a search, however often its filters change.
+    """
+
+    postings: Sequence[Sequence[int]]
+    corpus_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +38,11 @@ class SearchRequest:
 
     The service and the pipeline add the rest: ``passing`` are the filters as an engine takes them,
     ``scope`` those of them that say whose memories may be seen at all, in near misses too;
-    ``uncounted`` has accesses that are not written yet, by row id; ``vector`` is the query's, if
-    the search is by meaning too; ``terms`` are the query's words.
+    ``owner`` is the user or run of it, unless nobody else has memories: how rare a word is, what
+    stands beside a memory and where the middle of the vectors is, is then told of this owner's;
+    ``own_words`` are those of the owner; ``uncounted`` has accesses that are not written yet, by
+    row id; ``vector`` is the query's, if the search is by meaning too; ``terms`` are the query's
+    words.
     """
 
     query: str
@@ -38,6 +56,8 @@ class SearchRequest:
     explain: bool = False
     passing: Filter = EVERYTHING
     scope: Filter = EVERYTHING
+    owner: Owner | None = None
+    own_words: OwnWords | None = None
     uncounted: Mapping[int, int] = field(default_factory=dict)
     vector: QueryVector | None = None
     terms: Sequence[Term] = ()

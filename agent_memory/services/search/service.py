@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_memory.models.enums import MatchType
 from agent_memory.models.memory import Memory, relevance_score
@@ -24,6 +24,9 @@ from agent_memory.services.search.request import QueryMeaning, SearchRequest
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import AmongIds, filter_of, scope_of
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 
 class SearchService:
@@ -44,14 +47,24 @@ class SearchService:
                 now=now,
                 passing=filter_of(request.filters, agent_id=self._engine.agent_id),
                 scope=scope_of(request.filters, agent_id=self._engine.agent_id),
+                owner=self._owner_among_others(request.filters),
                 uncounted=self._unit_of_work.accesses(),
                 vector=meaning.vector,
             )
             outcome = find(self._engine, request)
             memories = self._engine.memories.get_many(outcome.row_ids())
-            reasons = self._engine.scratchpad.reasons() if outcome.hits else {}
+            reasons = self._engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         return _results(request, meaning, outcome, memories, reasons, milliseconds=milliseconds)
+
+    def _owner_among_others(self, filters: SearchFilters) -> Owner | None:
+        """Return whose memories alone are searched; ``None`` where they are all that there are."""
+        if filters.user_id is None:
+            return None
+        from agent_memory.models.session import Owner  # noqa: PLC0415 - seldom asked for
+
+        owner = Owner(filters.user_id, filters.run_id)
+        return owner if self._engine.memories.has_others(owner) else None
 
     def by_ids(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
         """Return the memories with these ids that the filters let pass, in the order of the ids."""

@@ -65,7 +65,9 @@ class Dump:
 
     def scratchpad(self) -> Scratchpad:
         """Return the hot set, most recently used first."""
-        row_ids = self._engine.scratchpad.members()
+        max_size = self._engine.agent.config().scratchpad_max_size
+        user_id = None if self._owner is None else self._owner.user_id
+        row_ids = self._engine.scratchpad.members(user_id=user_id)
         memories = self._engine.memories.get_many(row_ids)
         names = set(ScratchpadMemoryEntry.model_fields)
         listed = (memories[row_id] for row_id in row_ids)
@@ -77,8 +79,8 @@ class Dump:
         return Scratchpad.model_construct(
             agent_id=self.agent_id,
             last_updated=self.changed_at,
-            max_size=self._engine.agent.config().scratchpad_max_size,
-            memories=entries,
+            max_size=max_size,
+            memories=entries[:max_size],  # of several users there may be more: A allows no more
         )
 
     def memories(self) -> Iterator[Memory]:

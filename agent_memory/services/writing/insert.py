@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -136,11 +136,11 @@ class MemoryInsert:
         if self._refused:
             raise duplicates.refusal(self._refused, self._taken, self._places)
 
-    def result(self, *, in_scratchpad: int) -> InsertResult:
-        """Return what was stored; of what is new, the last so many are in the scratchpad."""
-        first_in = len(self.row_ids) - in_scratchpad
-        places = enumerate(self._places.values())
-        return InsertResult(self.ids, [(place, number >= first_in) for number, place in places])
+    def result(self, in_scratchpad: Collection[int]) -> InsertResult:
+        """Return what was stored, and of what is new whether its row is in the scratchpad."""
+        places = zip(self.row_ids, self._places.values(), strict=True)
+        entered = set(in_scratchpad)
+        return InsertResult(self.ids, [(place, row_id in entered) for row_id, place in places])
 
     def _query(self, memory: Memory, place: int) -> DuplicateQuery:
         may_be_echo = self._was_recalled and not self._is_its_own(memory, place)

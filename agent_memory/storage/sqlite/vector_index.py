@@ -15,7 +15,7 @@ from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
-from agent_memory.storage.filters import NOT_ARCHIVED, Archived, Filter
+from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
 from agent_memory.storage.quantization import code_of, distance
 from agent_memory.storage.records import NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
@@ -32,6 +32,8 @@ EXACT_UP_TO: Final = 2_000
 _MANY: Final = EXACT_UP_TO + 1
 _SAMPLE: Final = 256
 """Vectors that the mean of a store is computed from: more move it by next to nothing."""
+_MIDDLES: Final = 32
+"""Means that are kept: of the whole store, and of the users who searched last."""
 _CHUNK: Final = 1_000
 """Vectors that are read at a time."""
 
@@ -51,19 +53,25 @@ class VectorIndex(Table):
         super().__init__(database)
         self._codes = CodeTable(database)
         self._embeddings = EmbeddingTable(database)
-        self._middles: dict[tuple[EmbeddingModel, int], Middle | None] = {}
+        self._memories = MemoryTable(database)
+        self._middles: dict[tuple[EmbeddingModel, Filter, int], Middle | None] = {}
 
     # Searching --------------------------------------------------------------------------------
 
-    def center(self, query: QueryVector) -> QueryVector:
-        bound = _rounded(MemoryTable(self._db).last_row_id())
-        key = (query.model, bound)
+    def center(self, query: QueryVector, filters: Filter = EVERYTHING) -> QueryVector:
+        row_ids = None if filters == EVERYTHING else sorted(self._memories.row_ids(filters))
+        size = self._memories.last_row_id() if row_ids is None else len(row_ids)
+        bound = _rounded(size)
+        key = (query.model, filters, bound)
         if key not in self._middles:
-            sample = self._embeddings.spread_sample(query.model, last_row_id=bound, size=_SAMPLE)
+            sample = self._embeddings.spread_sample(
+                query.model, last_row_id=bound, size=_SAMPLE, among=row_ids
+            )
             # Each once: among many copies of one text, that would be what all have in common.
             middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
             if len(sample) >= min(bound, _SAMPLE) or self._embeddings.is_queue_empty():
-                self._middles = {key: middle}  # else vectors are still to come
+                # else vectors are still to come
+                self._middles = {**dict(list(self._middles.items())[1 - _MIDDLES :]), key: middle}
         else:
             middle = self._middles[key]
         return query if middle is None else replace(query, seen=centred(query.data, middle))
@@ -78,7 +86,7 @@ class VectorIndex(Table):
         # The codes have no archived memories: where they may be found, each of them is compared.
         archived: list[int] = []
         if not filters.leaves_out_archived:
-            archived = self._embeddings.rows_passing(filters.and_also(Archived(archived=True)))
+            archived = self._memories.row_ids(filters.and_also(Archived(archived=True)))
             filters = filters.and_also(NOT_ARCHIVED)
         row_ids = archived + self._rows_to_compare(query, filters)
         return NearestVectors(
@@ -95,7 +103,7 @@ class VectorIndex(Table):
         passing: list[int] | None = None
         few = self._embeddings.count_up_to(query.model.model_id, _MANY) < _MANY
         if filters != NOT_ARCHIVED or few:
-            passing = self._embeddings.rows_passing(filters)
+            passing = self._memories.row_ids(filters)
             if len(passing) < _MANY:
                 return passing
         return self._namer(query)(passing)

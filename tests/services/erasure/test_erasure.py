@@ -513,10 +513,11 @@ import sys, apsw
 from agent_memory.storage.sqlite import schema
 c = apsw.Connection(sys.argv[1])
 older = {(kind, name) for kind, name, _ in schema.shipped_schema(9).objects}
-for wanted in ("trigger", "view", "table"):
+for wanted in ("trigger", "view", "index", "table"):
     for kind, name, _ in schema.objects():
         if kind == wanted and (kind, name) not in older:
             c.execute(f"DROP {kind} IF EXISTS {name}")
+c.execute("ALTER TABLE scratchpad DROP COLUMN user_id")
 c.execute("PRAGMA user_version = 9; DELETE FROM schema_migrations WHERE number > 9;"
           "DROP TRIGGER history_of_deleted")
 c.execute(schema.shipped_schema(9).sql("trigger", "history_of_deleted"))

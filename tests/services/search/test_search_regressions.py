@@ -180,14 +180,16 @@ def test_in_a_session_of_one_moment_the_order_is_that_of_storing(database: Datab
     assert found[row_ids[-1]] == {-2: row_ids[-3], -1: row_ids[-2]}
 
 
-def test_neighbours_are_looked_up_and_not_searched_for(database: Database) -> None:
+@pytest.mark.parametrize("own", ["", "AND user_id = m.user_id"], ids=["all", "of a user"])
+def test_neighbours_are_looked_up_and_not_searched_for(database: Database, own: str) -> None:
     """Those of the same moment by their row ids too, so that not all of them are read."""
-    plan = [
-        row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {records._SELECT_AROUND}", ("[]",))
-    ]
+    sql = records._SELECT_AROUND.format(own=own)
+    plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {sql}", ("[]",))]
     assert [step for step in plan if step.startswith("SCAN memories")] == []
     looks = [step for step in plan if step.startswith("SEARCH memories")]
-    bounds = [match[1] for step in looks if (match := re.search(r"\((created_by.*)\)", step))]
+    start = "user_id=? AND " if own else ""
+    pattern = rf"\({re.escape(start)}(created_by.*)\)"
+    bounds = [match[1] for step in looks if (match := re.search(pattern, step))]
     moments = {bound.removeprefix("created_by_session=? AND ") for bound in bounds}
     same = {"timestamp=? AND seq<?", "timestamp=? AND seq>?"}
     assert len(bounds) == len(looks) == 8

@@ -11,10 +11,8 @@ from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMem
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.centering import Centred
-from agent_memory.storage.filters import Filter
 from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
 from agent_memory.storage.records import page_end
-from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
 
 _MODEL_FIELDS: Final = tuple(field.name for field in fields(EmbeddingModel))
@@ -240,12 +238,6 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
     # Nearness ------------------------------------------------------------------------------------
-    def rows_passing(self, filters: Filter) -> list[int]:
-        """Return the rows that pass some filters."""
-        condition = compiled(filters)
-        sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql}"
-        return [row_id for (row_id,) in self._db.rows(sql, condition.values)]
-
     def cosines(
         self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
     ) -> dict[int, float]:
@@ -276,14 +268,28 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
             if len(vector) == dimensions
         }
 
-    def spread_sample(self, model: EmbeddingModel, *, last_row_id: int, size: int) -> list[bytes]:
-        """Return vectors from all over the file, ``size`` at most: the same ones each time."""
+    def spread_sample(
+        self,
+        model: EmbeddingModel,
+        *,
+        last_row_id: int,
+        size: int,
+        among: Sequence[int] | None = None,
+    ) -> list[bytes]:
+        """Return vectors from all over the file, ``size`` at most: the same ones each time.
+
+        ``among``: of these rows only, of which ``last_row_id`` is the number then.
+        """
         if last_row_id <= size:
             row_ids = list(range(1, last_row_id + 1))
         else:
             row_ids = [1 + number * last_row_id // size for number in range(size)]
+        if among is not None:
+            row_ids = [among[place - 1] for place in row_ids]
         rows = self._db.rows(_SELECT_LISTED, (to_json(row_ids), model.model_id, model.dimensions))
-        if len(rows) < size // 4:  # of most of these rows the memories are deleted
+        if (
+            among is None and len(rows) < size // 4
+        ):  # of most of these rows the memories are deleted
             rows = self._db.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, size))
         return [vector for (vector,) in rows]
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import StorageError
 from agent_memory.models.fields import is_memory_id, to_json
 from agent_memory.models.memory import Memory, MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
-from agent_memory.storage.filters import Filter
+from agent_memory.storage.filters import EVERYTHING, Equals, Filter
 from agent_memory.storage.records import MEMORY_COLUMNS, Signals, column_value, memory_of_values
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.text.dates import Span
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 _COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 _INSERT: Final = f"""
@@ -30,23 +33,38 @@ _SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq > ? AND m.seq <= ?"""
 _SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?"""
+# The index of users is not in the order of time: the rows are chosen before their texts are read.
+_SELECT_RECENT_OF_USER: Final = f"""
+WITH chosen AS (SELECT m.seq FROM memories AS m
+  WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?)
+SELECT {_COLUMNS} FROM chosen CROSS JOIN memories AS m USING (seq)
+ORDER BY m.timestamp DESC, m.seq DESC"""
 _SELECT_SIGNALS: Final = """
 SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
-FROM memories AS m WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
+FROM memories AS m NOT INDEXED
+WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
+_SELECT_AMONG: Final = """
+SELECT m.seq FROM memories AS m NOT INDEXED
+WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
+_HAS_OTHERS: Final = """
+SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > ?1)
+  OR EXISTS (SELECT 1 FROM memories WHERE user_id < ?1)
+  OR (SELECT count(*) FROM memories) > (SELECT count(*) FROM memories WHERE user_id = ?1)"""
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
 # Two looks into the index a side. A comparison of (timestamp, seq) looks up the timestamp alone: in
-# an import that has one date for 25,000 memories a search then took 0.4 s.
+# an import that has one date for 25,000 memories a search then took 0.4 s. Of one owner's rows the
+# index of users has the same order: memories of others in that session are not even passed by.
 _SELECT_SIDE: Final = """
   (SELECT seq FROM (
      SELECT * FROM (SELECT timestamp, seq FROM memories
        WHERE created_by_session = m.created_by_session
-         AND timestamp = m.timestamp AND seq {than} m.seq
+         AND timestamp = m.timestamp AND seq {than} m.seq {{own}}
        ORDER BY seq {order} LIMIT 2)
      UNION ALL
      SELECT * FROM (SELECT timestamp, seq FROM memories
-       WHERE created_by_session = m.created_by_session AND timestamp {than} m.timestamp
+       WHERE created_by_session = m.created_by_session AND timestamp {than} m.timestamp {{own}}
        ORDER BY timestamp {order}, seq {order} LIMIT 2))
    ORDER BY timestamp {order}, seq {order} LIMIT 1 OFFSET {skipped})"""
 _SIDES: Final = ", ".join(
@@ -59,7 +77,7 @@ _SIDES: Final = ", ".join(
     )
 )  # fmt: skip
 _SELECT_AROUND: Final = f"""
-SELECT m.seq, {_SIDES} FROM memories AS m
+SELECT m.seq, {_SIDES} FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
 _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740991),
@@ -124,7 +142,8 @@ class MemoryTable(Table):
 
     def recent(self, filters: Filter, *, limit: int, offset: int) -> list[Memory]:
         condition = compiled(filters)
-        sql = _SELECT_RECENT.format(condition=condition.sql)
+        select = _SELECT_RECENT_OF_USER if "m.user_id" in condition.sql else _SELECT_RECENT
+        sql = select.format(condition=condition.sql)
         rows = self._db.rows(sql, (*condition.values, limit, offset))
         agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
@@ -139,8 +158,26 @@ class MemoryTable(Table):
         sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
         return int(self._db.value(sql, condition.values))
 
+    def row_ids(
+        self, filters: Filter, *, among: Sequence[int] | None = None, limit: int = -1
+    ) -> list[int]:
+        condition = compiled(filters)
+        if among is None:
+            sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql} LIMIT ?"
+            values: tuple[object, ...] = (*condition.values, limit)
+        else:
+            sql = f"{_SELECT_AMONG.format(condition=condition.sql)} LIMIT ?"
+            values = (to_json(list(among)), *condition.values, limit)
+        return [row_id for (row_id,) in self._db.rows(sql, values)]
+
     def is_empty(self) -> bool:
         return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
+
+    def has_others(self, owner: Owner) -> bool:
+        if owner.run_id is not None:
+            own = Equals("user_id", owner.user_id).and_also(Equals("run_id", owner.run_id))
+            return self.count(own) < self.count(EVERYTHING)
+        return bool(self._db.value(_HAS_OTHERS, (owner.user_id,)))
 
     def last_row_id(self) -> int:
         return int(self._db.value("SELECT max(seq) FROM memories") or 0)
@@ -196,16 +233,18 @@ class MemoryTable(Table):
             ]
         return row_ids
 
-    def neighbours(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
-        """Return the two rows before and the two after each, in its session, by distance.
-
-        -1 is the one just before. Where a session begins or ends, distances are left out.
-        """
+    def neighbours(
+        self, row_ids: Sequence[int], owner: Owner | None = None
+    ) -> dict[int, dict[int, int]]:
+        own = "" if owner is None else "AND user_id = m.user_id"
+        if owner is not None and owner.run_id is not None:
+            own += " AND run_id = m.run_id"
+        rows = self._db.rows(_SELECT_AROUND.format(own=own), (to_json(list(row_ids)),))
         return {
             row_id: {
                 distance: other
                 for distance, other in zip((-2, -1, 1, 2), around, strict=True)
                 if other is not None
             }
-            for row_id, *around in self._db.rows(_SELECT_AROUND, (to_json(list(row_ids)),))
+            for row_id, *around in rows
         }
