@@ -73,8 +73,9 @@ SMALL_TALK: Final[dict[str, str]] = {
     lets do it, lets do that, lets do this, come on, anything else, nothing else, something else,
     any ideas, the first one, first one, the second one, second one, the third one, the last one,
     the other one, other one, the other, another one, that one, this one, the first, the second,
-    the third, the first option, the second option, the third option, option a, option b,
-    option c, option 1, option 2, option 3, both, neither, none, either, all of them, all,
+    the third, we'll see, we'll do that, will do, ill do it, ill do that, ill try, ill try that,
+    ill check, ill check it, the first option, the second option, the third option, option a,
+    option b, option c, option 1, option 2, option 3, both, neither, none, either, all of them, all,
     not that, not that one, not this one, the latter, the former, here you go, here it is, here,
     see above, see below, see attached, as above, as i said, like i said, as i said before,
     like i said before, as before, that is, this, that, it, what, huh, yes sir, you bet, no way,
@@ -239,6 +240,8 @@ _WORD: Final = re.compile(
 )
 _REPEATED: Final = re.compile(r"(.)\1{2,}")
 _LAUGH: Final = re.compile(r"(?:a?(?:ha){2,}h?|(?:ja){2,}j?|(?:he){2,}h?|l+o+l+)")
+_WE_WILL: Final = re.compile(rf"we[{_APOSTROPHES}]ll", re.IGNORECASE)
+"""It is no "well", behind which an order may stand: "We'll send somebody tomorrow" is a promise."""
 _BREAK: Final = re.compile(r"[\s,;:.!?\u2026\u2013\u2014\u3001\u3002\uff0c\uff01\uff1a)]+")
 _Phrases = dict[str, list[tuple[str, ...]]]
 
@@ -280,6 +283,8 @@ def opening_end(text: str) -> int:
 
 
 def _form(word: str) -> str:
+    if _WE_WILL.fullmatch(word):
+        return "we will"
     plain = word.lower()
     for apostrophe in _APOSTROPHES:
         plain = plain.replace(apostrophe, "")

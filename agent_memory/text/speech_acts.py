@@ -79,6 +79,24 @@ _MAKE_THAT: Final = _pattern(
     r"(?:(?:that|it) (?:an?|the|my|our) (?:[\w-]+ ){1,3}of|that) (?:[$\u20ac\u00a3] ?)?"
     r"(?:\d|(?:on |at |by )?(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)"
 )
+_SEASON: Final = _words(
+    "week month year weekend night morning afternoon evening spring summer autumn winter"
+)
+_MONTH: Final = _words(
+    "january february march april may june july august september october november december"
+)
+_TIME: Final = _any(
+    rf"""
+    tomorrow|tonight|(?:next|this) {_SEASON}|at (?:\d{{1,2}}(?!\d)|noon|midnight)|in {_MONTH}
+    (?:on|by|next|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day
+    """
+)
+# "Let's go with Postgres", "Let's meet at noon tomorrow": a decision, and a plan.
+_AGREED: Final = _pattern(
+    r"^\W*let'?s\s+(?:(?:use|take|choose|pick|adopt|stick with|switch to|move to|go with|go for)"
+    r"\s+(?-i:[A-Z])\w"
+    rf"|(?!talk|speak|chat|see|try|continue|start|stop|wait|do)[^.!?]*\b{_TIME}\b)"
+)
 _WANTED: Final = _pattern(r"^\W*I(?:'d| would)? (?:want|like|need) you to\b")
 # What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
 _STANDING: Final = _pattern(
@@ -255,7 +273,7 @@ def is_order(sentence: str) -> bool:
     What is to be done always, every time, or with all of a kind is no such order.
     """
     head = _without_opening(sentence[:_JUDGED])
-    if _MAKE_THAT.match(head):
+    if _MAKE_THAT.match(head) or _AGREED.match(head):
         return False
     match = _ORDER.match(head) or _WANTED.match(head)
     return match is not None and not (
@@ -294,6 +312,8 @@ def _is_empty(clause: str) -> bool:
     if is_made_of_small_talk(clause):
         return True
     bare = _without_opening(clause)
+    if _AGREED.match(bare):
+        return False
     if _OF_THE_EXCHANGE.match(bare) or is_order(bare):
         return True
     reaction = _REACTION.match(bare)

@@ -159,3 +159,26 @@ def test_what_is_said_plainly_is_neither(text: str) -> None:
 )
 def test_requests_to_forget(text: str, asks: bool) -> None:
     assert is_request_to_forget(text) is asks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We'll send somebody tomorrow.",
+        "We\u2019ll fix the roof in June.",
+        "Let's meet at noon tomorrow.",
+        "Let's have dinner on Friday.",
+        "Let's go with Postgres.",
+    ],
+)
+def test_a_promise_or_plan_has_content(text: str) -> None:
+    assert not is_small_talk(text)
+    assert facts_of(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["We'll see.", "Will do.", "Let's go with option b.", "Let's try again.", "Well, send it."],
+)
+def test_a_promise_of_nothing_has_none(text: str) -> None:
+    assert is_small_talk(text)
