@@ -157,7 +157,8 @@ DAMAGES = [
     Damage(
         "scratchpad entry of nothing",
         {"orphan"},
-        "INSERT INTO scratchpad VALUES (99, '2026-01-30T16:00:00.000000Z', 'stored')",
+        "INSERT INTO scratchpad (seq, entered_at, reason)"
+        " VALUES (99, '2026-01-30T16:00:00.000000Z', 'stored')",
     ),
     Damage(
         "row deleted, scratchpad and tags not told",
