@@ -419,6 +419,12 @@ class ReviewTable(Protocol):
     def drop_proposed(self, done_at: str, session_id: str | None) -> int:
         """Drop the reviews that an operation proposed, by its time and session; return how many."""
 
+    def drop_last_asked(self, owner: Owner, *, since: int) -> int:
+        """Delete what an owner's last ``add`` asked that changed nothing; return how many.
+
+        ``since``: if it was no earlier than this change.
+        """
+
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return, of the rows that are in question, the newest that is to replace each."""
 

@@ -486,6 +486,21 @@ def test_a_session_exports_no_format_that_holds_the_agents(
     assert list(tmp_path.glob("all*")) == []
 
 
+def test_undo_takes_back_an_add_that_only_asked(memory: AgentMemory, alice: SessionMemory) -> None:
+    """It undid the storing of the memory that was asked about."""
+    ben = memory.session({"user_id": "ben"})
+    for session in (alice, ben):
+        session.store("I live in Oslo.")
+        assert session.add("Forget that I live in Oslo.").data == []
+    ben.store("I like tea.")
+    assert alice.undo().verb == "add"
+    assert [review.user_id for review in memory.reviews()] == ["ben"]
+    assert [kept.content for kept in alice.get_all()] == ["I live in Oslo."]
+    ben.undo()  # of the tea, which was later
+    assert [kept.content for kept in ben.get_all()] == ["I live in Oslo."]
+    assert [review.user_id for review in memory.reviews()] == ["ben"]
+
+
 def test_undo_is_of_ones_own_changes(memory: AgentMemory, alice: SessionMemory, bens: str) -> None:
     (own,) = alice.get_all()
     alice.update(own.id, content="Alice likes elm")

@@ -35,7 +35,7 @@ def undo(
     changes of its own, which can be undone in turn. Raises ``ValidationError`` when there is
     nothing to undo, or a later change has to be undone first; then nothing is changed.
     """
-    if change_id is None and owner is None and (verb := _undo_questions(engine)):
+    if change_id is None and (verb := _undo_questions(engine, owner)):
         engine.operations.record_irreversible("undo", session_id=session_id, now=now)
         return Undone(verb=verb, change_ids=[], memory_ids=[])
     verb, changes = (
@@ -85,11 +85,15 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
     return row
 
 
-def _undo_questions(engine: Engine) -> str | None:
+def _undo_questions(engine: Engine, owner: Owner | None) -> str | None:
     """Take back the questions of an ``add`` that did nothing but ask; return the verb.
 
-    ``None`` where that was not the last that was done, or they are all decided.
+    ``None`` where that was not the last that was done, or done to the owner's memories, or they
+    are all decided.
     """
+    if owner is not None:
+        last_change = engine.history.last_change_of(owner.user_id, owner.run_id)
+        return "add" if engine.reviews.drop_last_asked(owner, since=last_change) else None
     operation = engine.operations.last()
     if operation is None or operation.last_change < engine.history.last_change():
         return None

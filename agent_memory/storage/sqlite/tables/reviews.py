@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.decision import Review
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
 
 _INSERT: Final = """
 INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
@@ -27,6 +30,17 @@ _SELECT: Final = """
 SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
   r.session_id, m.user_id, m.run_id
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq"""
+
+
+_OF_OWNER: Final = "m.user_id = ?1 AND (?2 IS NULL OR m.run_id = ?2)"
+_SELECT_LAST_ASKED: Final = f"""
+SELECT r.proposed_at, r.session_id FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+JOIN operations AS o ON o.done_at = r.proposed_at AND o.session_id IS r.session_id
+WHERE {_OF_OWNER} AND o.verb = 'add' AND o.first_change > o.last_change AND o.last_change >= ?3
+ORDER BY o.operation_id DESC LIMIT 1"""
+_DELETE_ASKED: Final = f"""
+DELETE FROM reviews WHERE proposed_at = ?3 AND session_id IS ?4
+AND seq IN (SELECT m.seq FROM memories AS m WHERE {_OF_OWNER})"""
 
 
 class ReviewTable(Table):
@@ -68,6 +82,11 @@ WHERE r.review_id = ?"""
     def drop_proposed(self, done_at: str, session_id: str | None) -> int:
         sql = "DELETE FROM reviews WHERE proposed_at = ? AND session_id IS ?"
         return self._db.run(sql, (done_at, session_id))
+
+    def drop_last_asked(self, owner: Owner, *, since: int) -> int:
+        whose = (owner.user_id, owner.run_id)
+        asked = self._db.row(_SELECT_LAST_ASKED, (*whose, since))
+        return 0 if asked is None else self._db.run(_DELETE_ASKED, (*whose, *asked))
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         return dict(self._db.rows(_SELECT_NEWER, (to_json(list(row_ids)),)))
