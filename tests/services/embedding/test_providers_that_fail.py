@@ -250,6 +250,16 @@ def test_nobody_waits_for_a_provider_that_hangs(moved: Path, server: EmbeddingSe
         assert_well(memory, LATER)
 
 
+def test_a_conversation_does_not_wait_for_it_either(moved: Path, server: EmbeddingServer) -> None:
+    with opened(moved, asking(server.url), embedding_timeout_seconds=0.5) as memory:
+        server.behaviour.delay_seconds = 6.0
+        started = time.monotonic()
+        answer = memory.add("I live in Oslo. My sister lives in Rome.", user_id="ann")
+        assert time.monotonic() - started < 5.5
+        assert [decision.event for decision in answer.data] == ["ADD", "ADD"]
+        server.behaviour.delay_seconds = 0.0
+
+
 def test_after_a_failure_a_provider_is_left_alone(
     moved: Path, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
