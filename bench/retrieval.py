@@ -35,6 +35,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.embeddings.registry import create_embedder
 from agent_memory.embeddings.settings import EmbedderSettings
 from agent_memory.storage.sqlite.keyword_index import STOP_WORDS
@@ -141,12 +142,13 @@ def keyword_searcher(store: Store) -> Searcher:
 
 def cosine_searcher(store: Store, name: str) -> Searcher:
     """Return a search by the cosine of an embedder's vectors."""
-    embedder = create_embedder(name, EmbedderSettings())
-    assert embedder is not None
+    made = create_embedder(name, EmbedderSettings())
+    assert made is not None
+    embedder = CheckedEmbedder(made)
     vectors = _normalized(embedder.embed([doc.item["content"] for doc in store.documents]))
 
     def search(query: Query) -> list[int]:
-        cosines = vectors @ _normalized(embedder.embed([query.text]))[0]
+        cosines = vectors @ _normalized(embedder.embed_queries([query.text]))[0]
         return [int(place) for place in np.argsort(-cosines)[:200]]
 
     return search

