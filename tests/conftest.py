@@ -95,7 +95,9 @@ def memory(root: Path, clock: Clock, empty_file: Path) -> Iterator[AgentMemory]:
     with AgentMemory("bob", root=root, clock=clock, session_id="session-1") as opened:
         yield opened
         opened.info()  # writes what searches counted
-        assert opened.check().problems == []
+        problems = opened.check().problems
+        # What a test planted beside the file, or a process that it killed left, is no damage.
+        assert [problem for problem in problems if problem.kind != "leftover"] == []
 
 
 def engine_of(memory: AgentMemory | Store) -> SQLiteEngine:

@@ -166,22 +166,14 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
     processes that were killed left there of the same file is removed. Raises ``StorageFull`` when
     the disk is, ``StorageUnavailable`` when the file cannot be written.
     """
-    remove_files(abandoned(path.parent, UNFINISHED.format(re.escape(path.name[:100]))))
-    unfinished = unfinished_name(path)
-    try:
-        with contextlib.ExitStack() as stack:
-            with open(unfinished, "xb", 2**20, opener=open_private) as file:
-                stack.enter_context(in_use(file.fileno()))
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
+    abandoned(path.parent, UNFINISHED.format(re.escape(path.name[:100])), remove=True)
+    with translated_errors(path, "written"), unfinished_file(path) as (unfinished, handle):
+        with os.fdopen(handle, "wb", 2**20) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
         sync_to_disk(path.parent)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
 
 
 # Unfinished files ---------------------------------------------------------------------------------
@@ -192,47 +184,61 @@ _LONGEST_WORK: Final = 86_400
 """Seconds after which nobody works on a file any more, where no lock can tell."""
 
 
-def unfinished_name(path: Path) -> Path:
-    """Return a new name for a file that is written beside ``path``, and moved there when whole."""
-    return path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
-
-
 @contextlib.contextmanager
-def in_use(handle: int) -> Iterator[None]:
-    """Hold a lock on an open file while the body runs, also when ``handle`` is closed in it.
+def unfinished_file(path: Path) -> Iterator[tuple[Path, int]]:
+    """Make a new private file beside ``path``, which the body closes, and may move there.
 
-    By that ``abandoned`` tells an unfinished file from one whose process was killed.
+    A lock is held on it while the body runs, by which ``abandoned`` tells it from one whose process
+    was killed. What is not moved is deleted. Raises ``OSError``.
     """
-    if os.name != "posix":  # a file that is open cannot be deleted there
-        yield
-        return
+    while True:
+        unfinished = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
+        handle = open_private(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        # Windows deletes no file that is open, and moves none.
+        lock = None if os.name != "posix" else os.dup(handle)
+        try:
+            if lock is not None and not _is_locked_for_us(lock, unfinished):
+                os.close(handle)
+                continue
+            yield unfinished, handle
+            return
+        finally:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+            if lock is not None:
+                os.close(lock)
+
+
+def _is_locked_for_us(lock: int, path: Path) -> bool:
+    """Lock a file that was just made; return whether nobody took it for abandoned before that."""
     import fcntl  # noqa: PLC0415 - not on Windows
 
-    kept = os.dup(handle)
-    try:
-        with contextlib.suppress(OSError):  # not every file system knows locks
-            fcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(kept)
+    with contextlib.suppress(OSError):  # not every file system knows locks
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return os.path.lexists(path)
 
 
-def abandoned(folder: Path, *patterns: str) -> list[Path]:
+def abandoned(folder: Path, *patterns: str, remove: bool = False) -> list[Path]:
     """Return the unfinished files in a folder whose names match, and on which nobody works.
 
-    What SQLite keeps beside such a file is one as well. A folder that cannot be read has none.
+    They are removed if that is asked for. What SQLite keeps beside such a file is one as well. A
+    folder that cannot be read has none.
     """
     suffixes = "|".join(SIDE_FILES)
     pattern = re.compile(f"(?P<main>{'|'.join(patterns)})(?:{suffixes})?")
     paths = []
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            match = pattern.fullmatch(entry.name)
-            if match and entry.is_file(follow_symlinks=False):
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names, as bytes may stand in them
+            match = pattern.fullmatch(name)
+            path = folder / name
+            if match and path.is_file() and not path.is_symlink():
                 main = folder / match["main"]
-                if _is_free(main if main.exists() else Path(entry.path)):
-                    paths.append(Path(entry.path))
-    return sorted(paths)
+                with _claimed(main if main.exists() else path) as is_free:
+                    if is_free:
+                        paths.append(path)
+                        if remove:
+                            remove_files([path])
+    return paths
 
 
 def remove_files(paths: Iterable[Path]) -> None:
@@ -242,24 +248,35 @@ def remove_files(paths: Iterable[Path]) -> None:
             path.unlink()
 
 
-def _is_free(path: Path) -> bool:
-    """Return whether nobody works on an unfinished file."""
+@contextlib.contextmanager
+def _claimed(path: Path) -> Iterator[bool]:
+    """Yield whether nobody works on an unfinished file; nobody begins to while the body runs."""
     if os.name != "posix":
-        return True
+        yield True
+        return
     import fcntl  # noqa: PLC0415 - not on Windows
 
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return False
+        yield False
+        return
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield _is_taken(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(handle)
+
+
+def _is_taken(handle: int, operation: int) -> bool:
+    """Lock a file and return whether that worked; where no lock tells, whether it is old."""
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    try:
+        fcntl.flock(handle, operation)
     except BlockingIOError:
         return False
     except OSError:
         return os.fstat(handle).st_mtime < time.time() - _LONGEST_WORK
-    finally:
-        os.close(handle)
     return True
 
 

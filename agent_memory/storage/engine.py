@@ -239,8 +239,8 @@ class FileOperations(Protocol):
     def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
         """Write a copy into ``backups/`` and drop the oldest of that reason beyond ``keep``."""
 
-    def abandoned_backups(self) -> list[Path]:
-        """Return what those left of a backup that were killed while they made it."""
+    def abandoned_backups(self, *, remove: bool) -> list[Path]:
+        """Return what those left of a backup that were killed while they made it; remove it."""
 
     def list_backups(self) -> list[BackupFile]:
         """Return the backups beside the file, newest first."""

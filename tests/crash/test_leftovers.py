@@ -5,6 +5,7 @@ It is all memories in plain text, or as good as that: nobody may keep it without
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from agent_memory import AgentMemory
-from agent_memory.runtime.files import in_use
 
 # Ends by kill -9, or waits for one, where a file gets its name: what is written is unfinished then.
 DIES = """
@@ -163,7 +163,8 @@ def test_the_next_of_its_kind_removes_it(path: Path) -> None:
         out = path.parent / "all.yaml"
         unfinished = out.with_name(".all.yaml.0123abcd")
         unfinished.write_text("half of an export")
-        with unfinished.open() as file, in_use(file.fileno()):
+        with unfinished.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             memory.export(out)
             assert unfinished.exists()
         memory.export(out, overwrite=True)

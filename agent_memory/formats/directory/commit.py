@@ -79,21 +79,18 @@ def stage(folder: Path) -> Path:
     return staged
 
 
-def half_exports_in(folder: Path, *, remove: bool) -> list[Path]:
-    """Return what exports that were killed left in the folders in a folder, and remove it.
+def is_half_export(staged: Path, *, remove: bool) -> bool:
+    """Return whether an export that was killed left this folder, and remove it if asked to.
 
-    Not what somebody is at work on.
+    Not one at which somebody is at work.
     """
-    left = []
-    with contextlib.suppress(OSError):
-        for staged in sorted(folder.glob(f"*/{STAGED}")):
-            if staged.is_symlink() or staged.parent.is_symlink():
-                continue
-            with contextlib.suppress(StorageError), held(staged.parent, to_write=True):
-                left.append(staged)
-                if remove:
-                    shutil.rmtree(staged, ignore_errors=True)
-    return left
+    if staged.is_symlink() or staged.parent.is_symlink():
+        return False
+    with contextlib.suppress(StorageError), held(staged.parent, to_write=True):
+        if remove:
+            shutil.rmtree(staged, ignore_errors=True)
+        return True
+    return False
 
 
 def commit(folder: Path, names: Iterable[str]) -> None:

@@ -32,6 +32,8 @@ _FOLDER: Final = "backups"
 _YAML: Final = "scratchpad.yaml"
 _YAML_BACKUP: Final = "scratchpad.yaml.backup"
 _LIST: Final = "memories"
+_HALF_EXPORTS: Final = "*/.exporting"
+"""Where an export into a folder of the agent's writes."""
 REPLACEMENT_PARTS: Final = ("", *SIDE_FILES, "-kept")
 """How the names of the files end that a restore or a rebuild makes beside a store."""
 
@@ -102,15 +104,16 @@ def leftovers_of(engine: Engine, *, remove: bool = False) -> list[Path]:
     names = [re.escape(name) for name in (rollback, f".{rollback}.kept", log, place.name)]
     names.append(rf"{re.escape(log)}\.\d")
     patterns = [UNFINISHED.format(name) for name in names]
-    paths = engine.files.abandoned_backups()
-    paths += abandoned(place.parent, *patterns, rf"\.{re.escape(rollback)}\.kept")
-    if remove:
-        remove_files(paths)
+    patterns.append(rf"\.{re.escape(rollback)}\.kept")
+    paths = engine.files.abandoned_backups(remove=remove)
+    paths += abandoned(place.parent, *patterns, remove=remove)
     paths += _half_replacement(place, remove=remove)
-    if place.name == VECTOR_DB_FILENAME:
-        from agent_memory.formats.directory.commit import half_exports_in  # noqa: PLC0415 - an edge
+    folders = place.parent.glob(_HALF_EXPORTS) if place.name == VECTOR_DB_FILENAME else ()
+    for folder in sorted(folders):
+        from agent_memory.formats.directory.commit import is_half_export  # noqa: PLC0415 - an edge
 
-        paths += half_exports_in(place.parent, remove=remove)
+        if is_half_export(folder, remove=remove):
+            paths.append(folder)
     return paths
 
 

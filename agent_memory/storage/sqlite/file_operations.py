@@ -39,8 +39,8 @@ class FileOperations(Table):
     def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
         return backup.back_up_before(self.path, reason, now=now, keep=keep)
 
-    def abandoned_backups(self) -> list[Path]:
-        return backup.abandoned_in_backups(self.path)
+    def abandoned_backups(self, *, remove: bool) -> list[Path]:
+        return backup.abandoned_in_backups(self.path, remove=remove)
 
     def list_backups(self) -> list[BackupFile]:
         return backup.list_backups(self.path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -135,10 +137,12 @@ def test_what_a_kill_left_goes_when_nobody_can_be_at_work_on_it(memory: AgentMem
     for name in unfinished + others:
         shutil.copy(kept, folder_of(memory) / name)
     before = names(memory)
-    last = made(memory, 1)
-    assert names(memory) == sorted([*before, last.name])
-    for name in unfinished + others:
-        os.utime(folder_of(memory) / name, (time.time(), time.time() - 90_000))
+    with contextlib.ExitStack() as stack:
+        for name in unfinished:
+            file = stack.enter_context((folder_of(memory) / name).open())
+            fcntl.flock(file, fcntl.LOCK_EX)
+        last = made(memory, 1)
+        assert names(memory) == sorted([*before, last.name])
     newest = made(memory, 2)
     assert set(names(memory)) == {*before, last.name, newest.name} - set(unfinished)
 

@@ -22,14 +22,13 @@ from agent_memory.runtime.files import (
     UNFINISHED,
     abandoned,
     beside,
-    in_use,
     make_private_folder,
     open_private,
     remove_files,
     sync_to_disk,
     tighten_folder,
     translated_errors,
-    unfinished_name,
+    unfinished_file,
 )
 from agent_memory.storage.sqlite.connection import Database
 
@@ -109,13 +108,9 @@ def list_backups(source: Path) -> list[BackupFile]:
 
 def copy_store(source: Path, target: Path, *, page_size: int | None = None) -> None:
     """Copy a store into a new file of mode 0600, whole and on the disk; ``page_size`` in bytes."""
-    os.close(_made_empty(target))
+    # SQLite would make the file with the rights that the umask gives: make it first, empty.
+    os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     _fill(source, target, page_size=page_size)
-
-
-def _made_empty(target: Path) -> int:
-    """Make a file, empty: SQLite would give it the rights that the umask gives. It is open."""
-    return open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
 
 
 def _fill(source: Path, target: Path, *, page_size: int | None = None) -> None:
@@ -156,18 +151,13 @@ def _made_folder(source: Path) -> Path:
 @contextlib.contextmanager
 def _copied(source: Path, destination: Path) -> Iterator[Path]:
     """Make a whole copy beside its destination, for the body to move it there."""
-    unfinished = unfinished_name(destination)
-    try:
-        with translated_errors(destination), contextlib.ExitStack() as stack:
-            handle = _made_empty(unfinished)
-            try:
-                stack.enter_context(in_use(handle))
-            finally:
-                os.close(handle)  # before SQLite opens it: to close it later would drop its locks
+    with translated_errors(destination), unfinished_file(destination) as (unfinished, handle):
+        os.close(handle)  # before SQLite opens it: to close it later would drop its locks
+        try:
             _fill(source, unfinished)
             yield unfinished
-    finally:
-        remove_files((unfinished, beside(unfinished, "-journal")))
+        finally:
+            remove_files([beside(unfinished, "-journal")])
 
 
 def _refuse_destination(source: Path, destination: Path, *, overwrite: bool) -> None:
@@ -224,13 +214,13 @@ def _rotate(source: Path, keep: int) -> None:
         if not any(beside(path, suffix).exists() for suffix in ("-wal", "-journal")):
             with contextlib.suppress(OSError):
                 path.unlink()
-    remove_files(abandoned_in_backups(source))
+    abandoned_in_backups(source, remove=True)
 
 
-def abandoned_in_backups(source: Path) -> list[Path]:
+def abandoned_in_backups(source: Path, *, remove: bool) -> list[Path]:
     """Return what those left in ``backups/`` that were killed while they made a backup."""
     name = f"{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}"
-    return abandoned(source.parent / _FOLDER, UNFINISHED.format(name))
+    return abandoned(source.parent / _FOLDER, UNFINISHED.format(name), remove=remove)
 
 
 # Names --------------------------------------------------------------------------------------------
