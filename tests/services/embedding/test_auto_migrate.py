@@ -13,6 +13,7 @@ import pytest
 from embedding_server import DIMENSIONS, EmbeddingServer
 
 from agent_memory import AgentMemory
+from agent_memory.embeddings.registry import EMBEDDERS
 
 THRESHOLD = 100
 IMMEDIATE = {
@@ -147,7 +148,7 @@ def test_without_an_embedder_stores_work_and_one_warning_is_logged(
     spec: str | None = None
     if missing == "nothing is installed":
         spec = "auto"
-        for package in ("wordllama", "sentence_transformers", "fastembed"):
+        for package in (kind.package for kind in EMBEDDERS.values() if kind.package):
             monkeypatch.setitem(sys.modules, package, None)  # so Python takes it for not installed
     caplog.set_level(logging.WARNING, logger="agent_memory")
     with AgentMemory("bob", root=root, embedder=spec, config=strategy) as memory:

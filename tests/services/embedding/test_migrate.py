@@ -20,6 +20,7 @@ from agent_memory import (
     MigrationProgress,
     OpenAIEmbedder,
 )
+from agent_memory.embeddings.registry import EMBEDDERS
 from agent_memory.formats.scratchpad import read_scratchpad
 
 Visitor = Callable[[Path, str], str]
@@ -134,7 +135,7 @@ def test_auto_without_key_and_packages_says_what_to_install(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    for package in ("wordllama", "sentence_transformers", "fastembed"):
+    for package in (kind.package for kind in EMBEDDERS.values() if kind.package):
         monkeypatch.setitem(sys.modules, package, None)  # so Python takes it for not installed
     with (
         AgentMemory("bob", root=root) as memory,
