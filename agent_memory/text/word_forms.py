@@ -1,0 +1,224 @@
+"""The forms in which a word is written: misspelt, without its accents, in the plural, as a part.
+
+Nothing here knows which words there are. Each function makes forms; whoever asks keeps those that
+stand in the store, so that a form that is no word costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product
+from typing import Final
+
+LINKS: Final = ("", "s", "es", "n", "en", "e", "er")
+"""Letters between the parts of a compound: "Arbeitsplatz", "Datenbank", "Sonnenschein"."""
+
+_ALPHABETS: Final = (
+    ("a", "z", ""), ("α", "ω", "άέήίόύώ"), ("а", "я", "ё"), ("ա", "ֆ", ""), ("א", "ת", ""),
+    ("ء", "ي", ""),
+)  # fmt: skip
+"""First and last letter of each, and those that stand elsewhere in Unicode."""
+_WRITTEN_OUT: Final = {
+    "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa", "œ": "oe",
+    "þ": "th", "ð": "d", "đ": "d", "ł": "l", "ı": "i",
+}  # fmt: skip
+"""Letters that many keyboards lack, and what is typed in their place."""
+_AS_INDEXED: Final = {"ae": "aæ", "oe": "oøœ", "ue": "u", "ss": "ß", "aa": "a"}
+"""What may stand in the index where this was typed: it holds "ä" as "a"."""
+_MOST_DIGRAPHS: Final = 3
+_MARKS: Final = re.compile("[\u0300-\u036f]+")
+_NOT_BEFORE_UMLAUTS: Final = "aeiouq"
+_GREEK_ACCENTS: Final = dict(zip("αεηιουω", "άέήίόύώ", strict=True))
+_WITHOUT_GREEK_ACCENT: Final = {accented: bare for bare, accented in _GREEK_ACCENTS.items()}
+
+_IRREGULAR: Final = tuple(
+    pair.split("/")
+    for pair in """
+    child/children man/men woman/women person/people mouse/mice louse/lice goose/geese tooth/teeth
+    foot/feet ox/oxen die/dice penny/pence half/halves calf/calves loaf/loaves leaf/leaves
+    sheaf/sheaves thief/thieves shelf/shelves elf/elves self/selves wolf/wolves knife/knives
+    life/lives wife/wives scarf/scarves hoof/hooves dwarf/dwarves wharf/wharves
+    analysis/analyses basis/bases crisis/crises thesis/theses hypothesis/hypotheses
+    diagnosis/diagnoses synopsis/synopses parenthesis/parentheses oasis/oases axis/axes
+    emphasis/emphases synthesis/syntheses prognosis/prognoses neurosis/neuroses
+    criterion/criteria phenomenon/phenomena automaton/automata datum/data medium/media
+    curriculum/curricula bacterium/bacteria memorandum/memoranda stratum/strata
+    spectrum/spectra millennium/millennia symposium/symposia erratum/errata addendum/addenda
+    schema/schemata stigma/stigmata index/indices matrix/matrices vertex/vertices
+    vortex/vortices appendix/appendices codex/codices helix/helices radix/radices
+    alumnus/alumni cactus/cacti focus/foci fungus/fungi nucleus/nuclei radius/radii
+    stimulus/stimuli syllabus/syllabi locus/loci terminus/termini bacillus/bacilli
+    formula/formulae antenna/antennae larva/larvae alga/algae vertebra/vertebrae
+    corpus/corpora genus/genera opus/opera quiz/quizzes
+    """.split()
+)
+"""English nouns whose plural no stemmer takes back, without those that stand for other words."""
+_ENDING_OTHERS: Final = ("woman", "man", "person", "child", "life", "wife", "shelf", "leaf")
+"""Those that end other words: "salesmen", "grandchildren", "bookshelves"."""
+
+
+def folded(word: str) -> str:
+    """Return a word in lower case without the accents of Latin letters, as the index has it."""
+    if word.isascii():
+        return word.lower()
+    return "".join(map(_without_accent, unicodedata.normalize("NFC", word.lower())))
+
+
+def _without_accent(letter: str) -> str:
+    base = unicodedata.normalize("NFD", letter)[0]
+    return base if base.isascii() else letter
+
+
+def without_accents(text: str) -> str:
+    """Return a text in lower case without the accents of any letters; quick for long texts."""
+    lowered = text.lower()
+    return lowered if lowered.isascii() else _MARKS.sub("", unicodedata.normalize("NFD", lowered))
+
+
+# Plurals ------------------------------------------------------------------------------------------
+
+
+def plurals(word: str) -> set[str]:
+    """Return the plural of an irregular English noun, or the noun that a word is the plural of."""
+    table = _plural_table()
+    if word in table:
+        return set(table[word])
+    for singular in _ENDING_OTHERS:
+        (plural,) = table[singular]
+        for old, new in ((singular, plural), (plural, singular)):
+            if word.endswith(old) and len(word) >= len(old) + 3:
+                return {word.removesuffix(old) + new}
+    return set()
+
+
+@cache
+def _plural_table() -> dict[str, tuple[str, ...]]:
+    table: dict[str, tuple[str, ...]] = {}
+    for singular, plural in _IRREGULAR:
+        table[singular] = (*table.get(singular, ()), plural)
+        table[plural] = (*table.get(plural, ()), singular)
+    return table
+
+
+def without_ending(word: str) -> str:
+    """Return an English word without what a plural or a tense puts behind it."""
+    for ending in ("ies", "ing", "es", "ed", "s"):
+        if word.endswith(ending) and len(word) >= len(ending) + 4:
+            return word.removesuffix(ending)
+    return word
+
+
+# Spelling -----------------------------------------------------------------------------------------
+
+
+def spellings(written: str) -> set[str]:
+    """Return other spellings of a word: umlauts and the like written out, or put back; accents.
+
+    "Grüße" gives "gruesse", "grusse" and "gruesse" gives "gruße": the index has no umlauts. A Greek
+    word is given an accent on each vowel in turn, and none.
+    """
+    word = unicodedata.normalize("NFC", written.lower())
+    forms = {_written_out(word), _written_out(folded(word)), *_put_back(folded(word))}
+    forms.update(_greek_forms(word))
+    return {form for form in forms if form != folded(word)}
+
+
+def _written_out(word: str) -> str:
+    return "".join(_WRITTEN_OUT.get(letter, letter) for letter in word)
+
+
+def _put_back(word: str) -> Iterator[str]:
+    """Yield a word with its digraphs as the index may have them: "gruesse" as "gruße"."""
+    pieces: list[tuple[str, ...]] = []
+    place = digraphs = 0
+    while place < len(word):
+        digraph = word[place : place + 2]
+        # No umlaut stands after a vowel or a q: "neue", "Quelle".
+        is_one = digraph in _AS_INDEXED and (
+            digraph == "ss" or not place or word[place - 1] not in _NOT_BEFORE_UMLAUTS
+        )
+        if is_one and digraphs < _MOST_DIGRAPHS:
+            pieces.append((digraph, *_AS_INDEXED[digraph]))
+            digraphs += 1
+        else:
+            digraph = digraph[:1]
+            pieces.append((digraph,))
+        place += len(digraph)
+    if digraphs:
+        yield from map("".join, product(*pieces))
+
+
+def _greek_forms(word: str) -> Iterator[str]:
+    bare = "".join(_WITHOUT_GREEK_ACCENT.get(letter, letter) for letter in word)
+    if not any(letter in _GREEK_ACCENTS for letter in bare):
+        return
+    endings = {bare, bare[:-1] + "ς"} if bare.endswith("σ") else {bare}
+    for form in endings:
+        yield form
+        for place, letter in enumerate(form):
+            if letter in _GREEK_ACCENTS:
+                yield form[:place] + _GREEK_ACCENTS[letter] + form[place + 1 :]
+
+
+# Misspellings -------------------------------------------------------------------------------------
+
+
+def misspellings(word: str) -> set[str]:
+    """Return every word that is one slip away: a letter more, less or another, two swapped."""
+    letters = _alphabet(word)
+    forms: set[str] = set()
+    for place in range(len(word) + 1):
+        before, after = word[:place], word[place:]
+        forms.update(before + letter + after for letter in letters)
+        if after:
+            forms.add(before + after[1:])
+            forms.update(before + letter + after[1:] for letter in letters)
+            forms.add(before + after[1:2] + after[0] + after[2:])
+    forms.discard(word)
+    return forms
+
+
+def _alphabet(word: str) -> str:
+    """Return the letters of the script that a word is written in; where unknown, its own."""
+    for first, last, others in _ALPHABETS:
+        if any(first <= letter <= last for letter in word):
+            return "".join(map(chr, range(ord(first), ord(last) + 1))) + others
+    return "".join(sorted(set(word)))
+
+
+def is_within_two(word: str, other: str) -> bool:
+    """Return whether two slips at most lie between two words."""
+    if abs(len(word) - len(other)) > 2 or len(set(word) ^ set(other)) > 4:
+        return False
+    previous: list[int] = []
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(word, 1):
+        before, previous, row = previous, row, [place]
+        for column, theirs in enumerate(other, 1):
+            cost = min(
+                previous[column] + 1,
+                row[-1] + 1,
+                previous[column - 1] + (letter != theirs),
+            )
+            is_swapped = (
+                column > 1 < place and word[place - 2 : place] == theirs + other[column - 2]
+            )
+            row.append(min(cost, before[column - 2] + 1) if is_swapped else cost)
+        if min(row) > 2:
+            return False
+    return row[-1] <= 2
+
+
+# Compounds ----------------------------------------------------------------------------------------
+
+
+def splits(word: str, links: Sequence[str], *, shortest: int) -> Iterator[tuple[str, str]]:
+    """Yield the ways to part a word in two of so many letters, what links them left out."""
+    for start in range(shortest, len(word) - shortest + 1):
+        for link in links:
+            head = word[:start].removesuffix(link)
+            if len(head) == start - len(link) >= shortest:
+                yield head, word[start:]

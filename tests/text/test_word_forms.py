@@ -1,0 +1,123 @@
+"""Forms of a word: spelt otherwise, in the plural, misspelt, in parts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.text.word_forms import (
+    LINKS,
+    folded,
+    is_within_two,
+    misspellings,
+    plurals,
+    spellings,
+    splits,
+    without_accents,
+    without_ending,
+)
+
+WORDS = st.text("abcdeäßéωώжё", min_size=1, max_size=9)
+
+
+@pytest.mark.parametrize(
+    ("word", "form"),
+    [
+        ("Gruesse", "gruße"),
+        ("Grüße", "gruesse"),
+        ("Strasse", "straße"),
+        ("Straße", "strasse"),
+        ("Mueller", "muller"),
+        ("Kobenhavn", None),
+        ("Koebenhavn", "københavn"),
+        ("neue", None),
+        ("Quelle", None),
+        ("Αθήνα", "αθηνα"),
+        ("αθηνα", "αθήνα"),
+        ("ΔΡΟΜΟΣ", "δρόμος"),
+        ("tea", None),
+    ],
+)
+def test_a_word_is_spelt_in_other_ways(word: str, form: str | None) -> None:
+    assert (form in spellings(word)) if form else not spellings(word)
+
+
+def test_a_word_of_many_digraphs_has_few_spellings() -> None:
+    assert len(spellings("ssae" * 2_000)) < 50
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [
+        ("child", "children"),
+        ("analysis", "analyses"),
+        ("mouse", "mice"),
+        ("knife", "knives"),
+        ("salesman", "salesmen"),
+        ("bookshelf", "bookshelves"),
+        ("grandchild", "grandchildren"),
+        ("criterion", "criteria"),
+    ],
+)
+def test_an_irregular_plural_is_known_in_both_directions(one: str, many: str) -> None:
+    assert many in plurals(one)
+    assert one in plurals(many)
+
+
+@pytest.mark.parametrize("word", ["human", "table", "man-made", "omen", ""])
+def test_other_words_have_no_irregular_plural(word: str) -> None:
+    assert not plurals(word)
+
+
+@pytest.mark.parametrize("slip", ["postgres", "psotgress", "ostgress", "postgresss", "postgrass"])
+def test_one_slip_of_each_kind(slip: str) -> None:
+    assert slip in misspellings("postgress")
+    assert is_within_two("postgress", slip)
+
+
+@pytest.mark.parametrize(
+    ("word", "bare"),
+    [("activities", "activit"), ("planned", "plann"), ("bus", "bus"), ("aliver", "aliver")],
+)
+def test_an_ending_is_left_out(word: str, bare: str) -> None:
+    assert without_ending(word) == bare
+
+
+@given(WORDS)
+def test_a_slip_can_be_taken_back(word: str) -> None:
+    assert word not in misspellings(word)
+    for other in sorted(misspellings(word))[::7]:
+        assert is_within_two(word, other)
+        assert is_within_two(other, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "is_near"),
+    [
+        ("configuration", "confgiuratoin", True),
+        ("abcdefgh", "abxdyfgz", False),
+        ("abcdefgh", "badcefgh", True),
+        ("same", "same", True),
+        ("a", "abcd", False),
+    ],
+)
+def test_two_slips_at_most(word: str, other: str, is_near: bool) -> None:
+    assert is_within_two(word, other) is is_near
+
+
+def test_a_compound_is_parted_where_it_is_linked() -> None:
+    ways = set(splits("arbeitsplatz", LINKS, shortest=3))
+    assert ("arbeit", "platz") in ways
+    assert ("arbeits", "platz") in ways
+    assert all(len(head) >= 3 and len(tail) >= 3 for head, tail in ways)
+    assert not list(splits("short", LINKS, shortest=3))
+
+
+@pytest.mark.parametrize(("word", "form"), [("Grüße", "gruße"), ("CAFÉ", "cafe"), ("Ώρα", "ώρα")])
+def test_latin_letters_lose_their_accents(word: str, form: str) -> None:
+    assert folded(word) == form
+
+
+def test_a_whole_text_loses_all_accents() -> None:
+    assert without_accents("Grüße, Ώρα, CAFÉ") == "gruße, ωρα, cafe"
