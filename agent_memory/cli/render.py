@@ -197,6 +197,7 @@ def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
         f"  similarity {similarity:.2f} = {score.relative:.2f} x strength {score.strength:.2f}",
         f"  score {final:.2f} = similarity x freshness {fresh} x access boost {boost}",
         *(["  in a place kept for the nearest by meaning"] if score.has_kept_place else []),
+        *(f"  has {variant!r} for {asked!r}" for asked, variant in score.variants.items()),
     ]
 
 

@@ -72,7 +72,8 @@ class ScoreExplanation(Record):
     times ``freshness`` and ``access_boost`` (A), the ``relevance_score``. ``cosine`` is that of its
     vector and the query's, seen from the middle of all vectors. ``has_kept_place`` tells that it
     stands where it does by its meaning alone: where no memory has half of the query's words, every
-    fourth place is kept for that.
+    fourth place is kept for that. ``variants`` has, for words of the query, what stands in the
+    memory in their place: another form, its parts, or the word that was meant by a misspelt one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -94,6 +95,7 @@ class ScoreExplanation(Record):
     access_boost: float
     gate: float
     has_kept_place: bool
+    variants: dict[str, str] = Field(default_factory=dict)
 
 
 class MemorySearchResult(Record):

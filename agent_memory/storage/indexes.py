@@ -15,6 +15,7 @@ from agent_memory.storage.centering import Centred
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.quantization import Quantized
 from agent_memory.storage.records import (
+    Alternative,
     DuplicateQuery,
     NearestVectors,
     QueryVector,
@@ -30,7 +31,22 @@ class KeywordIndex(Protocol):
         """Return the distinct terms of a query, 64 at most, without stop words."""
 
     def frequencies(self, terms: Sequence[Term]) -> list[int]:
-        """Return in how many memories each term stands."""
+        """Return in how many memories each term stands, or about how many an alternative of it."""
+
+    def tokens(self, words: Sequence[str]) -> list[str]:
+        """Return some words as the index holds them; what is no single word is an empty text."""
+
+    def vocabulary(
+        self, words: Iterable[str], prefixes: Iterable[str], filters: Filter
+    ) -> dict[str, int]:
+        """Return the words in the index that are among ``words`` or begin with a prefix.
+
+        The values are how many memories have each. Filters that let many memories pass may be left
+        out of account: ``examples`` tells whether one of them has a word.
+        """
+
+    def examples(self, alternative: Alternative, filters: Filter, *, limit: int) -> list[str]:
+        """Return texts of memories that pass the filters and have an alternative of a word."""
 
     def candidates(
         self,

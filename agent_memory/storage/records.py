@@ -281,18 +281,34 @@ class DuplicateQuery:
     index: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What may stand in a memory for a word of a query: a form of it, its parts, what was meant.
+
+    All of ``words``, as the index holds them, must stand in a memory; where ``is_phrase``, one
+    right after the other. ``written`` says them to people; ``weight`` is what it counts beside the
+    word itself.
+    """
+
+    words: tuple[str, ...]
+    written: str
+    weight: float = 1.0
+    is_phrase: bool = False
+
+
 @dataclass(frozen=True)
 class Term:
     """A word of a query: as the index holds it, stemmed, and as it was written.
 
     ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
-    as a name.
+    as a name. ``alternatives`` are what counts as the word too.
     """
 
     word: str
     written: str
     is_prefix: bool = False
     is_name: bool = False
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
     def match(self) -> str:
@@ -309,13 +325,14 @@ class WordCounts:
     """The words of a memory: how often each term of the query stands in it, and how many in all.
 
     ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with a
-    question.
+    question. ``variants`` has what stands in it for words of the query, by the word asked for.
     """
 
-    counts: tuple[int, ...]
+    counts: tuple[float, ...]
     length: int
     opens: bool
     asks: bool
+    variants: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,9 @@ class MemoryTable(Protocol):
     def recent(self, filters: Filter, *, limit: int, offset: int) -> list[Memory]:
         """Return the newest memories that pass the filters, newest first."""
 
+    def beginnings(self, filters: Filter, *, characters: int, limit: int) -> list[str]:
+        """Return the first characters of the newest memories that pass the filters."""
+
     def ids(self, filters: Filter) -> list[str]:
         """Return the ids of the memories that pass the filters, oldest first."""
 

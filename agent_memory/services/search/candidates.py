@@ -215,4 +215,5 @@ def _candidate(
         cosine=cosine,
         opens=words.opens,
         asks=words.asks,
+        variants=words.variants,
     )

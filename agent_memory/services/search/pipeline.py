@@ -11,6 +11,7 @@ from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import gather, own_words_of
 from agent_memory.services.search.ranking import RankedHit, Ranking
 from agent_memory.services.search.request import SearchRequest
+from agent_memory.services.search.terms import terms_of
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, AmongIds, NoRepeatOf
 from agent_memory.storage.records import QueryVector
@@ -61,7 +62,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     """Search. Must run inside ``engine.read()``."""
     started = time.perf_counter()
     request, stale = _with_centered_vector(engine, request)
-    request = replace(request, terms=engine.keywords.terms_of(request.query))
+    request = replace(request, terms=terms_of(engine, request))
     request = replace(request, own_words=own_words_of(engine, request))
     if not request.terms and request.vector is None:
         explanation = "the query has no letter or digit to search for"

@@ -129,12 +129,12 @@ class Candidate:
     words. ``neighbours`` has the row ids around it in its session, by distance. ``cosine`` is that
     of its vector and the query's, both centred, if it has one. ``day`` is that of its timestamp.
     ``opens`` is whether its first word is one of the query's, ``asks`` whether it ends with a
-    question.
+    question. ``variants`` has what stands in it for words of the query, by the word asked for.
     """
 
     row_id: int
     session: str
-    counts: tuple[int, ...]
+    counts: tuple[float, ...]
     length: int
     day: date
     age_days: int = 0
@@ -143,6 +143,7 @@ class Candidate:
     cosine: float | None = None
     opens: bool = False
     asks: bool = False
+    variants: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +414,8 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
         if not (query.spans or any(candidate.counts)):
             continue
         pairs = zip(weights, candidate.counts, strict=True)
-        met = [(weight, count) for weight, count in pairs if count and weight]
+        # A guess at what was meant counts less than 1.
+        met = [(weight * min(1.0, count), count) for weight, count in pairs if count and weight]
         chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
         dated = of_date * (1 if _says_date(candidate, query) else _nearness(candidate, query))
         sure = sum(weight * count / (count + chance) for weight, count in met) + dated

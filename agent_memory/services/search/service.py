@@ -180,4 +180,5 @@ def _score(hit: RankedHit, strength: float, rates: RankingRates) -> ScoreExplana
         ),
         gate=hit.gate,
         has_kept_place=hit.has_kept_place,
+        variants=dict(hit.candidate.variants),
     )

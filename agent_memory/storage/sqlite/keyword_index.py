@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage.filters import Filter
-from agent_memory.storage.records import Term, WordCounts
+from agent_memory.storage.records import Alternative, Term, WordCounts
 from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
@@ -55,15 +56,27 @@ _ASKS: Final = re.compile(r"[?\uff1f][\"'\u2019\u201d)\]]*\s*(\[[^\[\]]*\]|\([^(
 _ENDING: Final = 1_000
 """Characters at the end of a text that are looked at for it."""
 
+_UNSTEMMED_ENDINGS: Final = ("", "e", "s", "es", "y", "ed", "ing", "er", "ity", "ation")
+"""What is put after a stem until FTS5 makes that stem of it again."""
+
 _SELECT_FREQUENCY: Final = "SELECT doc FROM memory_words WHERE term = ?"
 _SELECT_FREQUENCY_OF_PREFIX: Final = """
 SELECT sum(doc) FROM memory_words WHERE term >= ? AND term < ?"""
+_SELECT_VOCABULARY: Final = """
+SELECT term, doc FROM memory_words WHERE term IN (SELECT value FROM json_each(?))"""
+_SELECT_VOCABULARY_OF_PREFIXES: Final = """
+SELECT v.term, v.doc FROM json_each(?) AS p CROSS JOIN memory_words AS v
+WHERE v.term >= p.value AND v.term < p.value || char(0x10FFFF)"""
 _SELECT_CANDIDATES: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY {order} LIMIT ?"""
 _SELECT_POSTINGS: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition}"""
+_SELECT_EXAMPLES: Final = """
+SELECT m.content || ' ' || m.tags
+FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
+WHERE memory_index MATCH ? AND {condition} ORDER BY i.rowid DESC LIMIT ?"""
 _SELECT_TEXTS: Final = """
 SELECT seq, content, tags || ' ' || dates || ' ' || pairs
 FROM memory_text WHERE seq IN (SELECT value FROM json_each(?))"""
@@ -104,14 +117,56 @@ class KeywordIndex(Table):
 
     def frequencies(self, terms: Sequence[Term]) -> list[int]:
         return [
-            int(
-                self._db.value(_SELECT_FREQUENCY_OF_PREFIX, (term.word, term.word + "\U0010ffff"))
-                or 0
-            )
-            if term.is_prefix
-            else int(self._db.value(_SELECT_FREQUENCY, (term.word,)) or 0)
+            self._frequency(term)
+            + sum(min(map(self._doc, alternative.words)) for alternative in term.alternatives)
             for term in terms
         ]
+
+    def _frequency(self, term: Term) -> int:
+        if term.is_prefix:
+            bounds = (term.word, term.word + "\U0010ffff")
+            return int(self._db.value(_SELECT_FREQUENCY_OF_PREFIX, bounds) or 0)
+        return self._doc(term.word)
+
+    def _doc(self, word: str) -> int:
+        return int(self._db.value(_SELECT_FREQUENCY, (word,)) or 0)
+
+    def tokens(self, words: Sequence[str]) -> list[str]:
+        tokenized = self._db.tokenize(words)
+        return [tokens[0] if len(tokens) == 1 else "" for tokens in tokenized]
+
+    def vocabulary(
+        self, words: Iterable[str], prefixes: Iterable[str], filters: Filter
+    ) -> dict[str, int]:
+        if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
+            listed, beginnings = frozenset(words), tuple(prefixes)
+            stored = Counter(word for _, _, tokens in texts for word in set(tokens))
+            return {
+                word: count
+                for word, count in stored.items()
+                if word in listed or word.startswith(beginnings)
+            }
+        exact = self._db.rows(_SELECT_VOCABULARY, (to_json(sorted(set(words))),))
+        ranges = self._db.rows(_SELECT_VOCABULARY_OF_PREFIXES, (to_json(sorted(set(prefixes))),))
+        return {word: count for word, count in [*exact, *ranges] if count}
+
+    def examples(self, alternative: Alternative, filters: Filter, *, limit: int) -> list[str]:
+        if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
+            return [text for _, text, tokens in texts if _count(tokens, alternative)][:limit]
+        condition = compiled(filters)
+        sql = _SELECT_EXAMPLES.format(condition=condition.sql)
+        (match,) = self._alternative_matches([alternative]) or ('""',)
+        return [text for (text,) in self._db.rows(sql, (match, *condition.values, limit))]
+
+    def _few_texts(self, filters: Filter) -> list[tuple[int, str, list[str]]] | None:
+        """Return row, text and words of the memories that pass; ``None`` where they are many."""
+        row_ids = MemoryTable(self._db).row_ids(filters, limit=FEW_TEXTS + 1)
+        if len(row_ids) > FEW_TEXTS:
+            return None
+        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
+        texts = [(row_id, f"{content} {rest}") for row_id, content, rest in rows]
+        tokens = self._db.tokenize(text for _, text in texts)
+        return [(row_id, text, words) for (row_id, text), words in zip(texts, tokens, strict=True)]
 
     def candidates(
         self,
@@ -144,7 +199,9 @@ class KeywordIndex(Table):
     ) -> list[int]:
         condition = compiled(filters)
         sql = _SELECT_CANDIDATES.format(condition=condition.sql, order=order)
-        match = " OR ".join(term.match for term in terms)
+        alternatives = [alternative for term in terms for alternative in term.alternatives]
+        matches = [*(term.match for term in terms), *self._alternative_matches(alternatives)]
+        match = " OR ".join(matches)
         return [row_id for (row_id,) in self._db.rows(sql, (match, *condition.values, limit))]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
@@ -152,40 +209,90 @@ class KeywordIndex(Table):
 
         Where few pass, their texts are read: see ``FEW_TEXTS``.
         """
-        row_ids = MemoryTable(self._db).row_ids(filters, limit=FEW_TEXTS + 1)
-        if len(row_ids) <= FEW_TEXTS:
-            return self._postings_of_texts(row_ids, terms)
+        texts = self._few_texts(filters)
+        if texts is not None:
+            return [
+                [row_id for row_id, _, words in texts if _stands_in(words, term)] for term in terms
+            ]
         condition = compiled(filters)
         sql = _SELECT_POSTINGS.format(condition=condition.sql)
-        matches = (self._db.rows(sql, (term.match, *condition.values)) for term in terms)
-        return [[row_id for (row_id,) in rows] for rows in matches]
-
-    def _postings_of_texts(self, row_ids: Sequence[int], terms: Sequence[Term]) -> list[list[int]]:
-        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
-        texts = self._db.tokenize(f"{content} {rest}" for _, content, rest in rows)
-        words_of = [(row[0], frozenset(tokens)) for row, tokens in zip(rows, texts, strict=True)]
-        return [
-            [
-                row_id
-                for row_id, words in words_of
-                if (_count_prefix(words, term.word) if term.is_prefix else term.word in words)
-            ]
+        matches = (
+            " OR ".join([term.match, *self._alternative_matches(term.alternatives)])
             for term in terms
-        ]
+        )
+        rows_of = (self._db.rows(sql, (match, *condition.values)) for match in matches)
+        return [[row_id for (row_id,) in rows] for rows in rows_of]
+
+    def _alternative_matches(self, alternatives: Sequence[Alternative]) -> list[str]:
+        """Return the FTS5 query of each alternative."""
+        tokens = {word for alternative in alternatives for word in alternative.words}
+        unstemmed = self._unstemmed(sorted(tokens)) if tokens else {}
+        matches = []
+        for alternative in alternatives:
+            if unstemmed.keys() >= set(alternative.words):
+                quoted = [f'"{unstemmed[word]}"' for word in alternative.words]
+                joint = " + " if alternative.is_phrase else " AND "
+                matches.append(f"({joint.join(quoted)})")
+        return matches
+
+    def _unstemmed(self, tokens: Sequence[str]) -> dict[str, str]:
+        """Return, for words as the index has them, some word that FTS5 makes such a one of.
+
+        It stems what it is asked for: of "databas" it makes "databa".
+        """
+        guesses = [token + ending for token in tokens for ending in _UNSTEMMED_ENDINGS]
+        stems = zip(guesses, self.tokens(guesses), strict=True)
+        wanted = set(tokens)
+        return {token: guess for guess, token in reversed(list(stems)) if token in wanted}
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
         rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
         texts = (f"{content} {rest}" for _, content, rest in rows)
         sought = {term.word for term in terms}
+        varied = {place: term for place, term in enumerate(terms) if term.alternatives}
         word_counts: dict[int, WordCounts] = {}
         for (row_id, content, _), tokens in zip(rows, self._db.tokenize(texts), strict=True):
-            counts = tuple(
+            counts: list[float] = [
                 _count_prefix(tokens, term.word) if term.is_prefix else tokens.count(term.word)
                 for term in terms
-            )
+            ]
+            variants = _count_alternatives(tokens, varied, counts) if varied else {}
             opens = bool(tokens) and tokens[0] in sought
-            word_counts[row_id] = WordCounts(counts, len(tokens), opens, _asks(content))
+            word_counts[row_id] = WordCounts(
+                tuple(counts), len(tokens), opens, _asks(content), variants
+            )
         return word_counts
+
+
+def _count(tokens: Sequence[str], alternative: Alternative) -> int:
+    """Return how often an alternative stands in a text."""
+    count = min(map(tokens.count, alternative.words))
+    if count and alternative.is_phrase:
+        return sum(pair == alternative.words for pair in pairwise(tokens))
+    return count
+
+
+def _stands_in(tokens: Sequence[str], term: Term) -> bool:
+    """Return whether a term, or an alternative of it, stands in a text."""
+    if term.is_prefix:
+        return _count_prefix(tokens, term.word) > 0
+    return term.word in tokens or any(_count(tokens, other) for other in term.alternatives)
+
+
+def _count_alternatives(
+    tokens: Sequence[str], terms: Mapping[int, Term], counts: list[float]
+) -> dict[str, str]:
+    """Add to the counts of terms what their alternatives count.
+
+    Return what stands there, by the word that was asked for.
+    """
+    variants: dict[str, str] = {}
+    for place, term in terms.items():
+        for alternative in term.alternatives:
+            if count := _count(tokens, alternative):
+                counts[place] += count * alternative.weight
+                variants.setdefault(term.written, alternative.written)
+    return variants
 
 
 def _names(text: str) -> frozenset[str]:

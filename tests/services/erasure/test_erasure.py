@@ -94,7 +94,7 @@ LONG = prose(700, 9999)[:10_000]
 CONTENTS = {
     "a unique word": "the code word is Xylophonist",
     "over several pages": LONG,
-    "not ASCII": "Прячем пароль под ковром у входа — ключ от сейфа 密码是蓝色大象在跳舞",  # noqa: RUF001
+    "not ASCII": "Прячем пароль под ковром у входа — ключ от сейфа 密码是蓝色大象在跳舞",
     "escaped in JSON": 'she said "open\n\tsesame" \\ and\r\nleft the "cavern of wonders" at once',
     "of one long word": "q" + "".join(random.Random(5).choices("bcdfghjklm", k=3000)),
     "short": "pin 8841",

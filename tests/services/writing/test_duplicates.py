@@ -43,7 +43,7 @@ def grade(memory: AgentMemory, one: str, other: str) -> str | None:
         ("the and of", "The and of"),
         ("DO NOT DEPLOY TO THE US", "do not deploy to the us"),
         ("Use C#.", "Use C#"),
-        ("don’t deploy", "don't deploy"),  # noqa: RUF001
+        ("don’t deploy", "don't deploy"),
         ("x" * 10_000, "X" * 10_000),
     ],
 )
@@ -95,7 +95,7 @@ def test_the_same_words_are_a_near_duplicate(memory: AgentMemory, one: str, othe
         ("is not very important", "is not important"),
         ("y = (a + b) * c", "y = a + (b * c)"),
         ("in Maßen trinken", "in Massen trinken"),
-        ("不，可以", "不可以"),  # noqa: RUF001
+        ("不，可以", "不可以"),
         ("...", "!!!"),
     ],
 )

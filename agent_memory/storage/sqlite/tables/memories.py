@@ -39,6 +39,11 @@ WITH chosen AS (SELECT m.seq FROM memories AS m
   WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?)
 SELECT {_COLUMNS} FROM chosen CROSS JOIN memories AS m USING (seq)
 ORDER BY m.timestamp DESC, m.seq DESC"""
+_SELECT_BEGINNINGS: Final = """
+WITH chosen AS (SELECT m.seq FROM memories AS m
+  WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?)
+SELECT substr(m.content, 1, ?) FROM chosen CROSS JOIN memories AS m USING (seq)
+ORDER BY m.timestamp DESC, m.seq DESC"""
 _SELECT_SIGNALS: Final = """
 SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
 FROM memories AS m NOT INDEXED
@@ -147,6 +152,11 @@ class MemoryTable(Table):
         rows = self._db.rows(sql, (*condition.values, limit, offset))
         agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
+
+    def beginnings(self, filters: Filter, *, characters: int, limit: int) -> list[str]:
+        condition = compiled(filters)
+        sql = _SELECT_BEGINNINGS.format(condition=condition.sql)
+        return [text for (text,) in self._db.rows(sql, (*condition.values, limit, characters))]
 
     def ids(self, filters: Filter) -> list[str]:
         condition = compiled(filters)
