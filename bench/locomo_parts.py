@@ -30,6 +30,7 @@ from agent_memory.services.search.candidates import Candidates, gather
 from agent_memory.services.search.ranking import RankingRates, rank
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.scoring import WEIGHTS, QueryProfile, Weights
+from agent_memory.services.search.terms import terms_of
 from agent_memory.storage.filters import NOT_ARCHIVED
 from bench.engine import engine_of
 from bench.locomo import CUTOFFS, Recall, read, stored
@@ -116,18 +117,15 @@ def _gather(
     engine = engine_of(memory)
     vector = memory._embedding.of_query(question.text).vector
     with engine.read():
-        gathered = gather(
-            engine,
-            SearchRequest(
-                query=question.text,
-                filters=SearchFilters(),
-                limit=max(CUTOFFS),
-                now=store.now,
-                passing=NOT_ARCHIVED,
-                terms=engine.keywords.terms_of(question.text),
-                vector=None if vector is None else engine.vectors.center(vector),
-            ),
+        request = SearchRequest(
+            query=question.text,
+            filters=SearchFilters(),
+            limit=max(CUTOFFS),
+            now=store.now,
+            passing=NOT_ARCHIVED,
+            vector=None if vector is None else engine.vectors.center(vector),
         )
+        gathered = gather(engine, replace(request, terms=terms_of(engine, request)))
         row_ids = {candidate.row_id for candidate in gathered.candidates}
         rows = engine.database.rows("SELECT seq, id FROM memories")
     return gathered, {row_id: memory_id for row_id, memory_id in rows if row_id in row_ids}

@@ -3,6 +3,7 @@
     python -m bench.retrieval PATH/beam.json PATH/code.json                 search by keyword
     python -m bench.retrieval PATH/beam.json --embedder wordllama           and by meaning
     python -m bench.retrieval PATH/code.json PATH/debian.json --unrelated   what has no answer
+    python -m bench.retrieval PATH/beam.json --typos one                    with a misspelt word
 
 A corpus is a list of stores: ``{"name", "documents": [{"id", "content", "session"?, "ts"?}],
 "queries": [{"text", "relevant": [document ids]}]}``, ``ts`` in seconds. Every document is stored as
@@ -23,8 +24,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import re
 import sqlite3
+import string
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,17 +94,17 @@ class Row:
         )
 
 
-def read_corpus(path: Path, sessions: str = "own") -> list[Store]:
+def read_corpus(path: Path, sessions: str = "own", typos: str = "none") -> list[Store]:
     """Read the stores of a corpus."""
     text = path.read_text(encoding="utf-8")
     try:
         entries = json.loads(text)
     except ValueError:  # a corpus whose backslashes were not all doubled
         entries = json.loads(_LONE_BACKSLASH.sub(lambda match: match[1] or r"\\", text))
-    return [_store(entry, sessions) for entry in entries]
+    return [_store(entry, sessions, typos) for entry in entries]
 
 
-def _store(entry: Mapping[str, Any], sessions: str) -> Store:
+def _store(entry: Mapping[str, Any], sessions: str, typos: str) -> Store:
     documents = []
     for place, document in enumerate(entry["documents"]):
         item: dict[str, Any] = {"content": document["content"][:MAX_CHARACTERS]}
@@ -113,7 +116,13 @@ def _store(entry: Mapping[str, Any], sessions: str) -> Store:
             item["timestamp"] = datetime.fromtimestamp(document["ts"], UTC)
         documents.append(Document(item, {document["id"]}))
     times = [document.item["timestamp"] for document in documents if "timestamp" in document.item]
-    queries = [Query(query["text"], set(query["relevant"])) for query in entry["queries"]]
+    queries = [
+        Query(
+            query["text"] if typos == "none" else misspelt(query["text"], typos),
+            set(query["relevant"]),
+        )
+        for query in entry["queries"]
+    ]
     return Store(documents, queries, max(times, default=datetime.now(UTC)))
 
 
@@ -170,6 +179,32 @@ def joined_searcher(searchers: Sequence[Searcher]) -> Searcher:
         return [place for place, _ in scores.most_common()]
 
     return search
+
+
+def misspelt(text: str, words: str) -> str:
+    """Return a query with one slip in its longest word, or in all of four letters and more.
+
+    A slip is a letter left out, added, replaced, or swapped with the next, at any place; which, is
+    decided by the word itself, the same in every run.
+    """
+    sought = [word for word in _WORDS.findall(text) if word.isalpha() and len(word) >= 4]
+    sought = [word for word in sought if word.lower() not in STOP_WORDS]
+    if words == "one":
+        sought = sorted(sought, key=len)[-1:]
+    return _WORDS.sub(lambda match: _slip(match[0]) if match[0] in sought else match[0], text)
+
+
+def _slip(word: str) -> str:
+    chance = random.Random(word)
+    place, letter = chance.randrange(len(word)), chance.choice(string.ascii_lowercase)
+    before, here, after = word[:place], word[place], word[place + 1 :]
+    forms = [
+        before + after,
+        before + letter + here + after,
+        before + letter + after,
+        before + after[:1] + here + after[1:],
+    ]
+    return chance.choice([form for form in forms if form != word])
 
 
 def measure(stores: Sequence[Store], embedder: str) -> dict[str, Row]:
@@ -280,13 +315,17 @@ def main() -> None:
     parser.add_argument("paths", type=Path, nargs="+", help="corpora, as JSON files")
     parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
     parser.add_argument("--sessions", choices=["own", "none"], default="own")
+    parser.add_argument(
+        "--typos", choices=["none", "one", "all"], default="none", help="misspelt words of a query"
+    )
     parser.add_argument("--stores", type=int, help="only so many of the first of each corpus")
     parser.add_argument("--unrelated", action="store_true", help="ask what has no answer there")
     arguments = parser.parse_args()
     print(describe_machine())
     paths: list[Path] = arguments.paths
     corpora = {
-        path.stem: read_corpus(path, arguments.sessions)[: arguments.stores] for path in paths
+        path.stem: read_corpus(path, arguments.sessions, arguments.typos)[: arguments.stores]
+        for path in paths
     }
     if arguments.unrelated:
         print(f"embedder: {arguments.embedder}; questions of each corpus in which nothing is found")
@@ -296,6 +335,7 @@ def main() -> None:
             print(f"{'':12} {counted.curve(name)}", flush=True)
         return
     print(f"embedder: {arguments.embedder}; recall@5 / @10 / @25, percent")
+    print(f"misspelt words of a query: {arguments.typos}")
     for corpus, stores in corpora.items():
         for name, row in measure(stores, arguments.embedder).items():
             print(f"{corpus:12} {name:22} {row}   {row.recall.questions} queries", flush=True)
