@@ -18,6 +18,7 @@ from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress
 from agent_memory.cli import run
+from agent_memory.embeddings.registry import EMBEDDERS
 
 PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
 Cli = Callable[..., Any]
@@ -200,7 +201,8 @@ def test_an_embedder_that_cannot_be_had_is_refused_by_name(
 
 @pytest.mark.usefixtures("stored")
 def test_where_there_is_no_embedder_it_says_what_to_install(bob: Cli, tmp_path: Path) -> None:
-    hiding = "import sys\nfor name in ('wordllama', 'sentence_transformers', 'fastembed'):\n"
+    packages = [kind.package for kind in EMBEDDERS.values() if kind.package]
+    hiding = f"import sys\nfor name in {packages}:\n"
     (tmp_path / "sitecustomize.py").write_text(f"{hiding}    sys.modules[name] = None\n")
     env = {"PYTHONPATH": str(tmp_path)}
     for name in ("auto", "wordllama"):
