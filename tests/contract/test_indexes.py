@@ -10,9 +10,9 @@ from contract_cases import NOW, memory_of, stored
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding import EmbeddingModel, PendingText
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import NOT_ARCHIVED, AmongIds, Equals
+from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, AmongIds, Equals
 from agent_memory.storage.quantization import quantize
-from agent_memory.storage.records import DuplicateQuery, QueryVector
+from agent_memory.storage.records import Alternative, DuplicateQuery, QueryVector
 
 SIZE = 64
 
@@ -179,3 +179,28 @@ class TestVectors:
             engine.vectors.drop(model)
         assert engine.embeddings.models() == []
         assert engine.embeddings.count(model.model_id) == 0
+
+
+class TestVocabulary:
+    def test_words_are_found_by_themselves_and_by_their_beginning(self, engine: Engine) -> None:
+        texts = ("tea and teapots", "tea with milk", "coffee")
+        stored(engine, *(memory_of(number, text) for number, text in enumerate(texts, 1)))
+        with engine.read():
+            keywords = engine.keywords
+            assert keywords.tokens(["Teapots", "two words", ""]) == ["teapot", "", ""]
+            assert keywords.vocabulary(["milk", "sugar"], ["tea"], EVERYTHING) == {
+                "milk": 1,
+                "tea": 2,
+                "teapot": 1,
+            }
+
+    def test_examples_have_all_words_in_their_order_where_asked(self, engine: Engine) -> None:
+        stored(engine, memory_of(1, "a road trip"), memory_of(2, "a trip by road"))
+        both, phrase = (
+            Alternative(("road", "trip"), "road trip", is_phrase=is_phrase)
+            for is_phrase in (False, True)
+        )
+        with engine.read():
+            assert len(engine.keywords.examples(both, NOT_ARCHIVED, limit=5)) == 2
+            (text,) = engine.keywords.examples(phrase, NOT_ARCHIVED, limit=5)
+            assert "a road trip" in text
