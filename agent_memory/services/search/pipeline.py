@@ -80,7 +80,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         strength=ranked.strength,
         degraded=[*stale, *gathered.degraded],
     )
-    if ranked.order and ranked.strength < ranking.STRENGTH_FLOOR:
+    if ranked.order and ranked.strength < ranked.floor:
         return _below_floor(engine, request, result, ranked)
     hits, repeats = _without_repeats(engine, ranked, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
@@ -147,7 +147,7 @@ def _below_floor(
         explained = _explained(engine, request, result)
         if explained.reason == "filtered_out":
             return explained
-    floor = f"{ranking.STRENGTH_FLOOR:.0%}"
+    floor = f"{ranked.floor:.0%}"
     asked = "the query's words, weighed by rarity"
     if request.vector is not None:
         asked += ", or a meaning as near as that"
@@ -185,7 +185,7 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
     if request.passing.is_narrowing or not result.hits:
         anything = _ranked(engine, replace(request, passing=request.scope)).ranking
         kept = set(result.row_ids())
-        is_answer = anything.strength >= ranking.STRENGTH_FLOOR
+        is_answer = anything.strength >= anything.floor
         left_out = [
             hit for hit in anything.order if is_answer and hit.matches and hit.row_id not in kept
         ]

@@ -26,7 +26,11 @@ from agent_memory.services.search.scoring import (
 
 STRENGTH_FLOOR: Final = 0.27
 """Below this nothing is an answer: no memory has that share of the query's words, weighed by how
-rare they are, nor a meaning near enough to make up for it."""
+rare they are."""
+STRENGTH_FLOOR_BY_MEANING: Final = 0.22
+"""The same where meanings are compared: one near enough makes up for words, one far off takes from
+them. Both are as high as they can be before LoCoMo's own questions lose half a point of recall@10
+(at 0.27 by meaning 0.8); twice as many would find nothing of what is asked of other stores."""
 CONTRAST: Final = 2.0
 """The power that evidence is taken to. What the surroundings of a memory add to it brings all
 candidates closer together; without this the gate let so many pass that recall@5 lost two points
@@ -100,10 +104,11 @@ class RankedHit:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates in order, and how strong the best is (0 to 1)."""
+    """All candidates in order, how strong the best is, and an answer must be (0 to 1)."""
 
     order: list[RankedHit]
     strength: float
+    floor: float = STRENGTH_FLOOR
 
 
 def rank(
@@ -135,7 +140,8 @@ def rank(
     order.sort(key=_place)
     if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
         order = _with_places_for_meaning(order, least=floor / 2)
-    return Ranking(order, scores.strength)
+    least = STRENGTH_FLOOR if query.cosine_scale is None else STRENGTH_FLOOR_BY_MEANING
+    return Ranking(order, scores.strength, least)
 
 
 def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:

@@ -92,7 +92,7 @@ _DATE_RARITY: Final = 0.01
 """How often a date is thought to be met, when a query's date is one of the words to be found."""
 _MEANING_STRENGTH: Final = 8.0
 """What a cosine above the floor adds to the strength of an answer: a twentieth adds 0.4."""
-_MEANING_DOUBT: Final = 0.75
+_MEANING_DOUBT: Final = 0.5
 """What one below it takes away: words in common, and nothing in common."""
 _FLOOR_SIZE: Final = 300
 """Memories from which on the model's floor holds. It is what the best of so many that have nothing

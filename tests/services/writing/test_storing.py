@@ -401,6 +401,9 @@ def test_a_category_that_is_taken_away_stays_readable_and_cannot_be_used_again(
     assert memory.update(memory_id, content="Soup again").category == "recipe"
     with pytest.raises(ValidationError):
         memory.store("Salad", category="recipe")
+    (problem,) = memory.check().problems  # elsewhere it would come in as a note
+    assert "'recipe' is no category" in problem.detail
+    memory.configure(categories=["recipe"])
 
 
 @pytest.mark.parametrize("category", ["", "  ", "x" * 51, "a\nb"])
