@@ -16,7 +16,7 @@ import pytest
 from conftest import NOW
 from embedding_server import DIMENSIONS, text_vector
 
-from agent_memory import AgentMemory, SearchResults
+from agent_memory import AgentMemory, SearchResults, SessionContext
 from agent_memory.api.session import SessionMemory
 from agent_memory.storage.sqlite.keyword_index import FEW_TEXTS
 
@@ -203,3 +203,20 @@ def test_the_scratchpads_file_holds_no_more_than_a_allows(tmp_path: Path) -> Non
         report = memory.export(tmp_path / "scratchpad.yaml", format="scratchpad")
         assert report.memory_count == 10
         assert len(memory.scratchpad().memories) == 40
+
+
+def test_a_session_is_searched_with_any_filter(root: Path) -> None:
+    """What is read once for a search is kept by its filters, and a list has no hash."""
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("the others drink coffee", user_id="ann")
+        kitchen = memory.store("tea at noon", user_id="eve", metadata={"place": "kitchen"})
+        memory.store("tea at night", user_id="eve", metadata={"place": True})
+        session = memory.session(SessionContext(user_id="eve"))
+
+        def ids(place: object) -> list[str]:
+            hits = session.search("tea", filters={"custom_filters": {"place": place}})
+            return [hit.memory.id for hit in hits]
+
+        assert ids({"in": ["kitchen", "garden"]}) == [kitchen]
+        assert len(ids(True)) == 1
+        assert ids(1) == []

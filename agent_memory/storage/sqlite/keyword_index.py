@@ -159,7 +159,13 @@ class KeywordIndex(Table):
         return [text for (text,) in self._db.rows(sql, (match, *condition.values, limit))]
 
     def _few_texts(self, filters: Filter) -> list[tuple[int, str, list[str]]] | None:
-        """Return row, text and words of the memories that pass; ``None`` where they are many."""
+        """Return row, text and words of the memories that pass; ``None`` where they are many.
+
+        A search asks for them a dozen times, for its words, their forms, and the postings of each.
+        """
+        return self._db.once(("few texts", repr(filters)), lambda: self._read_few_texts(filters))
+
+    def _read_few_texts(self, filters: Filter) -> list[tuple[int, str, list[str]]] | None:
         row_ids = MemoryTable(self._db).row_ids(filters, limit=FEW_TEXTS + 1)
         if len(row_ids) > FEW_TEXTS:
             return None
