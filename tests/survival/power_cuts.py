@@ -39,7 +39,7 @@ from .cut_histories import run as run_scenario
 from .cut_scenarios import Scenario
 from .runner import run_parts
 from .tally import Tally, total
-from .truth import Verdict, audit, disagreements, state_of
+from .truth import Verdict, audit, disagreements, problems_of, state_of
 from .verbs import AGENT, NOW, opened
 
 _CASES_A_ROW: Final = 150
@@ -299,7 +299,7 @@ class Case:
         self.tally.count("verbs run again after the cut")
         problems = [*disagreements(path), *(["another state"] if state_of(path) != goal else [])]
         with AgentMemory.open(path, agent_id=AGENT, embedder=None, clock=lambda: NOW) as memory:
-            problems += [problem.detail for problem in memory.check().problems]
+            problems += problems_of(memory)
         if problems:
             self.tally.mismatches += 1
             self.tally.note(f"{self.name}, run again: {problems[:3]}")

@@ -24,6 +24,7 @@ from agent_memory.runtime.files import (
     locked,
     remove_files,
     sync_to_disk,
+    translated_errors,
     written_atomically,
 )
 from agent_memory.storage.engine import Engine
@@ -108,12 +109,12 @@ def leftovers_of(engine: Engine, *, remove: bool = False) -> list[Path]:
     paths = engine.files.abandoned_backups(remove=remove)
     paths += abandoned(place.parent, *patterns, remove=remove)
     paths += _half_replacement(place, remove=remove)
-    folders = place.parent.glob(_HALF_EXPORTS) if place.name == VECTOR_DB_FILENAME else ()
-    for folder in sorted(folders):
+    if place.name == VECTOR_DB_FILENAME:
         from agent_memory.formats.directory.commit import is_half_export  # noqa: PLC0415 - an edge
 
-        if is_half_export(folder, remove=remove):
-            paths.append(folder)
+        with translated_errors(place.parent):
+            folders = sorted(place.parent.glob(_HALF_EXPORTS))
+            paths += [folder for folder in folders if is_half_export(folder, remove=remove)]
     return paths
 
 

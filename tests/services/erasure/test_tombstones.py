@@ -571,7 +571,7 @@ AgentMemory.restore(sys.argv[1], sys.argv[2], keep_replaced=False)
     with AgentMemory.open(path) as memory:
         assert memory.get("secret") is None
         assert traces(memory) == []
-        assert memory.check().problems == []
+        assert {problem.kind for problem in memory.check().problems} <= {"leftover"}
 
 
 def test_a_full_import_that_fails_leaves_the_tombstones(

@@ -966,7 +966,8 @@ def test_whenever_it_is_killed_all_is_done_or_nothing(root: Path, clock: Clock, 
             found = memory.count(filters={"archived": None}), memory.count()
             assert found in {(MANY, MANY), (MANY, 0), (0, 0)}
             assert len(memory.search("number700", 1, count_accesses=False)) == bool(found[1])
-            assert memory.check().problems == []
+            # Half a backup may be left beside it: it is named, and no damage.
+            assert {problem.kind for problem in memory.check().problems} <= {"leftover"}
             ends.add(found)
     assert killed >= 3
     assert ends == {(MANY, MANY), (MANY, 0) if verb == "tidy" else (0, 0)}

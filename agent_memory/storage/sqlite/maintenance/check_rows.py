@@ -211,7 +211,14 @@ def _reason(change: Change, *, as_added: bool = False) -> str | None:
         PortableChange.model_validate(fields)
     except PydanticValidationError as error:
         return str(ValidationError.from_pydantic(error))
-    return None
+    loose = sorted({*_loose_times(change.old or {}), *_loose_times(change.new or {})})
+    return f"{', '.join(loose)}: not as it is stored" if loose and not as_added else None
+
+
+def _loose_times(values: Mapping[str, Any]) -> list[str]:
+    """Return the times that an import would take, and write otherwise: "2026-01-30"."""
+    times = ((name, values.get(name)) for name in _TIMES)
+    return [name for name, time in times if time is not None and not _IS_TIME.fullmatch(str(time))]
 
 
 def _mended_change(change: Change, *, now: str) -> Change:
@@ -238,6 +245,8 @@ def _mended_values(values: Mapping[str, Any], *, is_whole: bool, moment: str) ->
     except PydanticValidationError as error:
         for name in {str(fault["loc"][0]) for fault in error.errors()}:
             mended[name] = mended_column(name, mended[name], moment=moment)
+    for name in _loose_times(mended):
+        mended[name] = mended_column(name, mended[name], moment=moment)
     for name in WHOLE_MEMORY - mended.keys() if is_whole else ():
         mended[name] = mended_column(name, None, moment=moment)
     return {name: value for name, value in mended.items() if value is not None}
