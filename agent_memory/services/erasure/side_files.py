@@ -109,12 +109,13 @@ def leftovers_of(engine: Engine, *, remove: bool = False) -> list[Path]:
     paths = engine.files.abandoned_backups(remove=remove)
     paths += abandoned(place.parent, *patterns, remove=remove)
     paths += _half_replacement(place, remove=remove)
-    if place.name == VECTOR_DB_FILENAME:
-        from agent_memory.formats.directory.commit import is_half_export  # noqa: PLC0415 - an edge
+    with translated_errors(place.parent):
+        folders = place.parent.glob(_HALF_EXPORTS) if place.name == VECTOR_DB_FILENAME else ()
+        for folder in sorted(folders):
+            from agent_memory.formats.directory.commit import is_half_export  # noqa: PLC0415 - edge
 
-        with translated_errors(place.parent):
-            folders = sorted(place.parent.glob(_HALF_EXPORTS))
-            paths += [folder for folder in folders if is_half_export(folder, remove=remove)]
+            if is_half_export(folder, remove=remove):
+                paths.append(folder)
     return paths
 
 

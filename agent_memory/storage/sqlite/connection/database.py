@@ -6,9 +6,9 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal
 
 import apsw
 
@@ -57,9 +57,6 @@ _parents_connections: Final[list[apsw.Connection]] = []
 
 _databases: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
 _databases_lock: Final = fork_safety.Lock()
-
-
-Value = TypeVar("Value")
 
 
 def is_open_here(path: Path) -> bool:
@@ -111,7 +108,6 @@ class Database(Statements):
         self._vetting = Vetting(path, vet, read_only=read_only)
         self._lock = threading.RLock()
         self._depth = 0
-        self._of_snapshot: dict[Hashable, Any] | None = None
         self._pid = os.getpid()
         self._is_closed = False
         self._is_makeshift = False
@@ -163,24 +159,8 @@ class Database(Statements):
     @contextlib.contextmanager
     def read(self) -> Iterator[None]:
         """Run the body in one read transaction: it sees one unchanging snapshot."""
-        with self._transaction("BEGIN"):
-            self._of_snapshot = {}
-            try:
-                yield
-            finally:
-                self._of_snapshot = None
-
-    def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Return what was computed from the snapshot of the read that runs, computed but once.
-
-        Outside of a read it is computed each time.
-        """
-        if self._of_snapshot is None:
-            return compute()
-        if key not in self._of_snapshot:
-            self._of_snapshot[key] = compute()
-        value: Value = self._of_snapshot[key]
-        return value
+        with self._transaction("BEGIN"), self._snapshot():
+            yield
 
     @contextlib.contextmanager
     def _transaction(self, begin: str, *, durable: bool = True) -> Iterator[None]:

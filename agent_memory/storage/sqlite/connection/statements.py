@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
 
 import apsw
 
@@ -14,9 +14,34 @@ from agent_memory.storage.sqlite.connection import tokenizer
 from agent_memory.storage.sqlite.connection.introspection import damage
 from agent_memory.text.encoding import decode_text
 
+Value = TypeVar("Value")
+
 
 class Statements(ABC):
     """Statements on a database, each in a transaction of its own or in the one that is open."""
+
+    _of_snapshot: dict[Hashable, Any] | None = None
+    """What was computed from the snapshot of the read that runs, if one does."""
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        self._of_snapshot = {}
+        try:
+            yield
+        finally:
+            self._of_snapshot = None
+
+    def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Return what was computed from the snapshot of the read that runs, computed but once.
+
+        Outside of a read it is computed each time.
+        """
+        if self._of_snapshot is None:
+            return compute()
+        if key not in self._of_snapshot:
+            self._of_snapshot[key] = compute()
+        value: Value = self._of_snapshot[key]
+        return value
 
     @abstractmethod
     def _statement(self) -> AbstractContextManager[apsw.Connection]:
