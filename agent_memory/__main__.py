@@ -1,6 +1,22 @@
-"""``python -m agent_memory``: the command line."""
+"""The command `agent-memory`, and ``python -m agent_memory``."""
 
-from agent_memory.cli import main
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    words = sys.argv[1:]
+    # A host waits for its hooks at every prompt: they do without the command line's imports.
+    if words[:1] == ["hook"] and "--help" not in words and "-h" not in words:
+        from agent_memory.integrations.hosts.hook import main as run  # noqa: PLC0415 - see above
+
+        run(words[1:])
+    from agent_memory.cli import main as run_command_line  # noqa: PLC0415 - see above
+
+    run_command_line()
+
 
 if __name__ == "__main__":
     main()

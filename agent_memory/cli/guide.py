@@ -22,8 +22,8 @@ from agent_memory.cli.render import emit
 GUIDES: Final = Path(__file__).parents[1] / "guides"
 TOPICS: Final = (
     "python", "shell", "search", "meaning", "duplicates", "formats", "life-cycle", "conversations",
-    "sessions-and-users", "inside-agents", "mcp", "amplifier", "events", "secrets", "plain-sqlite",
-    "reliability", "invariants", "measurements", "working-on-it",
+    "sessions-and-users", "coding-agents", "inside-agents", "mcp", "amplifier", "events", "secrets",
+    "plain-sqlite", "reliability", "invariants", "measurements", "working-on-it",
 )  # fmt: skip
 """The guides, in the order in which a newcomer may read them."""
 _WIDEST: Final = 100

@@ -46,6 +46,12 @@ INTEGRATIONS: Final = {
         Integration("capture", "any framework", "what is worth keeping, kept by itself"),
         Integration("identity", "any framework", "whose memory it is, opened when it is needed"),
         Integration(
+            "hosts",
+            "Claude Code, Codex, Gemini CLI, Cursor",
+            "their hooks answered, and their settings",
+            guide="coding-agents",
+        ),
+        Integration(
             "langgraph",
             "LangGraph",
             "a store for `graph.compile(store=…)`",

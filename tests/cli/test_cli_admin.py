@@ -127,7 +127,7 @@ KEYS = {
 }
 
 
-NO_DATA = ("completion", "mcp")
+NO_DATA = ("completion", "hook", "mcp")
 """Commands that print what is not ours to shape."""
 
 
@@ -280,7 +280,8 @@ WORDS = {
     },
     "import": ["bench/notes.jsonl"],
 }
-NEEDS_AN_AGENT = [name for name in COMMANDS if name not in ("agents", "completion", "guide")]
+NEEDS_NO_AGENT = ("agents", "completion", "guide", "hook")
+NEEDS_AN_AGENT = [name for name in COMMANDS if name not in NEEDS_NO_AGENT]
 
 
 @pytest.mark.parametrize("name", NEEDS_AN_AGENT)

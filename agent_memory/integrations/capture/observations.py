@@ -20,6 +20,7 @@ from agent_memory.models.conversation import Observation
 from agent_memory.models.fields import validate_memory_content
 from agent_memory.models.times import now_utc
 from agent_memory.text import passages
+from agent_memory.text.capture_words import CAPTURE_WORDS
 from agent_memory.text.passages import Passage
 
 LONGEST_PIECE: Final = 1_000
@@ -30,11 +31,6 @@ MOST_SPOTS: Final = 50_000
 """Places in one text that are looked at at all."""
 MOST_KEYWORDS: Final = 5
 
-# What each of A's patterns needs, in lower case: where none of it stands, nothing is found.
-_NEEDED: Final = (
-    *("remember", "important", "decided to", "learned that", "discovered", "solved by"),
-    *("preference:", "todo:", "fixme:", "note:"),
-)
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _RECALLED: Final = re.compile(r"<memories-([0-9a-f]{8})>")
@@ -155,7 +151,7 @@ def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
         return None
     lower = text.lower()
     count = 0
-    for word in _NEEDED:
+    for word in CAPTURE_WORDS:
         spot = lower.find(word)
         while spot >= 0 and count < 10:
             count += 1
@@ -298,7 +294,7 @@ def _lines_with_cues(text: str) -> Iterator[tuple[int, int]]:
         yield from _pieces(text, 0, len(text))
         return
     spots: list[int] = []
-    for word in _NEEDED:
+    for word in CAPTURE_WORDS:
         spot = lower.find(word)
         last = len(spots) + MOST_SPOTS
         while spot >= 0 and len(spots) < last:

@@ -1,0 +1,252 @@
+"""``agent-memory hook HOST EVENT``: what a host's hook runs, for every prompt and tool.
+
+It reads the host's JSON on stdin and answers in its form on stdout. Whatever happens, it ends
+within two seconds with exit code 0: what went wrong is a line in the agent's ``hooks/log.jsonl``.
+The library is imported only where there is something to be recalled or kept.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agent_memory.integrations.hosts.journal import (
+    Journal,
+    agent_folder,
+    forget_old_sessions,
+    has_memories,
+)
+from agent_memory.integrations.hosts.occasion import Call, Occasion, Outcome
+from agent_memory.integrations.hosts.project import project_of
+from agent_memory.integrations.hosts.table import HOSTS, SERVER
+from agent_memory.text.capture_words import has_capture_word
+
+DEADLINE_SECONDS: Final = 1.5
+"""After which a hook ends as it is: two seconds, less what starting takes on a busy machine."""
+TRIAL_VARIABLE: Final = "AGENT_MEMORY_HOOK_TRIAL"
+"""Where it is set, a hook answers as ever and writes nothing: `doctor` runs each so."""
+_MOST_BYTES: Final = 16 * 2**20
+_LAST_WORDS_SECONDS: Final = 0.2
+_AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
+_USAGE: Final = "usage: agent-memory hook HOST EVENT [--agent ID] [--root DIR]"
+_HUMAN_SOURCES: Final = ("", "user", "sdk")
+"""Who writes prompts that are worth an answer; the others are the host's own reminders."""
+
+
+class UnreadableInput(ValueError):
+    """What came on stdin is not what hosts send."""
+
+
+def main(words: Sequence[str]) -> None:
+    """Answer one event of a host, and end the process."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    outgoing = _claimed_stdout()
+    outcome = Outcome()
+    entry: dict[str, Any] = {}
+    call = parse(words)
+    if isinstance(call, str):
+        _complain(call)
+        os._exit(0)
+    _thread.start_new_thread(_run, (call, outcome, entry))
+    outcome.wait_until_ready(deadline - time.monotonic())
+    with contextlib.suppress(OSError):
+        os.write(outgoing, rendered(call, outcome.context))
+    if not outcome.wait_until_done(deadline - time.monotonic()):
+        entry["outcome"] = "late"
+        entry["why"] = f"ended after {DEADLINE_SECONDS} s: the disk or a lock kept it waiting"
+        _thread.start_new_thread(_log, (dict(entry), last_words := Outcome()))
+        last_words.wait_until_done(_LAST_WORDS_SECONDS)
+    os._exit(0)  # what still waits for a lock or a provider ends with the process
+
+
+def parse(words: Sequence[str]) -> Call | str:
+    """Return what the words of a command line say, or what is wrong with them."""
+    plain: list[str] = []
+    options: dict[str, str] = {}
+    waiting = iter(words)
+    for word in waiting:
+        name, equals, value = word.partition("=")
+        if name in ("--agent", "--root"):
+            options[name[2:]] = value if equals else next(waiting, "")
+        else:
+            plain.append(word)
+    if len(plain) != 2 or plain[0] not in HOSTS:
+        return f"{_USAGE}; hosts with hooks: {', '.join(_with_hooks())}"
+    host = HOSTS[plain[0]]
+    event = host.event(plain[1])
+    if event is None:
+        names = ", ".join(event.name for event in host.events) or "none"
+        return f"{host.title} has no event {plain[1]!r:.80}: {names}"
+    return Call(host, event, options.get("agent") or None, options.get("root") or None)
+
+
+def rendered(call: Call, context: str) -> bytes:
+    """Return the answer in the form of the host."""
+    answer: dict[str, Any] = {}
+    if context and call.host.answer_form == "flat":
+        is_prompt = call.event.kind == "prompt"
+        answer = {**({"continue": True} if is_prompt else {}), "additional_context": context}
+    elif context:
+        specific = {"hookEventName": call.event.name, "additionalContext": context}
+        answer = {"hookSpecificOutput": specific}
+    if not answer and not call.host.answers_always:
+        return b""
+    return json.dumps(answer, ensure_ascii=False).encode(errors="replace")
+
+
+# At work ------------------------------------------------------------------------------------------
+
+
+def _run(call: Call, outcome: Outcome, entry: dict[str, Any]) -> None:
+    """Do what an event asks for, in a thread that the process does not wait for."""
+    started = time.monotonic()
+    occasion = None
+    entry.update(host=call.host.name, event=call.event.name)
+    try:
+        entry["folder"] = agent_folder(_agent_of(call, {}), call.root)
+        occasion = occasion_of(call, _standard_input())
+        entry.update(folder=occasion.folder, session=occasion.label)
+        _handle(occasion, outcome)
+    except Exception as error:  # noqa: BLE001 - no fault of ours may reach the host
+        outcome.why = _reason(error)
+    entry["outcome"] = "failed" if outcome.why else "answered" if outcome.context else "nothing"
+    entry.update(outcome.counts, ms=round((time.monotonic() - started) * 1000))
+    if outcome.why:
+        entry["why"] = outcome.why
+        _complain(outcome.why)
+    outcome.answer(outcome.context)
+    if occasion is None or not occasion.is_trial:
+        _log(dict(entry), outcome)
+    else:
+        outcome.finish()
+
+
+def occasion_of(call: Call, data: bytes) -> Occasion:
+    """Return what a host's input says. Raises ``UnreadableInput`` for what is no JSON object."""
+    if len(data) > _MOST_BYTES:
+        raise UnreadableInput(f"the input is longer than {_MOST_BYTES:,} bytes")
+    try:
+        fields = json.loads(data.strip() or b"{}")
+    except (ValueError, RecursionError):
+        raise UnreadableInput(f"the input is no JSON ({len(data):,} bytes)") from None
+    if not isinstance(fields, dict):
+        raise UnreadableInput("the input is no JSON object")
+    agent_id = _agent_of(call, fields)
+    return Occasion(
+        call,
+        agent_id,
+        agent_folder(agent_id, call.root),
+        session=_text(fields, "session_id", "conversation_id"),
+        source=_text(fields, "source"),
+        tool=_text(fields, "tool_name") or "shell",
+        content=_content(call.event.kind, fields),
+        is_trial=bool(os.environ.get(TRIAL_VARIABLE)),
+    )
+
+
+def _handle(occasion: Occasion, outcome: Outcome) -> None:
+    kind = occasion.call.event.kind
+    if kind == "start" and not occasion.is_trial:
+        forget_old_sessions(occasion.folder)
+    is_memory_there = has_memories(occasion.folder)
+    recalls = is_memory_there and (
+        kind == "start" or (kind == "prompt" and occasion.source in _HUMAN_SOURCES)
+    )
+    if kind == "tool" and SERVER in occasion.tool:
+        return
+    keeps = kind == "summary" or (kind != "start" and has_capture_word(occasion.text))
+    if not recalls and not (keeps and occasion.text.strip()):
+        return
+    from agent_memory.integrations.hosts.session import handle  # noqa: PLC0415 - the whole library
+
+    handle(occasion, outcome, recalls=recalls, keeps=keeps)
+
+
+def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
+    """Return the agent that is named, else that of the project in which the host was started."""
+    named = call.agent or os.environ.get(_AGENT_VARIABLE)
+    project = os.environ.get(call.host.project_variable, "") or _working_folder(fields)
+    return named or project_of(project).agent_id
+
+
+def _content(kind: str, fields: Mapping[str, Any]) -> object:
+    """Return what an event is about."""
+    if kind == "prompt":
+        return _text(fields, "prompt")
+    if kind == "turn":
+        return _text(fields, "last_assistant_message", "prompt_response", "text")
+    if kind == "summary":
+        return _text(fields, "compact_summary")
+    for name in ("tool_response", "output", "result_json") if kind == "tool" else ():
+        if name in fields:
+            return fields[name]
+    return ""
+
+
+def _text(fields: Mapping[str, Any], *names: str) -> str:
+    return next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
+
+
+def _working_folder(fields: Mapping[str, Any]) -> str:
+    roots = fields.get("workspace_roots")
+    if isinstance(roots, list) and roots and isinstance(roots[0], str):
+        return roots[0]
+    return _text(fields, "cwd") or os.getcwd()
+
+
+# Streams and the log ------------------------------------------------------------------------------
+
+
+def _claimed_stdout() -> int:
+    """Return what the answer is written to; whatever else is printed goes to stderr."""
+    try:
+        outgoing = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:
+        return 1
+    return outgoing
+
+
+def _standard_input() -> bytes:
+    """Read stdin to its end: a host may fail whose words are not heard out."""
+    parts, length = [], 0
+    with contextlib.suppress(OSError):  # it is closed
+        while part := os.read(0, 2**20):
+            length += len(part)
+            if length <= _MOST_BYTES + 2**20:
+                parts.append(part)
+    return b"".join(parts)
+
+
+def _log(entry: dict[str, Any], outcome: Outcome) -> None:
+    folder = entry.pop("folder", None)
+    if folder is not None:
+        with contextlib.suppress(OSError):  # there is no place for it: stderr has it
+            Journal(folder).append(entry)
+    outcome.finish()
+
+
+def _complain(message: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, f"agent-memory: {message}\n".encode(errors="replace"))
+
+
+def _reason(error: Exception) -> str:
+    """Return why something failed, in the words of the library's errors, which quote no texts."""
+    is_ours = hasattr(error, "code") or isinstance(error, UnreadableInput | OSError)
+    name = type(error).__name__
+    return f"{name}: {error}"[:500] if is_ours else name
+
+
+def _with_hooks() -> list[str]:
+    return [host.name for host in HOSTS.values() if host.events]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,154 @@
+"""What hooks keep between two processes: what became of each, and what a session was given.
+
+Both stand in the folder ``hooks`` of the agent, in files that may be deleted at any time: ids,
+counts and reasons, no text of anybody's. Nothing is imported here that takes long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Self
+
+from agent_memory.integrations.hosts.table import STATE_FOLDER
+from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
+
+MOST_BYTES: Final = 500_000
+"""A log that is longer than this makes room for a new one; the one before is kept."""
+_SESSION_SECONDS: Final = 14 * 86_400
+"""After which a session that did nothing is forgotten."""
+_SESSION_FILE: Final = "session-"
+_COMPACTED: Final = "#compacted "
+_NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+"""A pipe in the place of a file must keep nobody waiting, and a link lead nowhere."""
+
+
+def agent_folder(agent_id: str, root: str | None) -> str:
+    """Return the folder of an agent: ``runtime.paths`` says where that is, and takes 80 ms."""
+    chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or DEFAULT_MEMORY_ROOT
+    return os.path.join(os.path.realpath(os.path.expanduser(chosen)), agent_id)
+
+
+def has_memories(folder: str) -> bool:
+    """Return whether an agent's folder has a file of memories."""
+    return os.path.lexists(os.path.join(folder, VECTOR_DB_FILENAME))
+
+
+def timestamp() -> str:
+    """Return the time, in UTC, as it stands in these files."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+class Journal:
+    """The log of an agent's hooks, ``hooks/log.jsonl``: a line for each that ran."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder: Final = os.path.join(folder, STATE_FOLDER)
+        self.path: Final = os.path.join(self.folder, "log.jsonl")
+
+    def append(self, entry: dict[str, Any]) -> None:
+        """Write a line. Raises ``OSError`` where it cannot be written."""
+        line = json.dumps({"at": timestamp(), **entry}, ensure_ascii=False) + "\n"
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        handle = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | _NO_BLOCKING, 0o600)
+        try:
+            os.write(handle, line.encode(errors="replace"))
+            status = os.fstat(handle)
+        finally:
+            os.close(handle)
+        if status.st_size > MOST_BYTES and os.stat(self.path).st_ino == status.st_ino:
+            os.replace(self.path, f"{self.path}.1")
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Yield what was written, oldest first. What cannot be read is passed over."""
+        for path in (f"{self.path}.1", self.path):
+            with contextlib.suppress(OSError), open(path, "rb", opener=_opened) as file:
+                for line in file:
+                    with contextlib.suppress(ValueError, RecursionError):
+                        entry = json.loads(line)
+                        if isinstance(entry, dict):
+                            yield entry
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | _NO_BLOCKING)
+
+
+class ShownMemories:
+    """The memories that one session of a host was given, so that none is given twice.
+
+    A file has an id a line. Use it as a context manager: while the body runs no other process
+    changes it. ``compacted_at`` is when the host last let go of the conversation, and with that of
+    what it had been given; an empty text if it never did.
+    """
+
+    def __init__(self, folder: str, host: str, session: str) -> None:
+        key = zlib.crc32(session.encode(errors="replace"))
+        self.folder: Final = os.path.join(folder, STATE_FOLDER)
+        self.path: Final = os.path.join(self.folder, f"{_SESSION_FILE}{host}-{key:08x}.txt")
+        self.ids: set[str] = set()
+        self.compacted_at = ""
+        self._handle = -1
+
+    def __enter__(self) -> Self:
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self._handle = os.open(self.path, os.O_CREAT | os.O_RDWR | _NO_BLOCKING, 0o600)
+        try:
+            _lock(self._handle)
+            self._read()
+        except BaseException:
+            os.close(self._handle)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)  # and with it the lock
+
+    def add(self, memory_ids: Iterable[str]) -> None:
+        """Note that the session was given memories. Raises ``OSError``."""
+        new = [memory_id for memory_id in memory_ids if memory_id not in self.ids]
+        os.lseek(self._handle, 0, os.SEEK_END)
+        os.write(self._handle, "".join(f"{memory_id}\n" for memory_id in new).encode())
+        self.ids.update(new)
+
+    def forget(self) -> None:
+        """Note that the session has lost what it was given. Raises ``OSError``."""
+        os.ftruncate(self._handle, 0)
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        self.ids.clear()
+        self.compacted_at = timestamp()
+        os.write(self._handle, f"{_COMPACTED}{self.compacted_at}\n".encode())
+
+    def _read(self) -> None:
+        with open(self._handle, encoding="utf-8", errors="replace", closefd=False) as file:
+            for line in file:
+                if line.startswith(_COMPACTED):
+                    self.compacted_at = line.removeprefix(_COMPACTED).strip()
+                elif line.strip():
+                    self.ids.add(line.strip())
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file, as soon as nobody else has it."""
+    if os.name == "posix":
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    else:
+        import msvcrt  # noqa: PLC0415 - only on Windows
+
+        msvcrt.locking(handle, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+
+
+def forget_old_sessions(folder: str) -> None:
+    """Delete what is kept of sessions that did nothing for two weeks."""
+    oldest = time.time() - _SESSION_SECONDS
+    with contextlib.suppress(OSError), os.scandir(os.path.join(folder, STATE_FOLDER)) as entries:
+        for entry in entries:
+            is_session = entry.name.startswith(_SESSION_FILE)
+            if is_session and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                os.unlink(entry.path)

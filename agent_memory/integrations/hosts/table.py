@@ -1,0 +1,191 @@
+"""The hosts: programs that run hooks and MCP servers, and where and how each is told of them.
+
+A host is one row of ``HOSTS``. A hook starts for every prompt, so nothing is imported here that
+takes long: no Pydantic, no ``dataclasses``, no ``pathlib``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+SERVER: Final = "agent-memory"
+"""The name of the MCP server in every host's settings."""
+STATE_FOLDER: Final = "hooks"
+"""Where hooks keep what they need between two processes, in the agent's folder."""
+
+
+class Event(NamedTuple):
+    """An event of a host that a hook answers."""
+
+    name: str
+    """As the host calls it."""
+    kind: str
+    """``start`` of a session, ``prompt``, ``tool`` (one has returned), ``turn`` (the agent has
+    answered) or ``summary`` (the conversation was compacted)."""
+    matcher: str = ""
+    """Of which tools, as a regular expression of the host's."""
+    in_background: bool = False
+    """The host does not wait for it."""
+
+
+class ConfigFile(NamedTuple):
+    """A file of a host's that an installation changes."""
+
+    path: str
+    """Below the host's folder, or below a project's."""
+    key: str
+    """Of the object in it that has the hooks, or the servers by name."""
+
+
+class Host(NamedTuple):
+    """A program that runs hooks, or MCP servers, or both."""
+
+    name: str
+    title: str
+    folder: str
+    """Where it keeps a user's settings; ``~`` is their home."""
+    server: ConfigFile
+    """Of a user's MCP servers."""
+    project_server: ConfigFile | None = None
+    """Of a project's MCP servers; ``None`` where it has none."""
+    hooks: ConfigFile | None = None
+    """Of a user's hooks; ``None`` where it runs none."""
+    project_hooks: ConfigFile | None = None
+    events: tuple[Event, ...] = ()
+    folder_variable: str = ""
+    """The variable of the environment that moves the folder."""
+    project_variable: str = ""
+    """The variable of the environment that has a hook's project."""
+    project_argument: str = "."
+    """What the server gets as the project: ``.``, or what the host replaces by its folder."""
+    hook_form: str = "groups"
+    """``groups`` with a matcher and handlers each, or ``flat`` handlers."""
+    answer_form: str = "hookSpecificOutput"
+    """The object that has what is added to the context, or ``flat``."""
+    most_characters: int = 10_000
+    """Of what a hook adds to the context."""
+    milliseconds: bool = False
+    """Whether a hook's time limit is in milliseconds and not in seconds."""
+    answers_always: bool = False
+    """Whether an empty object is said where there is nothing to say."""
+    server_type: str = ""
+    """What a server's entry has under ``type``."""
+    advice: tuple[str, ...] = ()
+    """What its user must still do."""
+
+    def event(self, name: str) -> Event | None:
+        """Return the event that the host calls so; capitals do not matter."""
+        named = name.lower()
+        return next((event for event in self.events if event.name.lower() == named), None)
+
+
+_RESTART: Final = "Sessions that run already do not know of it: start a new one."
+_TRUST: Final = (
+    "Codex runs no hook before you trust it: start `codex`, type `/hooks`, and trust those of"
+    " agent-memory. After a change of them, trust them again."
+)
+_CLAUDE_TOOLS: Final = "Bash|Task|Agent|mcp__.*"
+# What tools read of files stays in the files; what commands and other servers say is gone.
+
+HOSTS: Final = {
+    host.name: host
+    for host in (
+        Host(
+            "claude-code",
+            "Claude Code",
+            folder="~/.claude",
+            folder_variable="CLAUDE_CONFIG_DIR",
+            server=ConfigFile("../.claude.json", "mcpServers"),
+            project_server=ConfigFile(".mcp.json", "mcpServers"),
+            hooks=ConfigFile("settings.json", "hooks"),
+            project_hooks=ConfigFile(".claude/settings.local.json", "hooks"),
+            events=(
+                Event("SessionStart", "start"),
+                Event("UserPromptSubmit", "prompt"),
+                Event("PostToolUse", "tool", _CLAUDE_TOOLS, in_background=True),
+                Event("Stop", "turn"),
+                Event("PostCompact", "summary"),
+            ),
+            project_variable="CLAUDE_PROJECT_DIR",
+            server_type="stdio",
+            advice=(_RESTART, "`/hooks` and `/mcp` in a session show what runs."),
+        ),
+        Host(
+            "codex",
+            "Codex",
+            folder="~/.codex",
+            folder_variable="CODEX_HOME",
+            server=ConfigFile("config.toml", "mcp_servers"),
+            project_server=ConfigFile(".codex/config.toml", "mcp_servers"),
+            hooks=ConfigFile("hooks.json", "hooks"),
+            project_hooks=ConfigFile(".codex/hooks.json", "hooks"),
+            events=(
+                Event("SessionStart", "start"),
+                Event("UserPromptSubmit", "prompt"),
+                Event("PostToolUse", "tool", "Bash|mcp__.*"),
+                Event("Stop", "turn"),
+            ),
+            advice=(
+                _TRUST,
+                _RESTART,
+            ),
+        ),
+        Host(
+            "gemini",
+            "Gemini CLI",
+            folder="~/.gemini",
+            server=ConfigFile("settings.json", "mcpServers"),
+            project_server=ConfigFile(".gemini/settings.json", "mcpServers"),
+            hooks=ConfigFile("settings.json", "hooks"),
+            project_hooks=ConfigFile(".gemini/settings.json", "hooks"),
+            events=(
+                Event("SessionStart", "start"),
+                Event("BeforeAgent", "prompt"),
+                Event("AfterTool", "tool", "run_shell_command|mcp_.*"),
+                Event("AfterAgent", "turn"),
+            ),
+            project_variable="GEMINI_PROJECT_DIR",
+            milliseconds=True,
+            answers_always=True,
+            advice=(_RESTART,),
+        ),
+        Host(
+            "cursor",
+            "Cursor",
+            folder="~/.cursor",
+            server=ConfigFile("mcp.json", "mcpServers"),
+            project_server=ConfigFile(".cursor/mcp.json", "mcpServers"),
+            hooks=ConfigFile("hooks.json", "hooks"),
+            project_hooks=ConfigFile(".cursor/hooks.json", "hooks"),
+            events=(
+                Event("sessionStart", "start"),
+                Event("beforeSubmitPrompt", "prompt"),
+                Event("afterShellExecution", "tool"),
+                Event("afterAgentResponse", "turn"),
+            ),
+            project_argument="${workspaceFolder}",
+            hook_form="flat",
+            answer_form="flat",
+            advice=("Restart Cursor; Settings > Hooks and Settings > MCP show what runs.",),
+        ),
+        Host(
+            "claude-desktop",
+            "Claude Desktop",
+            folder="{applications}/Claude",
+            server=ConfigFile("claude_desktop_config.json", "mcpServers"),
+            project_argument="",
+            advice=("Quit Claude Desktop and start it again.",),
+        ),
+        Host(
+            "vscode",
+            "VS Code",
+            folder="{applications}/Code/User",
+            server=ConfigFile("mcp.json", "servers"),
+            project_server=ConfigFile(".vscode/mcp.json", "servers"),
+            project_argument="${workspaceFolder}",
+            server_type="stdio",
+            advice=("VS Code asks whether you trust the server when it first starts it.",),
+        ),
+    )
+}
+"""Each host by its name."""
