@@ -13,6 +13,12 @@ from agent_memory.cli.streams import refuse_closed
 @click.command()
 @click.option("--agent", "agent_id", metavar="ID", help="Whose memory, as before the command.")
 @click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Of the agent of DIR's git repository, unless an agent is named.",
+)
+@click.option(
     "--http",
     "port",
     type=click.IntRange(0, 65_535),
@@ -35,6 +41,7 @@ def mcp(
     session: Session,
     /,
     agent_id: str | None,
+    project: str | None,
     port: int | None,
     host: str | None,
     names: tuple[str, ...],
@@ -49,16 +56,18 @@ def mcp(
     Examples:
       agent-memory mcp --agent bob
       agent-memory --agent bob mcp --http 8765
+      agent-memory mcp --project .
       agent-memory mcp --agent bob --user alice@example.org
       claude mcp add memory -- agent-memory mcp --agent bob
     """
+    from agent_memory.integrations.hosts.project import project_of  # noqa: PLC0415 - seldom needed
     from agent_memory.integrations.mcp import ServedMemory, run  # noqa: PLC0415 - seldom needed
 
     if port is None and (host is not None or names):
         raise click.UsageError("--host and --allow-remote go with --http PORT")
     if port is None:
         refuse_closed("stdin", "stdout")
-    session.agent = agent_id or session.agent
+    session.agent = agent_id or session.agent or (project and project_of(project).agent_id)
     session.path()  # raises where nobody says whose memory
     served = ServedMemory(session.agent, root=session.root, db=session.db, **served_options)
     run(served, port=port, host=host or "127.0.0.1", remote_names=names)

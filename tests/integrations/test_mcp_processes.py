@@ -180,6 +180,31 @@ def test_a_server_that_is_killed_has_kept_what_it_acknowledged(
 # What is printed and imported -----------------------------------------------------------------
 
 
+def test_servers_of_two_projects_keep_them_apart_and_name_them(root: Path, tmp_path: Path) -> None:
+    stored = {}
+    for name in ("shop", "bank"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        (tmp_path / name / "src").mkdir()
+        serve = ["--root", str(root), "mcp", "--project", str(tmp_path / name / "src")]
+        with RawServer(root, command=[PROGRAM, *serve]) as server:
+            server.call("memory_store", content=f"The {name} closes at six")
+            stored[name] = server.call("memory_search", query="when does it close? six")
+    for name, data in stored.items():
+        assert [each["content"] for each in data["memories"]] == [f"The {name} closes at six"]
+        assert data["agent"].startswith(f"{name}-")
+        assert data["path"] == str(root / data["agent"] / "memories.db")
+    with AgentMemory(stored["shop"]["agent"], root=root) as memory:
+        assert memory.count() == 1
+
+
+def test_a_project_that_is_no_folder_is_refused(root: Path) -> None:
+    serve = ["--root", str(root), "mcp", "--project", "${workspaceFolder}"]
+    with RawServer(root, command=[PROGRAM, *serve]) as server:
+        code, _, err = server.end()
+    assert code == 2
+    assert "${workspaceFolder}" in err
+
+
 def test_stdout_is_the_protocols_alone_whatever_is_printed() -> None:
     code = (
         "import os, subprocess, sys\n"

@@ -72,7 +72,8 @@ async def drive(client: Client) -> None:
     await drive_wrong_calls(client, memory_id)
     await drive_resources_and_the_prompt(client, memory_id)
     gone = await data_of(client, "memory_forget", memory_id=memory_id)
-    assert gone == {"memory_id": memory_id, "forgotten": True}
+    assert gone.pop("path").endswith("/bob/memories.db")
+    assert gone == {"memory_id": memory_id, "forgotten": True, "agent": "bob"}
     assert "MEMORY_NOT_FOUND" in await failure_of(client, "memory_get", {"memory_id": memory_id})
 
 

@@ -69,6 +69,12 @@ class ServedMemory:
         except AgentMemoryError:
             return self._agent_id or "agent"
 
+    def place(self) -> str:
+        """Return the file, with ``~`` for the user's home; it need not be there yet."""
+        home = f"{Path.home()}{os.sep}"
+        path = str(self._path)
+        return f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
+
     def to_read(self) -> MemoryOrSession:
         """Return the open memory, or the session of it.
 

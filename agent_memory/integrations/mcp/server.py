@@ -147,6 +147,7 @@ class MemoryServer:
 
     def __init__(self, served: ServedMemory) -> None:
         self._served = served
+        self._path = served.place()
         self._resources = Resources(served)
         self._reading = MemoryTools(served.to_read)
         self._storing = MemoryTools(served.to_store)
@@ -214,7 +215,8 @@ class MemoryServer:
         name = _text(params, "name")
         result = self._run(name, _object(params, "arguments"))
         if result.success:
-            data = result.data or {}
+            # Of several windows, each with a project of its own, nobody else says whose these are.
+            data = {**(result.data or {}), "agent": self._served.name(), "path": self._path}
             text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
             content = {"content": [_as_text(text)], "structuredContent": data, "isError": False}
         else:
