@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -196,6 +197,7 @@ def new_session_name() -> str:
     return f"session-{uuid4().hex[:12]}"
 
 
+@lru_cache(maxsize=1024)  # a search asks for each of hundreds of rows, mostly of a few sessions
 def is_named_session(session: str) -> bool:
     """Return whether a session has a name that somebody gave it.
 

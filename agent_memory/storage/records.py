@@ -42,7 +42,7 @@ RowValues = dict[str, Any]
 """A row: by column, what it holds."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: a search makes hundreds, and that takes thrice as long
 class Signals:
     """What ranking needs of a memory beside its words."""
 
@@ -320,15 +320,16 @@ class Term:
         return f"{quoted} *" if self.is_prefix else quoted
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen, as ``Signals``
 class WordCounts:
-    """The words of a memory: how often each term of the query stands in it, and how many in all.
+    """The words of a memory: how often terms of the query stand in it, and how many in all.
 
-    ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with a
-    question. ``variants`` has what stands in it for words of the query, by the word asked for.
+    ``counts`` is by the place of the term in the query, in its order, without those that are not
+    there. ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with
+    a question. ``variants`` has what stands in it for words of the query, by the word asked for.
     """
 
-    counts: tuple[float, ...]
+    counts: Mapping[int, float]
     length: int
     opens: bool
     asks: bool

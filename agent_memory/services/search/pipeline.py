@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import gather, own_words_of
-from agent_memory.services.search.ranking import RankedHit, Ranking
+from agent_memory.services.search.ranking import RankedHit, Ranking, confidence
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.terms import terms_of
 from agent_memory.storage.engine import Engine
@@ -104,8 +104,9 @@ def _refusal(hit: RankedHit, request: SearchRequest) -> str | None:
     threshold, least = request.threshold or 0.0, request.min_confidence or 0.0
     if hit.similarity < threshold:
         return f"similarity {hit.similarity:.2f} is below the threshold {threshold:.2f}"
-    if hit.confidence < least:
-        return f"confidence {hit.confidence:.2f} is below {least:.2f}"
+    share = confidence(hit.similarity, by_meaning=request.vector is not None) if least else 1.0
+    if share < least:
+        return f"confidence {share:.2f} is below {least:.2f}"
     if not (request.include_weak or hit.passed_gate):
         return f"beside the best it has {hit.relative:.2f}, and the gate is {hit.gate:.2f}"
     return None
@@ -263,7 +264,6 @@ def _with_newer_first(
                 own,
                 relative=max(own.relative, hit.relative),
                 similarity=max(own.similarity, hit.similarity),
-                confidence=max(own.confidence, hit.confidence),
                 relevance=max(own.relevance, hit.relevance),
                 gate=min(own.gate, hit.gate),
                 matches=own.matches or hit.matches,

@@ -74,8 +74,7 @@ class RankedHit:
     """A candidate with its scores, in its place of the ranking.
 
     ``similarity`` is 0 to 1; ``relative`` is the same with 1 for the best candidate, and what the
-    gate compares; ``confidence`` the share of relevant hits among those with this similarity.
-    ``by_words`` is whether it has a word or a date of the query; ``matches`` whether
+    gate compares. ``by_words`` is whether it has a word or a date of the query; ``matches`` whether
     it has, or its cosine is above the floor; ``has_kept_place`` whether its place is one that is
     kept for the nearest by meaning.
     """
@@ -84,7 +83,6 @@ class RankedHit:
     evidence: Evidence
     relative: float
     similarity: float
-    confidence: float
     relevance: float
     gate: float
     matches: bool
@@ -132,7 +130,6 @@ def rank(
             strength=scores.strength,
             rates=rates,
             floor=floor,
-            curve=CONFIDENCE_BY_WORDS if query.cosine_scale is None else CONFIDENCE_BY_MEANING,
         )
         for candidate in candidates
         if totals[candidate.row_id] > 0
@@ -170,16 +167,14 @@ def _ranked(
     strength: float,
     rates: RankingRates,
     floor: float,
-    curve: tuple[float, float],
 ) -> RankedHit:
-    by_words = any(candidate.counts) or evidence.date > 0
+    by_words = bool(candidate.counts) or evidence.date > 0
     similarity = relative * strength
     return RankedHit(
         candidate=candidate,
         evidence=evidence,
         relative=relative,
         similarity=similarity,
-        confidence=1 / (1 + math.exp(-(curve[0] * similarity + curve[1]))),
         relevance=relevance_score(
             similarity,
             age_days=candidate.age_days,
@@ -191,6 +186,12 @@ def _ranked(
         matches=by_words or (candidate.cosine is not None and candidate.cosine > floor),
         by_words=by_words,
     )
+
+
+def confidence(similarity: float, *, by_meaning: bool) -> float:
+    """Return the share of relevant hits among those with a similarity."""
+    slope, intercept = CONFIDENCE_BY_MEANING if by_meaning else CONFIDENCE_BY_WORDS
+    return 1 / (1 + math.exp(-(slope * similarity + intercept)))
 
 
 def gate(candidate: Candidate, middle: float) -> float:

@@ -32,11 +32,12 @@ each part away in turn and measures what it was worth.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Final, TypeVar
+from typing import Final
 
 from agent_memory.text.dates import Span
 
@@ -125,16 +126,17 @@ WEIGHTS: Final = Weights()
 class Candidate:
     """A memory that may be an answer, with the signals that scoring reads.
 
-    ``counts`` has how often each term of the query stands in it, ``length`` is its number of
-    words. ``neighbours`` has the row ids around it in its session, by distance. ``cosine`` is that
-    of its vector and the query's, both centred, if it has one. ``day`` is that of its timestamp.
-    ``opens`` is whether its first word is one of the query's, ``asks`` whether it ends with a
-    question. ``variants`` has what stands in it for words of the query, by the word asked for.
+    ``counts`` has how often terms of the query stand in it, by their place there and in its order;
+    ``length`` is its number of words. ``neighbours`` has the row ids around it in its session, by
+    distance. ``cosine`` is that of its vector and the query's, both centred, if it has one. ``day``
+    is that of its timestamp. ``opens`` is whether its first word is one of the query's, ``asks``
+    whether it ends with a question. ``variants`` has what stands in it for words of the query, by
+    the word asked for.
     """
 
     row_id: int
     session: str
-    counts: tuple[float, ...]
+    counts: Mapping[int, float]
     length: int
     day: date
     age_days: int = 0
@@ -172,7 +174,7 @@ class QueryProfile:
     corpus_size: int
     name_terms: Collection[int] = ()
     spans: Sequence[Span] = ()
-    date_terms: Collection[int] = ()
+    date_terms: AbstractSet[int] = frozenset()
     cosine_scale: CosineScale | None = None
 
 
@@ -226,8 +228,10 @@ def weigh(
     _weigh_meaning(candidates, query, evidence, weights)
     for candidate in candidates:
         parts = evidence[candidate.row_id]
-        parts.subject = weights.subject * candidate.opens
-        parts.date = weights.date * _nearness(candidate, query)
+        if candidate.opens:
+            parts.subject = weights.subject
+        if query.spans:
+            parts.date = weights.date * _nearness(candidate, query)
         if candidate.asks:
             parts.question = -weights.question * _fade(candidate, SHORT_QUESTION) * parts.total
     strength = min(1.0, max(0.0, sign + _strength_of_meaning(candidates, query)))
@@ -246,19 +250,28 @@ def _weigh_words(
 ) -> None:
     """Weigh the words of each candidate, of those around it, and of its session."""
     rarities = [rarity(frequency, query.corpus_size) for frequency in query.frequencies]
-    texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
-    own = _best_is_one(_bm25(texts, rarities))
-    around = _best_is_one(_bm25(_texts_around(candidates), rarities))
-    of_session = _best_is_one(_score_sessions(candidates))
+    own = {
+        candidate.row_id: _bm25((candidate.counts, candidate.length), rarities)
+        for candidate in candidates
+        if candidate.counts
+    }
+    around = {row_id: _bm25(text, rarities) for row_id, text in _texts_around(candidates).items()}
+    of_session = _score_sessions(candidates)
+    # The best of each is 1.
+    best_own, best_around, best_of_session = (
+        max(scores.values(), default=0.0) or math.inf for scores in (own, around, of_session)
+    )
     surroundings = weights.words_around + weights.words_of_session
     for candidate in candidates:
-        parts = evidence[candidate.row_id]
+        row_id = candidate.row_id
+        parts = evidence[row_id]
         fade = _fade(candidate, SHORT)
-        parts.words = share * (1 + (1 - fade) * surroundings) * own[candidate.row_id]
-        parts.words_around = share * fade * weights.words_around * around[candidate.row_id]
-        parts.words_of_session = (
-            share * fade * weights.words_of_session * of_session[candidate.session]
-        )
+        of_own = own.get(row_id, 0.0) / best_own
+        of_around = around.get(row_id, 0.0) / best_around
+        of_all = of_session.get(candidate.session, 0.0) / best_of_session
+        parts.words = share * (1 + (1 - fade) * surroundings) * of_own
+        parts.words_around = share * fade * weights.words_around * of_around
+        parts.words_of_session = share * fade * weights.words_of_session * of_all
 
 
 def _fade(candidate: Candidate, short: int) -> float:
@@ -266,52 +279,60 @@ def _fade(candidate: Candidate, short: int) -> float:
     return min(1.0, short / max(1, candidate.length))
 
 
-Key = TypeVar("Key")
-Text = tuple[Sequence[float], float]
-"""How often each term of the query stands in a text, and how many words it has."""
+Text = tuple[Mapping[int, float], float]
+"""How often terms of the query stand in a text, by their place there, and how many words it has."""
 
 
 def _texts_around(candidates: Sequence[Candidate]) -> dict[int, Text]:
-    """Return each candidate's text with those of its neighbours, as far as they are candidates."""
+    """Return each candidate's text with those of its neighbours, as far as they are candidates.
+
+    Left out are those where neither has a word of the query.
+    """
     by_row_id = {candidate.row_id: candidate for candidate in candidates}
     lengths = [candidate.length for candidate in candidates]
     mean = math.fsum(lengths) / len(lengths)  # in whatever order they come
     texts: dict[int, Text] = {}
     for candidate in candidates:
-        counts: Sequence[float] = candidate.counts
-        length = float(candidate.length)
+        counts = candidate.counts
+        length: float = candidate.length
         for distance, row_id in candidate.neighbours.items():
             weight = AROUND_WORDS.get(abs(distance), 0.0)
             other = by_row_id.get(row_id)
             length += weight * (mean if other is None else other.length)
-            if other is not None and any(other.counts):
-                pairs = zip(counts, other.counts, strict=True)
-                counts = [own + weight * theirs for own, theirs in pairs]
-        texts[candidate.row_id] = counts, length
+            if other is not None and other.counts:
+                merged = dict(counts)
+                for place, count in other.counts.items():
+                    merged[place] = merged.get(place, 0.0) + weight * count
+                counts = merged
+        if counts:
+            texts[candidate.row_id] = counts, length
     return texts
 
 
 def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
     """Return each session as one text, as far as its memories are candidates."""
-    by_session: dict[str, list[Candidate]] = defaultdict(list)
+    counts: dict[str, dict[int, float]] = {}
+    lengths: dict[str, int] = {}
     for candidate in candidates:
-        by_session[candidate.session].append(candidate)
-    return {
-        session: (
-            [sum(column) for column in zip(*(member.counts for member in members), strict=True)],
-            sum(member.length for member in members),
-        )
-        for session, members in by_session.items()
-    }
+        session = candidate.session
+        lengths[session] = lengths.get(session, 0) + candidate.length
+        of_session = counts.setdefault(session, {})
+        for place, count in candidate.counts.items():
+            of_session[place] = of_session.get(place, 0.0) + count
+    return {session: (counts[session], length) for session, length in lengths.items()}
 
 
 def _score_sessions(candidates: Sequence[Candidate]) -> dict[str, float]:
     """Score each session by its words; a word is the rarer, the fewer sessions have it."""
     texts = _texts_of_sessions(candidates)
-    presence = ([count > 0 for count in counts] for counts, _ in texts.values())
-    rarities = [rarity(sum(column), len(texts)) for column in zip(*presence, strict=True)]
+    frequencies = Counter(place for counts, _ in texts.values() for place in counts)
+    rarities = {place: rarity(count, len(texts)) for place, count in frequencies.items()}
     mean = math.fsum(length for _, length in texts.values()) / len(texts) or 1.0
-    return _bm25(texts, rarities, k1=SESSION_SATURATION, b=SESSION_LENGTH, pivot=mean)
+    return {
+        session: _bm25(text, rarities, k1=SESSION_SATURATION, b=SESSION_LENGTH, pivot=mean)
+        for session, text in texts.items()
+        if text[0]
+    }
 
 
 def rarity(frequency: float, corpus_size: float) -> float:
@@ -321,29 +342,19 @@ def rarity(frequency: float, corpus_size: float) -> float:
 
 
 def _bm25(
-    texts: Mapping[Key, Text],
-    rarities: Sequence[float],
+    text: Text,
+    rarities: Sequence[float] | Mapping[int, float],
     *,
     k1: float = BM25_SATURATION,
     b: float = BM25_LENGTH,
     pivot: float = PIVOT,
-) -> dict[Key, float]:
-    """Score each text by its words."""
-    scores: dict[Key, float] = {}
-    for key, (counts, length) in texts.items():
-        score = 0.0
-        if any(counts):
-            slowness = k1 * (1 - b + b * length / pivot)
-            for weight, count in zip(rarities, counts, strict=True):
-                if count:
-                    score += weight * count / (count + slowness)
-        scores[key] = score
-    return scores
-
-
-def _best_is_one(scores: Mapping[Key, float]) -> dict[Key, float]:
-    best = max(scores.values(), default=0.0)
-    return {key: score / best if best > 0 else 0.0 for key, score in scores.items()}
+) -> float:
+    """Score a text by its words."""
+    counts, length = text
+    slowness = k1 * (1 - b + b * length / pivot)
+    return math.fsum(
+        rarities[place] * count / (count + slowness) for place, count in counts.items()
+    )
 
 
 # Meaning ----------------------------------------------------------------------------------------
@@ -411,16 +422,22 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
     asked = [weight for weight in [*weights, of_date] if weight]
     most = most_sure = 0.0
     for candidate in candidates:
-        if not (query.spans or any(candidate.counts)):
-            continue
-        pairs = zip(weights, candidate.counts, strict=True)
+        dated = of_date and of_date * (
+            1 if _says_date(candidate, query) else _nearness(candidate, query)
+        )
         # A guess at what was meant counts less than 1.
-        met = [(weight * min(1.0, count), count) for weight, count in pairs if count and weight]
+        met = [
+            (weight * min(1.0, count), count)
+            for place, count in candidate.counts.items()
+            if (weight := weights[place])
+        ]
+        share = math.fsum(weight for weight, _ in met) + dated
+        if share <= most_sure:
+            continue  # nor is what it is a sign of more
+        most = max(most, share)
         chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
-        dated = of_date * (1 if _says_date(candidate, query) else _nearness(candidate, query))
-        sure = sum(weight * count / (count + chance) for weight, count in met) + dated
+        sure = math.fsum(weight * count / (count + chance) for weight, count in met) + dated
         is_lone = len(asked) > 3 and len(met) + (dated > 0) == 1
-        most = max(most, sum(weight for weight, _ in met) + dated)
         most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
     whole = sum(sorted(asked, reverse=True)[:_COVERED_WORDS])
     return (min(1.0, most / whole), min(1.0, most_sure / whole)) if whole else (0.0, 0.0)
@@ -428,12 +445,10 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
 
 def _says_date(candidate: Candidate, query: QueryProfile) -> bool:
     """Return whether the words of the date stand in a memory: "June" may be somebody's name."""
-    return bool(query.date_terms) and all(candidate.counts[place] for place in query.date_terms)
+    return bool(query.date_terms) and query.date_terms <= candidate.counts.keys()
 
 
 def _nearness(candidate: Candidate, query: QueryProfile) -> float:
-    if not query.spans:
-        return 0.0
     return max((span.nearness(candidate.day) for span in query.spans), default=0.0)
 
 

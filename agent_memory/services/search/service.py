@@ -19,7 +19,7 @@ from agent_memory.models.search import (
     SearchResults,
 )
 from agent_memory.services.search.pipeline import SearchOutcome, find
-from agent_memory.services.search.ranking import RankedHit, RankingRates
+from agent_memory.services.search.ranking import RankedHit, RankingRates, confidence
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
@@ -107,7 +107,7 @@ def _results(
                 memory=memories[hit.row_id],
                 relevance_score=hit.relevance,
                 similarity=hit.similarity,
-                confidence=hit.confidence,
+                confidence=confidence(hit.similarity, by_meaning=outcome.by_meaning),
                 passed_gate=hit.passed_gate,
                 repeats=[memories[row_id].id for row_id in outcome.repeats.get(hit.row_id, ())],
                 match_type=_match_type(hit, scratchpad_reasons.get(hit.row_id)),

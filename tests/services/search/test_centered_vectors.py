@@ -216,7 +216,8 @@ def test_without_a_model_no_cosine_reaches_the_floor() -> None:
 
 
 def candidate(row_id: int, *counts: int, cosine: float | None = None) -> Candidate:
-    return Candidate(row_id, f"session-{row_id}", counts, 10, date(2026, 1, 30), cosine=cosine)
+    present = {place: count for place, count in enumerate(counts) if count}
+    return Candidate(row_id, f"session-{row_id}", present, 10, date(2026, 1, 30), cosine=cosine)
 
 
 def by_chance(cosine: float, *, size: int) -> Ranking:

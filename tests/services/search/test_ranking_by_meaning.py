@@ -32,7 +32,8 @@ SPACE = CosineScale(weight=1.0, floor=0.2)
 def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
     """Make a candidate alone in its session, of ten words, stored today and never accessed."""
     given_fields = {"session": f"session-{row_id}", "length": 10, "day": TODAY, **fields}
-    return Candidate(row_id=row_id, counts=counts, **given_fields)
+    present = {place: count for place, count in enumerate(counts) if count}
+    return Candidate(row_id=row_id, counts=present, **given_fields)
 
 
 def query(*frequencies: int, **fields: Any) -> QueryProfile:
@@ -124,7 +125,7 @@ def test_where_words_say_little_the_nearest_by_meaning_has_the_fourth_place() ->
 
 def test_where_a_memory_has_most_of_the_words_they_decide() -> None:
     candidates, asked = by_chance(cosine=0.6)
-    candidates[0] = replace(candidates[0], counts=(9, 1, 0, 0, 0))
+    candidates[0] = replace(candidates[0], counts={0: 9, 1: 1})
     asked = replace(asked, frequencies=(300,) * 5, name_terms={0})
     found = ranking(candidates, asked)
     assert weigh(candidates, asked).coverage >= 0.5

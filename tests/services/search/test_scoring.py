@@ -42,7 +42,8 @@ PARTS = [part.name for part in fields(Evidence)]
 def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
     """Make a candidate alone in its session, of ten words, of today."""
     defaults = {"session": f"session-{row_id}", "length": 10, "day": TODAY}
-    return Candidate(row_id=row_id, counts=counts, **{**defaults, **given_fields})
+    present = {place: count for place, count in enumerate(counts) if count}
+    return Candidate(row_id=row_id, counts=present, **{**defaults, **given_fields})
 
 
 def query(*frequencies: int, **given_fields: Any) -> QueryProfile:
@@ -150,9 +151,9 @@ def test_adding_a_word_never_lowers_the_words_of_a_memory(
         for row_id, (counts, length) in enumerate(zip(all_counts, lengths, strict=True))
     ]
     chosen = data.draw(st.integers(0, len(candidates) - 1))
-    counts = [count + (place == term) for place, count in enumerate(candidates[chosen].counts)]
+    counts = candidates[chosen].counts
     more = list(candidates)
-    more[chosen] = replace(candidates[chosen], counts=tuple(counts))
+    more[chosen] = replace(candidates[chosen], counts={**counts, term: counts.get(term, 0) + 1})
     asked = query(*frequencies)
     before, after = parts(candidates, asked), parts(more, asked)
     assert after[chosen].words >= before[chosen].words - 1e-12

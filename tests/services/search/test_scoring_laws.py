@@ -37,7 +37,8 @@ PARTS = [part.name for part in fields(Evidence)]
 def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
     """Make a candidate alone in its session, of ten words, of today."""
     defaults = {"session": f"session-{row_id}", "length": 10, "day": TODAY}
-    return Candidate(row_id=row_id, counts=counts, **{**defaults, **given_fields})
+    present = {place: count for place, count in enumerate(counts) if count}
+    return Candidate(row_id=row_id, counts=present, **{**defaults, **given_fields})
 
 
 def query(*frequencies: int, **given_fields: Any) -> QueryProfile:

@@ -192,7 +192,7 @@ def test_neighbours_are_looked_up_and_not_searched_for(database: Database, own: 
     bounds = [match[1] for step in looks if (match := re.search(pattern, step))]
     moments = {bound.removeprefix("created_by_session=? AND ") for bound in bounds}
     same = {"timestamp=? AND seq<?", "timestamp=? AND seq>?"}
-    assert len(bounds) == len(looks) == 8
+    assert len(bounds) == len(looks) == 4
     assert moments == same | {"timestamp<?", "timestamp>?"}
 
 

@@ -58,11 +58,12 @@ SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > ?1)
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
-# Two looks into the index a side. A comparison of (timestamp, seq) looks up the timestamp alone: in
-# an import that has one date for 25,000 memories a search then took 0.4 s. Of one owner's rows the
-# index of users has the same order: memories of others in that session are not even passed by.
+# The two nearest of a side, the nearest first, by two looks into the index. A comparison of
+# (timestamp, seq) looks up the timestamp alone: in an import that has one date for 25,000 memories
+# a search then took 0.4 s. Of one owner's rows the index of users has the same order: memories of
+# others in that session are not even passed by.
 _SELECT_SIDE: Final = """
-  (SELECT seq FROM (
+  (SELECT group_concat(seq, ',' ORDER BY timestamp {order}, seq {order}) FROM (
      SELECT * FROM (SELECT timestamp, seq FROM memories
        WHERE created_by_session = m.created_by_session
          AND timestamp = m.timestamp AND seq {than} m.seq {{own}}
@@ -70,17 +71,11 @@ _SELECT_SIDE: Final = """
      UNION ALL
      SELECT * FROM (SELECT timestamp, seq FROM memories
        WHERE created_by_session = m.created_by_session AND timestamp {than} m.timestamp {{own}}
-       ORDER BY timestamp {order}, seq {order} LIMIT 2))
-   ORDER BY timestamp {order}, seq {order} LIMIT 1 OFFSET {skipped})"""
+       ORDER BY timestamp {order}, seq {order} LIMIT 2)
+     ORDER BY timestamp {order}, seq {order} LIMIT 2))"""
 _SIDES: Final = ", ".join(
-    _SELECT_SIDE.format(than=than, order=order, skipped=skipped)
-    for than, order, skipped in (
-        ("<", "DESC", 1),
-        ("<", "DESC", 0),
-        (">", "ASC", 0),
-        (">", "ASC", 1),
-    )
-)  # fmt: skip
+    _SELECT_SIDE.format(than=than, order=order) for than, order in (("<", "DESC"), (">", "ASC"))
+)
 _SELECT_AROUND: Final = f"""
 SELECT m.seq, {_SIDES} FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
@@ -251,10 +246,12 @@ class MemoryTable(Table):
             own += " AND run_id = m.run_id"
         rows = self._db.rows(_SELECT_AROUND.format(own=own), (to_json(list(row_ids)),))
         return {
-            row_id: {
-                distance: other
-                for distance, other in zip((-2, -1, 1, 2), around, strict=True)
-                if other is not None
-            }
-            for row_id, *around in rows
+            row_id: _by_distance(before, (-1, -2)) | _by_distance(after, (1, 2))
+            for row_id, before, after in rows
         }
+
+
+def _by_distance(listed: str | None, distances: Sequence[int]) -> dict[int, int]:
+    """Return the rows of a list, the nearest first, by their distances."""
+    row_ids = map(int, listed.split(",")) if listed else ()
+    return dict(zip(distances, row_ids, strict=False))
