@@ -85,7 +85,7 @@ GROUPS: Final = {
         "backups": "admin",
         "restore": "admin",
     },
-    "Coding agents": {"hook": "hosts"},
+    "Coding agents": {"install": "hosts", "uninstall": "hosts", "hook": "hosts"},
     "Serving": {"mcp": "mcp", "events": "events"},
     "Care": {"agents": "admin", "info": "admin", "configure": "admin", "check": "admin"},
     "Help": {"guide": "guide", "completion": "admin"},

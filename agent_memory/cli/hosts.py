@@ -1,10 +1,138 @@
-"""Commands about coding agents and editors: hook."""
+"""Commands about coding agents and editors: install, uninstall, hook."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
 import click
 
-from agent_memory.cli.options import Session
+from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.render import emit
+from agent_memory.integrations.hosts.project import project_of
+from agent_memory.integrations.hosts.table import HOSTS
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.hosts.installation import Change, Installation
+
+_host_argument: Final = click.argument("host", type=click.Choice(list(HOSTS)), metavar="HOST")
+_PLUGIN_STEP: Final = "/plugin install agent-memory@agent-memory, both in Claude Code"
+_PATH_STEP: Final = "agent-memory must be on the PATH of everybody who does that"
+_project_option: Final = click.option(
+    "--project", is_flag=True, help="In this project's settings alone, not in your own."
+)
+_dry_run_option: Final = click.option(
+    "--dry-run", is_flag=True, help="Show the changes as a diff, and make none."
+)
+
+
+@click.command()
+@_host_argument
+@_project_option
+@click.option("--agent", "agent_id", metavar="ID", help="Whose memory; else each project's own.")
+@click.option(
+    "--plugin",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write a plugin for Claude Code into DIR instead.",
+)
+@_dry_run_option
+@json_option
+@click.pass_obj
+def install(
+    session: Session,
+    /,
+    host: str,
+    project: bool,
+    agent_id: str | None,
+    plugin: str | None,
+    dry_run: bool,
+) -> None:
+    """Register the MCP server and the hooks in the files of a coding agent or editor.
+
+    HOST is claude-code, codex, gemini, cursor, claude-desktop or vscode. Other servers, other
+    hooks and comments stay; what is replaced is kept beside it. Twice changes nothing.
+
+    \b
+    Examples:
+      agent-memory install claude-code
+      agent-memory install codex --dry-run
+      agent-memory install claude-desktop --agent bob
+      agent-memory install claude-code --plugin ./marketplace
+    """
+    from agent_memory.integrations.hosts.installation import program  # noqa: PLC0415 - seldom asked for
+    from agent_memory.integrations.hosts.plugin import plugin_changes  # noqa: PLC0415 - likewise
+
+    if plugin is not None:
+        if host != "claude-code" or project or agent_id:
+            raise click.UsageError("--plugin goes with claude-code alone, for each project's agent")
+        changes = plugin_changes(Path(plugin))
+        steps = f"/plugin marketplace add {Path(plugin).absolute()}", _PLUGIN_STEP, _PATH_STEP
+        _carry_out(changes, steps, dry_run=dry_run, as_json=session.json)
+        return
+    chosen = _chosen(host, project=project, agent=agent_id or session.agent, root=session.root)
+    _carry_out(chosen.install(program()), chosen.host.advice, dry_run=dry_run, as_json=session.json)
+
+
+@click.command()
+@_host_argument
+@_project_option
+@_dry_run_option
+@json_option
+@click.pass_obj
+def uninstall(session: Session, /, host: str, project: bool, dry_run: bool) -> None:
+    """Take the MCP server and the hooks out of a host's files. The memories stay.
+
+    \b
+    Examples:
+      agent-memory uninstall claude-code
+      agent-memory uninstall cursor --project --dry-run
+    """
+    changes = _chosen(host, project=project).uninstall()
+    _carry_out(changes, (), dry_run=dry_run, as_json=session.json)
+
+
+def _chosen(
+    host: str, *, project: bool, agent: str | None = None, root: str | None = None
+) -> Installation:
+    from agent_memory.integrations.hosts.installation import Installation  # noqa: PLC0415 - seldom asked for
+
+    folder = project_of(str(Path.cwd())).folder if project else None
+    return Installation(
+        HOSTS[host], folder, agent, None if root is None else str(Path(root).absolute())
+    )
+
+
+def _carry_out(
+    changes: Sequence[Change], advice: Sequence[str], *, dry_run: bool, as_json: bool
+) -> None:
+    """Make changes, or show them, and say what the user must still do."""
+    from agent_memory.integrations.hosts.installation import write  # noqa: PLC0415 - seldom asked for
+
+    backups = {} if dry_run else write(changes)
+    is_changed = any(change.action != "unchanged" for change in changes)
+    shown: list[dict[str, Any]] = [
+        {
+            "path": str(change.path),
+            "action": change.action,
+            "diff": change.diff,
+            "backup": str(backups[change.path]) if change.path in backups else None,
+        }
+        for change in changes
+    ]
+    next_steps = list(advice) if is_changed and not dry_run else []
+    lines = []
+    for each in shown:
+        backup = f" (before: {each['backup']})" if each["backup"] else ""
+        lines.append(f"{each['action']}: {each['path']}{backup}")
+        if dry_run and each["diff"]:
+            lines.append(each["diff"].rstrip("\n"))
+    lines += [f"next: {step}" for step in next_steps]
+    if dry_run:
+        lines.append("nothing was changed")
+    data = {"dry_run": dry_run, "files": shown, "next": next_steps}
+    emit(data, text="\n".join(lines), as_json=as_json)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -124,6 +124,8 @@ KEYS = {
     "backups": {"backups"},
     "restore": {"path", "backup", "memory_count", "replaced"},
     "guide": {"topics"},
+    "install": {"dry_run", "files", "next"},
+    "uninstall": {"dry_run", "files", "next"},
 }
 
 
@@ -150,6 +152,7 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
             "export": ["--output", str(tmp_path / f"{turn}.yaml")],
             "import": ["bench/notes.jsonl"],
             "restore": [str(backup), "--yes"], "graph": ["show"],
+            "install": ["codex", "--dry-run"], "uninstall": ["cursor"],
             "add": [str(chat)], "reset": ["--yes"],
             "delete-all": ["--user", "alice", "--yes"],
         }.get(name, [])  # fmt: skip
@@ -280,7 +283,7 @@ WORDS = {
     },
     "import": ["bench/notes.jsonl"],
 }
-NEEDS_NO_AGENT = ("agents", "completion", "guide", "hook")
+NEEDS_NO_AGENT = ("agents", "completion", "guide", "hook", "install", "uninstall")
 NEEDS_AN_AGENT = [name for name in COMMANDS if name not in NEEDS_NO_AGENT]
 
 

@@ -84,6 +84,9 @@ _TRUST: Final = (
     "Codex runs no hook before you trust it: start `codex`, type `/hooks`, and trust those of"
     " agent-memory. After a change of them, trust them again."
 )
+_TRUSTED_FOLDERS: Final = (
+    "Gemini CLI runs servers and hooks in folders alone that you trust: /permissions there."
+)
 _CLAUDE_TOOLS: Final = "Bash|Task|Agent|mcp__.*"
 # What tools read of files stays in the files; what commands and other servers say is gone.
 
@@ -147,7 +150,7 @@ HOSTS: Final = {
             project_variable="GEMINI_PROJECT_DIR",
             milliseconds=True,
             answers_always=True,
-            advice=(_RESTART,),
+            advice=(_TRUSTED_FOLDERS, _RESTART),
         ),
         Host(
             "cursor",

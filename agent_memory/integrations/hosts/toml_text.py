@@ -1,0 +1,120 @@
+"""Editing one table of a TOML file as text: comments, order and everything else stay.
+
+What comes out is read again, and is refused unless it says what it said before and the table. That
+takes no library: only a whole table is added or taken away, or a line of it replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agent_memory import ValidationError
+
+_HEADER: Final = re.compile(r"\s*\[")
+_KEEPS: Final = re.compile(r"\s*(#.*)?$")
+
+
+class TomlText:
+    """A TOML document, and its text. ``name`` is what errors call it.
+
+    Raises ``ValidationError`` for a text that is no TOML.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self._name = name
+        self.data()
+
+    def data(self) -> dict[str, Any]:
+        """Return what the text says."""
+        try:
+            return tomllib.loads(self.text.replace("\r\n", "\n"))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise ValidationError(
+                f"{self._name}: is not TOML ({error}): nothing was changed; correct it first"
+            ) from error
+
+    def table(self, path: Sequence[str]) -> dict[str, Any] | None:
+        """Return the table at a path; ``None`` where there is none."""
+        value: Any = self.data()
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else None
+
+    def put(self, path: Sequence[str], values: Mapping[str, str | list[str]]) -> None:
+        """Set keys of the table at a path, which is made at the end where there is none."""
+        before = self.text
+        expected = {**(self.table(path) or {}), **values}
+        lines = self._lines()
+        place = self._header(lines, path)
+        written = {key: f"{key} = {json.dumps(value)}" for key, value in values.items()}
+        if place is None:
+            header = f"[{'.'.join(map(_key, path))}]"
+            blank = [""] if lines and lines[-1].strip() else []
+            lines += [*blank, header, *written.values()]
+        else:
+            end = self._end(lines, place)
+            for key, line in written.items():
+                match = [n for n in range(place, end) if re.match(rf"\s*{key}\s*=", lines[n])]
+                lines[match[0] : match[0] + 1] = [line] if match else []
+                if not match:
+                    lines.insert(place + 1, line)
+        self._set(lines, before, path, expected)
+
+    def remove(self, path: Sequence[str]) -> None:
+        """Take the table at a path away; comments after it stay."""
+        before, lines = self.text, self._lines()
+        while (place := self._header(lines, path, inner=True)) is not None:
+            end = self._end(lines, place)
+            while end > place + 1 and _KEEPS.fullmatch(lines[end - 1]):
+                end -= 1
+            begin = place - 1 if place and not lines[place - 1].strip() else place
+            del lines[begin:end]
+        self._set(lines, before, path, None)
+
+    def _lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @staticmethod
+    def _header(lines: Sequence[str], path: Sequence[str], *, inner: bool = False) -> int | None:
+        names = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\")" for key in path)
+        more = r"(?:\s*\..*)?" if inner else ""
+        header = re.compile(rf"\s*\[\s*{names}{more}\s*\]\s*(?:#.*)?")
+        return next((n for n, line in enumerate(lines) if header.fullmatch(line)), None)
+
+    @staticmethod
+    def _end(lines: Sequence[str], place: int) -> int:
+        after = range(place + 1, len(lines))
+        return next((n for n in after if _HEADER.match(lines[n])), len(lines))
+
+    def _set(
+        self, lines: Sequence[str], before: str, path: Sequence[str], expected: object
+    ) -> None:
+        """Take lines as the text, if they say what was meant and nothing else."""
+        rest = _without(self.data(), path)
+        line_end = "\r\n" if "\r\n" in before else "\n"
+        self.text = "".join(f"{line}{line_end}" for line in lines)
+        if self.table(path) == expected and _without(self.data(), path) == rest:
+            return
+        self.text = before
+        raise ValidationError(
+            f"{self._name}: [{'.'.join(path)}] stands there in a form that cannot be changed line"
+            " by line: change it by hand"
+        )
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
+
+
+def _without(data: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return data without what is at a path, and without tables that are empty then."""
+    inner = data.get(path[0])
+    rest = {key: value for key, value in data.items() if key != path[0]}
+    if len(path) > 1 and isinstance(inner, dict) and (left := _without(inner, path[1:])):
+        return {**rest, path[0]: left}
+    return rest
