@@ -19,6 +19,7 @@ from agent_memory.errors import (
     MemoryNotFound,
     StorageCorrupt,
     StorageReadOnly,
+    ValidationError,
 )
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
@@ -271,12 +272,28 @@ class Store:
         self._unit_of_work.on_promoted = callback
 
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
-        """Write the agent's settings, changed, into the file and return them."""
+        """Write the agent's settings, changed, into the file and return them.
+
+        Raises ``ValidationError`` where a category would go that memories have.
+        """
         with self._unit_of_work.write():
-            config = change(self._engine.agent.config())
+            before = self._engine.agent.config()
+            config = change(before)
+            for category in set(before.categories) - set(config.categories):
+                self._refuse_orphans(category, config)
             self._engine.agent.set_config(config)
             self._engine.scratchpad.evict(max_size=config.scratchpad_max_size)
             return config
+
+    def _refuse_orphans(self, category: str, config: AgentConfig) -> None:
+        """Refuse to take a category away that memories have: no import would take them with it."""
+        count = self.count(SearchFilters(category=[category], archived=None))
+        if count:
+            message = (
+                f"{count:,} {'memory has' if count == 1 else 'memories have'} {category!r}, which"
+                " would be no category: give them another one first (`update`), or keep it"
+            )
+            raise ValidationError.of("categories", message, config.categories)
 
     # Reading ----------------------------------------------------------------------------------
 

@@ -389,21 +389,36 @@ def test_an_agent_may_have_categories_of_its_own(memory: AgentMemory, root: Path
         assert later.count(filters={"category": ["recipe", "Señal"]}) == 2
 
 
-def test_a_category_that_is_taken_away_stays_readable_and_cannot_be_used_again(
-    memory: AgentMemory,
-) -> None:
+def test_a_category_that_memories_have_is_not_taken_away(memory: AgentMemory) -> None:
+    memory.configure(categories=["recipe", "sketch"])
+    ids = [memory.store(text, category="recipe") for text in ("Soup", "Salad")]
+    memory.archive(ids[0])
+    with pytest.raises(ValidationError, match=r"categories: 2 memories have 'recipe'"):
+        memory.configure(categories=["sketch"], scratchpad_max_size=30)
+    assert memory.info().config.categories == ["recipe", "sketch"]
+    assert memory.info().config.scratchpad_max_size == 50
+    memory.configure(categories=["recipe"])  # no memory has the other one
+    for memory_id in ids:
+        memory.update(memory_id, category="note")
+    assert memory.configure(categories=[]).categories == []
+    with pytest.raises(ValidationError):
+        memory.store("Salad", category="recipe")
+
+
+def test_a_category_that_is_gone_stays_readable_and_is_named(memory: AgentMemory) -> None:
     memory.configure(categories=["recipe"])
     memory_id = memory.store("Soup", category="recipe")
+    memory.delete(memory_id)
     memory.configure(categories=[])
+    memory.undo()
     stored = memory.get(memory_id)
     assert stored is not None
     assert stored.category == "recipe"
     assert memory.update(memory_id, content="Soup again").category == "recipe"
-    with pytest.raises(ValidationError):
-        memory.store("Salad", category="recipe")
     (problem,) = memory.check().problems  # elsewhere it would come in as a note
     assert "'recipe' is no category" in problem.detail
     memory.configure(categories=["recipe"])
+    assert memory.check().problems == []
 
 
 @pytest.mark.parametrize("category", ["", "  ", "x" * 51, "a\nb"])
