@@ -33,6 +33,8 @@ _MOST_MESSAGES: Final = 10_000
 _ANYBODY: Final = "anybody"
 _OF_MEMORIES: Final = ("category", "tags", "importance")
 """What metadata may say that is a field of its own here."""
+_NEARLY: Final = 0.85
+"""How alike two keys are, 0 to 1, of which one must be a slip of the other."""
 _SCOPE: Final = ("user_id", "agent_id", "run_id")
 """What C's Add Memory Request says of whose the memories are."""
 
@@ -111,6 +113,7 @@ def _joined(request: AddRequest, stated: Mapping[str, Any]) -> AddRequest:
 
     What disagrees with an argument is refused: it would go to somebody else, or be lost.
     """
+    _refuse_unknown_keys(stated)
     scope = {name: _agreed(name, getattr(request, name), stated.get(name)) for name in _SCOPE}
     if not isinstance(request.metadata, Mapping):
         raise ValidationError.of("metadata", "must be a mapping", request.metadata)
@@ -123,6 +126,37 @@ def _joined(request: AddRequest, stated: Mapping[str, Any]) -> AddRequest:
         for name, value in source.items():
             metadata[name] = _agreed(f"metadata.{name}", metadata.get(name), value)
     return replace(request, **scope, metadata=metadata)
+
+
+def _refuse_unknown_keys(stated: Mapping[str, Any]) -> None:
+    """Refuse a key that C's Add Memory Request has not: what it says would be lost.
+
+    A mapping that says nothing of whose the memories are is a transcript of another program, with
+    keys of its own (``model``): of those only one that is nearly a request's is refused.
+    """
+    keys = (*_SCOPE, "metadata", *_OF_MEMORIES)
+    is_request = any(stated.get(name) is not None for name in _SCOPE)
+    for key in stated:
+        meant = None if key in keys else _meant(str(key), keys)
+        if meant is not None:
+            message = f"is no key of an Add Memory Request: did you mean {meant!r}?"
+            raise ValidationError.of(f"{key:.100}", message, stated[key])
+        if is_request and key not in keys:
+            message = f"is no key of an Add Memory Request, which has messages, {', '.join(keys)}"
+            raise ValidationError.of(f"{key:.100}", f"{message}: leave it out", stated[key])
+
+
+def _meant(key: str, keys: Sequence[str]) -> str | None:
+    """Return the key that another one is nearly: ``user_id`` for ``userId``, ``user``."""
+    from difflib import get_close_matches  # noqa: PLC0415 - of an odd key alone
+
+    plain = {_letters(name).removesuffix(end): name for name in keys for end in ("", "id")}
+    nearest = get_close_matches(_letters(key), plain, n=1, cutoff=_NEARLY)
+    return plain[nearest[0]] if nearest else None
+
+
+def _letters(key: str) -> str:
+    return "".join(filter(str.isalnum, key.lower()))
 
 
 def _agreed(name: str, argument: Any, stated: Any) -> Any:  # noqa: ANN401 - of any field

@@ -163,7 +163,8 @@ def test_so_does_its_model_and_what_stands_beside_the_messages(memory: AgentMemo
     assert kept(memory) == EXPECTED
     memory.reset(confirm="bob")
     metadata = {"source": "chat"}
-    beside = {**REQUEST, **REQUEST["metadata"], "metadata": metadata}
+    told = {name: REQUEST["metadata"][name] for name in ("category", "tags")}
+    beside = {**REQUEST, **told, "metadata": metadata}
     memory.add(beside, metadata=metadata)
     assert kept(memory) == EXPECTED
 
@@ -201,6 +202,51 @@ def test_a_request_of_another_is_refused(memory: AgentMemory) -> None:
         memory.add({**REQUEST, "agent_id": "carol"})
     with pytest.raises(ValidationError, match="user_id"):
         memory.session({"user_id": "eve"}).add(REQUEST)
+    assert memory.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("userId", "user_id"),
+        ("user", "user_id"),
+        ("USER-ID", "user_id"),
+        ("usrid", "user_id"),
+        ("runid", "run_id"),
+        ("agentID", "agent_id"),
+        ("tag", "tags"),
+        ("meta_data", "metadata"),
+        ("categroy", "category"),
+    ],
+)
+def test_a_key_that_is_nearly_a_requests_is_an_error(
+    memory: AgentMemory, key: str, meant: str
+) -> None:
+    for request in ({"messages": REQUEST["messages"], key: "x"}, {**REQUEST, key: "x"}):
+        with pytest.raises(ValidationError, match=f"{key}: .* did you mean '{meant}'"):
+            memory.add(request)
+    assert memory.count() == 0
+
+
+def test_a_request_has_no_other_keys_and_a_transcript_may(memory: AgentMemory) -> None:
+    with pytest.raises(ValidationError, match="infer: is no key of an Add Memory Request"):
+        memory.add({**REQUEST, "infer": False})
+    assert memory.count() == 0
+    body = {"model": "gpt-4.1", "temperature": 0, "tools": [], "title": "Food", "id": "chat-1"}
+    answer = memory.add({**body, "messages": REQUEST["messages"]})
+    assert [kept.event for kept in answer.data] == ["ADD"]
+
+
+def test_the_command_and_the_tools_name_the_key_too(
+    cli: Any, memory: AgentMemory, tmp_path: Path
+) -> None:
+    request = {"messages": REQUEST["messages"], "userId": "ann"}
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps(request), encoding="utf-8")
+    refused = cli("--agent", "bob", "add", str(chat))
+    assert (refused.code, "did you mean 'user_id'" in refused.err) == (4, True)
+    with pytest.raises(ValidationError, match="did you mean 'user_id'"):
+        memory.session({"user_id": "ann"}).add(request)
     assert memory.count() == 0
 
 
