@@ -78,8 +78,9 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         nobody said, such as a call of a tool, is passed over (``metadata.passed_over``), and a
         message that cannot be read is left out and told, unless ``strict``. A mapping may be C's
         Add Memory Request, with ``user_id``, ``run_id``, ``agent_id``, ``category``, ``tags`` and
-        ``metadata`` beside its messages; what disagrees with an argument is refused. The answer's
-        ``facts`` and ``operations`` tell what was extracted, and decided why.
+        ``metadata`` beside its messages; what disagrees with an argument is refused, and so is a
+        key that such a request has not (``userId``). The answer's ``facts`` and ``operations`` tell
+        what was extracted, and decided why.
 
         ``metadata`` is kept with each new memory; its ``category`` and ``tags`` become the
         memory's. ``infer=False`` stores each message as it is. ``dry_run`` only tells. The two
@@ -221,9 +222,9 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         results = self._store.searches.search(request, meaning, now=self._now())
         return [hit.memory for hit in results]
 
-    def _edges(self, user_id: str | None) -> list[EdgeView]:
+    def _edges(self, user_id: str | None, run_id: str | None) -> list[EdgeView]:
         """Return what holds in one user's graph; for ``None``, in that of nobody in particular."""
-        edges = self.graph.relationships(user_id=user_id)
+        edges = self.graph.relationships(user_id=user_id, run_id=run_id)
         return [edge for edge in edges if edge.user_id == user_id]
 
     def _prepare(self, item: Mapping[str, Any], *, settings: AgentConfig) -> Memory:

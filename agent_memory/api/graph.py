@@ -53,9 +53,9 @@ class MemoryGraph:
 
     ``user_id`` says whose graph is meant: users' graphs never mix. In writing, ``None`` is that of
     the memories, or the agent's own; in looking, ``None`` looks at all of them. ``run_id`` looks at
-    what the memories of one run say, and what was said by hand in it. A time is one like
-    those of ``AgentMemory``; ``as_of`` looks at what held at a time, as far as is known now, also
-    from memories that were deleted later.
+    what the memories of one run say, as they say it, and at what was said by hand in it. A time is
+    one like those of ``AgentMemory``; ``as_of`` looks at what held at a time, as far as is known
+    now, also from memories that were deleted later.
 
     Walking is done in SQL, and bounded: 8 steps, 20,000 entities counted once for each distance,
     of which a neighbourhood tells the nearest 2,000; the results say where that was too few. Of
@@ -67,6 +67,13 @@ class MemoryGraph:
     def __init__(self, store: GraphService, path: Path) -> None:
         self._store = store
         self._path = path
+
+    def within_run(self, run_id: str) -> MemoryGraph:
+        """Return this graph for who may read the memories of one run alone, as its sessions may.
+
+        What its verbs change, and tell, follows from what the memories of this run say.
+        """
+        return MemoryGraph(self._store.within_run(run_id), self._path)
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -345,7 +352,7 @@ class MemoryGraph:
         check_whole_number("limit", limit, lowest=1)
         words = query_words(check_query(query))
         user, run = _scope(user_id, run_id)
-        named = self._store.named_in(keys_of(words), user)
+        named = self._store.named_in(keys_of(words), user, run)
         if not named:
             return []
         near, far = self._store.around(list(named), user, run, limit=_MOST_AROUND)

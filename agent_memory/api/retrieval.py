@@ -203,7 +203,10 @@ class RetrievalVerbs(OpenMemory):
         good = [hit for hit in results if hit.passed_gate]
         good_ids = {hit.memory.id for hit in good}
         near = self.graph.related_memory_ids(
-            request.query, user_id=request.filters.user_id, limit=request.limit
+            request.query,
+            user_id=request.filters.user_id,
+            run_id=request.filters.run_id,
+            limit=request.limit,
         )
         wanted = [memory_id for memory_id in near if memory_id not in good_ids]
         added = [

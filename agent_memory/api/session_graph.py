@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from agent_memory.errors import PermissionDenied, ValidationError
 from agent_memory.models.graph import clean_relationship
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
         Neighbourhood,
     )
     from agent_memory.models.session import Owner
-
-View = TypeVar("View", "EdgeView", "EntityView")
 
 
 class _Scope(TypedDict):
@@ -49,7 +47,7 @@ class SessionGraph:
         refuse_unless: Callable[[str], None],
         require: Callable[[str | Iterable[str]], list[str]],
     ) -> None:
-        self._graph = graph
+        self._graph = graph if owner.run_id is None else graph.within_run(owner.run_id)
         self._owner = owner
         self._scope: _Scope = {"user_id": owner.user_id, "run_id": owner.run_id}
         self._refuse_unless = refuse_unless
@@ -116,13 +114,11 @@ class SessionGraph:
 
     def add_entity(self, name: str, **more: Any) -> EntityView:  # noqa: ANN401 - MemoryGraph's
         """Add an entity, or say more of the one of that name."""
-        scoped = self._writable(more)
-        return self._shown(self._graph.add_entity(name, **scoped), scoped)
+        return self._graph.add_entity(name, **self._writable(more))
 
     def add(self, source: str, relationship: str, target: str, **more: Any) -> EdgeView:  # noqa: ANN401 - MemoryGraph's
         """Say that something holds. A memory of another user cannot say so."""
-        scoped = self._writable(more)
-        return self._shown(self._graph.add(source, relationship, target, **scoped), scoped)
+        return self._graph.add(source, relationship, target, **self._writable(more))
 
     def update(self, source: str, relationship: str, target: str, **more: Any) -> GraphChange:  # noqa: ANN401 - MemoryGraph's
         """Say that something changed: the old relationship is closed and a new one opened."""
@@ -147,10 +143,21 @@ class SessionGraph:
         return report.model_copy(update={"changes": changes})
 
     def remove(self, source: str, relationship: str, target: str) -> GraphChange:
-        """Say that something holds no more. It stays in the past."""
+        """Say that something holds no more. It stays in the past.
+
+        In a session of a run it holds no more as long as the last memory is there that says it.
+        """
         self._refuse_unless("delete")
-        self._refuse_unseen(source, relationship, target)
-        return self._graph.remove(source, relationship, target, user_id=self._owner.user_id)
+        stated_by: list[str] = []
+        if self._owner.run_id is not None:
+            stated_by = self._stating(source, relationship, target)
+        return self._graph.remove(
+            source,
+            relationship,
+            target,
+            memory_id=next(reversed(stated_by), None),
+            user_id=self._owner.user_id,
+        )
 
     def merge(self, keep: str, other: str) -> EntityView:
         """Make one of two entities whose names mean the same, in the graph of the whole user."""
@@ -176,27 +183,18 @@ class SessionGraph:
             raise ValidationError.of("memory_id", message, None)
         return {**more, **self._scope}
 
-    def _shown(self, view: View, scoped: Mapping[str, Any]) -> View:
-        """Return what was written as this session may see it: other runs may say it too."""
-        if self._owner.run_id is None:
-            return view
-        sources = [scoped["memory_id"]]
-        return view.model_copy(update={"run_id": self._owner.run_id, "source_memory_ids": sources})
+    def _stating(self, source: str, relationship: str, target: str) -> list[str]:
+        """Return the memories of the run that say that something holds.
 
-    def _refuse_unseen(self, source: str, relationship: str, target: str) -> None:
-        """Refuse to close what only other runs say, as what does not hold at all."""
-        if self._owner.run_id is None:
-            return
+        Raises ``ValidationError`` where none does, whatever other runs say.
+        """
         ends = [self._graph.entity(name, **self._scope) for name in (source, target)]
         ids = [end.id for end in ends if end is not None]
         with contextlib.suppress(ValueError):  # of a relationship that `remove` refuses
             verb = clean_relationship(relationship)
-            edges = self.relationships(source) if len(ids) == 2 else []
-            if any(
-                [edge.source_id, edge.target_id] == ids and edge.relationship == verb
-                for edge in edges
-            ):
-                return
+            for edge in self.relationships(source) if len(ids) == 2 else []:
+                if [edge.source_id, edge.target_id] == ids and edge.relationship == verb:
+                    return edge.source_memory_ids
         shown = f"{source} {relationship} {target}"
         message = f"{NOTHING_HOLDS}: {shown!r:.300}"
         raise ValidationError.of("relationship", message, shown)

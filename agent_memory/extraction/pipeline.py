@@ -71,8 +71,8 @@ class MemoryPort:
     list_recent: ListRecent
     prepare: Callable[[Mapping[str, Any]], Memory]
     apply: ApplyDecisions
-    edges: Callable[[str | None], list[EdgeView]]
-    """Return what holds in a user's graph."""
+    edges: Callable[[str | None, str | None], list[EdgeView]]
+    """Return what holds in a user's graph, of a run what its memories say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class ExtractionPipeline:
 
     def _with_graph(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Return the decisions with what their texts say of the graph."""
-        edges = self._port.edges(self._request.user_id)
+        edges = self._port.edges(self._request.user_id, self._request.run_id)
         updates_of: dict[int, list[GraphUpdate]] = {
             place: [] for place, decision in enumerate(decisions) if decision.memory is not None
         }

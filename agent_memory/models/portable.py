@@ -93,11 +93,39 @@ class PortableReview(Record):
     session_id: Label | None = None
 
 
+class PortableEntityStatement(Record):
+    """What one memory says of an entity, where that is not what the entity says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name | None = None
+    type: Text | None = None
+    confidence: Confidence | None = None
+    created_at: UtcDatetime | None = None
+    updated_at: UtcDatetime | None = None
+
+
+class PortableEdgeStatement(Record):
+    """What one memory says of a relationship, where that is not what the relationship says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    confidence: Confidence | None = None
+    temporal_context: Text | None = None
+    valid_from: UtcDatetime | None = None
+    valid_to: UtcDatetime | None = None
+    closed_by: MemoryId | None = None
+    closing_is_undone: bool = False
+    created_at: UtcDatetime | None = None
+    updated_at: UtcDatetime | None = None
+
+
 class PortableEntity(Record):
     """An entity of the graph; ``sources`` are the memories that speak of it.
 
-    Of those, ``undone`` do not at present. ``alias_sources`` has the memory of an alias that was
-    learned from one. ``by_hand`` says that it needs none.
+    Of those, ``undone`` do not at present; ``statements`` has what one says otherwise than all
+    together. ``alias_sources`` has the memory of an alias that was learned from one. ``by_hand``
+    says that it needs none.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -115,6 +143,7 @@ class PortableEntity(Record):
     alias_sources: dict[str, MemoryId] = Field(default_factory=dict)
     sources: list[MemoryId] = Field(default_factory=list)
     undone: list[MemoryId] = Field(default_factory=list)
+    statements: dict[MemoryId, PortableEntityStatement] = Field(default_factory=dict)
 
 
 class PortableRelationship(Record):
@@ -139,11 +168,18 @@ class PortableRelationship(Record):
     updated_at: UtcDatetime | None = None
     sources: list[MemoryId] = Field(default_factory=list)
     undone: list[MemoryId] = Field(default_factory=list)
+    statements: dict[MemoryId, PortableEdgeStatement] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _ends_after_it_began(self) -> Self:
         if self.valid_to is not None and self.valid_to < self.valid_from:
             raise ValueError("valid_to is before valid_from")
+        for memory_id, statement in self.statements.items():
+            fields = statement.model_fields_set
+            start = statement.valid_from if "valid_from" in fields else self.valid_from
+            end = statement.valid_to if "valid_to" in fields else self.valid_to
+            if start is not None and end is not None and end < start:
+                raise ValueError(f"statements: {memory_id}: valid_to is before valid_from")
         return self
 
 

@@ -198,7 +198,13 @@ class _Application:
         """Change the graph as a decision says; return what of that was refused."""
         from agent_memory.services.graph.changes import follow  # noqa: PLC0415 - seldom asked for
 
-        problems = follow(self._engine, decision, outcome, now=self._now)
+        problems = follow(
+            self._engine,
+            decision,
+            outcome,
+            now=self._now,
+            is_confidential=self._is_confidential,
+        )
         hidden = "graph: what was said of a relationship was refused"
         return [hidden] * len(problems) if self._is_confidential else problems
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from agent_memory.models.graph import EdgeView, EntityView
-from agent_memory.storage.records import GraphMoment, Row
+from agent_memory.storage.records import Closing, GraphMoment, Row
 
 
 class GraphTable(Protocol):
@@ -58,7 +58,10 @@ class GraphTable(Protocol):
         out_of_sight: bool = False,
         limit: int = -1,
     ) -> list[EntityView]:
-        """Return the entities that can be seen, oldest first, or those of them with these ids."""
+        """Return the entities that can be seen, oldest first, or those of them with these ids.
+
+        With a ``run_id`` those that a memory of this run speaks of, as it does.
+        """
 
     def edges(
         self,
@@ -83,9 +86,18 @@ class GraphTable(Protocol):
         """Return a relationship of an entity with any of some others, and which: their ids."""
 
     def open_edges(
-        self, source_id: str, relationship: str, target_id: str | None = None
+        self,
+        source_id: str,
+        relationship: str,
+        target_id: str | None = None,
+        *,
+        run_id: str | None = None,
     ) -> list[Row]:
-        """Return an entity's open relationships: id, target and ``valid_from``, oldest first."""
+        """Return an entity's open relationships, oldest first: id, target, ``valid_from``, run.
+
+        The run is that of one that was made by hand in it, else ``None``. With a ``run_id`` those
+        that hold as the memories of this run say.
+        """
 
     def confirm_edge(
         self, edge_id: str, *, confidence: float, context: str | None, start: str, now: str
@@ -95,16 +107,27 @@ class GraphTable(Protocol):
     def mark_by_hand(self, kind: str, graph_id: str) -> None:
         """Mark an entity, or a relationship, as made by hand: seen without any memory."""
 
-    def close_edge(
-        self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
-    ) -> None:
-        """Close a relationship at a moment, or where it began if that is later."""
+    def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
+        """Close a relationship, or where it began if that is later; but not as some runs say."""
 
-    def add_source(self, kind: str, graph_id: str, memory_id: str, change_id: int | None) -> None:
-        """Record the memory that an entity, or a relationship, was read from."""
+    def close_in_run(self, edge_id: str, closing: Closing, run_id: str) -> None:
+        """Close a relationship as the memories of one run say, not as all do together."""
+
+    def add_source(
+        self,
+        kind: str,
+        graph_id: str,
+        memory_id: str,
+        change_id: int | None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record the memory that an entity, or a relationship, was read from, and what it says.
+
+        ``values`` has the columns of what it says; without them it says what the row does.
+        """
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
-        """Return the user and the last change id of each memory, by memory id."""
+        """Return the user, the last change id and the run of each memory, by memory id."""
 
 
 class GraphMaintenance(Protocol):

@@ -376,6 +376,18 @@ class GraphMoment:
     run_id: str | None = None
 
 
+class Closing(NamedTuple):
+    """The end of a relationship: when, the memory that says so, if any, and its change; and now.
+
+    Times are as they are stored.
+    """
+
+    at: str
+    memory_id: str | None
+    change_id: int | None
+    now: str
+
+
 @dataclass(frozen=True)
 class ErasedText:
     """What memories say and ever said, as far as the file knows.

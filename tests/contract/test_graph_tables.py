@@ -10,7 +10,7 @@ from contract_cases import NOW, memory_of, stored
 
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import GraphMoment
+from agent_memory.storage.records import Closing, GraphMoment
 
 STAMP = format_time(NOW)
 LATER = GraphMoment(format_time(NOW + timedelta(days=1)), None, is_past=False)
@@ -75,7 +75,8 @@ def test_a_walk_tells_the_distance_of_each(engine: Engine, chain: list[str]) -> 
 def test_what_is_closed_holds_no_more(engine: Engine, chain: list[str]) -> None:
     (open_edge,) = engine.graph.open_edges(chain[0], "works at")
     with engine.write():
-        engine.graph.close_edge(open_edge[0], at=STAMP, by="mem-2", change_id=None, now=STAMP)
+        closing = Closing(STAMP, "mem-2", None, STAMP)
+        engine.graph.close_edge(open_edge[0], closing, but_in_runs=[])
     assert engine.graph.open_edges(chain[0], "works at") == []
     names = [view.relationship for view in engine.graph.edges(LATER)]
     assert names == ["is in"]

@@ -1,5 +1,5 @@
 PRAGMA application_id = 1097289061;
-PRAGMA user_version = 14;
+PRAGMA user_version = 15;
 CREATE UNIQUE INDEX embedding_models_by_state ON embedding_models (state);
 CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);
@@ -19,6 +19,8 @@ CREATE INDEX memories_by_user  -- what one user's session may see, and what was 
   ON memories (user_id, created_by_session, timestamp, seq, run_id, archived)
   WHERE user_id IS NOT NULL;
 CREATE INDEX memory_tags_by_tag ON memory_tags (tag, seq);
+CREATE INDEX relationship_sources_by_closing
+  ON relationship_sources (closed_by) WHERE closed_by IS NOT NULL;
 CREATE INDEX relationship_sources_by_memory ON relationship_sources (memory_id);
 CREATE UNIQUE INDEX relationship_sources_by_relationship
   ON relationship_sources (relationship_id, memory_id);
@@ -145,7 +147,10 @@ CREATE TABLE entity_sources (
   -- 1 while that change of the memory is undone: then the row does not count.
   is_undone INTEGER NOT NULL DEFAULT 0
     CONSTRAINT is_undone_is_0_or_1 CHECK (is_undone IN (0, 1))
-) STRICT;
+, name TEXT  /* what the memory calls it */
+  CONSTRAINT name_has_1_to_200_characters
+  CHECK (name IS NULL OR (length(trim(name)) > 0 AND length(name) <= 200)), type TEXT  /* what it says that it is; NULL for nothing */, confidence REAL  /* how sure it says it is; NULL: unsaid */
+  CONSTRAINT confidence_is_0_to_1 CHECK (confidence IS NULL OR confidence BETWEEN 0 AND 1), created_at TEXT  /* when it was first read from the memory */, updated_at TEXT  /* when it was last */) STRICT;
 CREATE TABLE fingerprints (
   -- A number made of what a memory says, to find one that says the same among many. The library
   -- makes it: NULL for a memory that another program wrote or changed, until the library looks.
@@ -282,7 +287,10 @@ CREATE TABLE relationship_sources (
   change_id INTEGER,
   is_undone INTEGER NOT NULL DEFAULT 0
     CONSTRAINT is_undone_is_0_or_1 CHECK (is_undone IN (0, 1))
-) STRICT;
+, confidence REAL  /* how sure the memory says it is */
+  CONSTRAINT confidence_is_0_to_1 CHECK (confidence IS NULL OR confidence BETWEEN 0 AND 1), temporal_context TEXT  /* when it holds, in its words */, valid_from TEXT  /* from when, as it says */, valid_to TEXT  /* until when, as far as its run says */
+  CONSTRAINT valid_to_is_not_before_valid_from CHECK (valid_to IS NULL OR valid_to >= valid_from), closed_by TEXT  /* like relationships.closed_by */, closing_change_id INTEGER  /* like those there */, closing_is_undone INTEGER  /* like those there */
+  NOT NULL DEFAULT 0 CONSTRAINT closing_is_undone_is_0_or_1 CHECK (closing_is_undone IN (0, 1)), created_at TEXT  /* as in entity_sources */, updated_at TEXT  /* as in entity_sources */) STRICT;
 CREATE TABLE relationships (
   -- What holds between two entities, and when: the edges of the graph. A fact that changes is not
   -- overwritten: its row gets a valid_to, and another row begins. By hand:
@@ -413,6 +421,14 @@ CREATE TRIGGER entity_aliases_renamed AFTER UPDATE OF alias ON entity_aliases
 WHEN NEW.alias IS NOT OLD.alias AND NEW.alias_key IS OLD.alias_key BEGIN
   UPDATE entity_aliases SET alias_key = NULL WHERE alias_id = NEW.alias_id;
 END;
+CREATE TRIGGER entity_sources_by_hand AFTER INSERT ON entity_sources WHEN NEW.name IS NULL BEGIN
+  -- Of a row that names no more than the memory, that is taken to say what the entity says.
+  UPDATE entity_sources SET (name, type, confidence, created_at, updated_at) = (
+    SELECT e.name, coalesce(NEW.type, e.type), coalesce(NEW.confidence, nullif(e.confidence, 1.0)),
+      coalesce(NEW.created_at, e.created_at), coalesce(NEW.updated_at, e.updated_at)
+    FROM entities AS e WHERE e.id = NEW.entity_id)
+  WHERE rowid = NEW.rowid;
+END;
 CREATE TRIGGER fingerprints_of_changed AFTER UPDATE OF content, user_id, run_id ON memories
 WHEN (NEW.content, NEW.user_id, NEW.run_id) IS NOT (OLD.content, OLD.user_id, OLD.run_id) BEGIN
   UPDATE fingerprints SET fingerprint = NULL WHERE seq = NEW.seq;
@@ -539,6 +555,24 @@ WHEN NEW.tags <> '[]' BEGIN
 END;
 CREATE TRIGGER recalls_of_deleted AFTER DELETE ON memories BEGIN
   DELETE FROM recalls WHERE seq = OLD.seq;
+END;
+CREATE TRIGGER relationship_sources_by_hand AFTER INSERT ON relationship_sources
+WHEN NEW.valid_from IS NULL AND EXISTS (SELECT 1 FROM relationships WHERE id = NEW.relationship_id)
+BEGIN
+  UPDATE relationship_sources SET (confidence, valid_from, valid_to, closed_by, closing_change_id,
+    closing_is_undone, created_at, updated_at) = (
+    SELECT coalesce(NEW.confidence, r.confidence), r.valid_from, r.valid_to, r.closed_by,
+      r.closing_change_id, r.closing_is_undone, coalesce(NEW.created_at, r.created_at),
+      coalesce(NEW.updated_at, r.updated_at)
+    FROM relationships AS r WHERE r.id = NEW.relationship_id)
+  WHERE rowid = NEW.rowid;
+END;
+CREATE TRIGGER relationships_closed_by_hand AFTER UPDATE OF valid_to ON relationships
+WHEN NEW.valid_to IS NOT OLD.valid_to AND NEW.closed_by IS NULL AND OLD.closed_by IS NULL BEGIN
+  -- What is closed without a memory that says so is closed for all.
+  UPDATE relationship_sources
+  SET valid_to = coalesce(max(valid_from, NEW.valid_to), NEW.valid_to), closed_by = NULL
+  WHERE relationship_id = NEW.id;
 END;
 CREATE TRIGGER relationships_deleted AFTER DELETE ON relationships BEGIN
   DELETE FROM relationship_sources WHERE relationship_id = OLD.id;

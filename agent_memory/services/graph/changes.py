@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +14,7 @@ from agent_memory.models.graph import (
     USER_ALIASES,
     USER_NAME,
     EdgeView,
+    EntityView,
     GraphAction,
     GraphChange,
     GraphUpdate,
@@ -24,8 +25,9 @@ from agent_memory.models.graph import (
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import GraphMoment
+from agent_memory.storage.records import Closing, GraphMoment, Row
 
+_USER_TYPE: Final = "person"
 NOTHING_HOLDS: Final = "there is no such relationship that holds now"
 """Why a relationship is not closed."""
 
@@ -58,8 +60,10 @@ class GraphChanges:
     """Changes of one user's graph that are read from some memories, or made by hand.
 
     Must run inside ``write()``. ``user_id`` is whose graph; ``None`` is that of the memories, or
-    the agent's own. Raises ``MemoryNotFound`` for a memory that is not there, or is another
-    user's, and ``ValidationError`` for memories of several users.
+    the agent's own. What all memories say together changes, and what those of the same run say.
+    ``only_run`` is of who may read that run alone: what is decided, and what is told of it, then
+    follows from what its memories say. Raises ``MemoryNotFound`` for a memory that is not there, or
+    is another user's, and ``ValidationError`` for memories of several users.
     """
 
     def __init__(
@@ -70,12 +74,15 @@ class GraphChanges:
         run_id: str | None,
         memory_ids: Sequence[str],
         now: datetime,
+        only_run: str | None = None,
     ) -> None:
         self._engine = engine
         self._run_id = run_id
+        self._only_run = only_run
         self._now = format_time(now)
         self._admission = Admission(engine)
         self._sources: dict[str, int | None] = {}
+        self._run_of: dict[str, str | None] = {}
         self.user_id = self._owner(user_id, memory_ids)
         complete(engine)
 
@@ -86,12 +93,17 @@ class GraphChanges:
                 user_id is not None and memories[memory_id][0] != user_id
             ):
                 raise MemoryNotFound(memory_id)
-            self._sources[memory_id] = memories[memory_id][1]
+            _, self._sources[memory_id], self._run_of[memory_id] = memories[memory_id]
         users = {memories[memory_id][0] for memory_id in self._sources}
         if user_id is None and len(users) > 1:
             message = "are of several users: give those of one"
             raise ValidationError.of("source_memory_ids", message, list(memory_ids))
         return user_id if user_id is not None or not users else users.pop()
+
+    @property
+    def _runs(self) -> list[str]:
+        """The runs that the memories are of."""
+        return list(dict.fromkeys(run for run in self._run_of.values() if run is not None))
 
     # Entities ---------------------------------------------------------------------------------
 
@@ -117,7 +129,13 @@ class GraphChanges:
             entity_id = self._new_entity(line, key, values)
         elif values:
             self._engine.graph.update_entity(entity_id, values, self._now)
-        self._link("entity", entity_id)
+        is_user = key == USER_NAME.lower()
+        statement = {
+            "name": USER_NAME if is_user else line,
+            "type": _USER_TYPE if is_user and kind is None else kind,
+            "confidence": confidence,
+        }
+        self._link("entity", entity_id, dict.fromkeys(self._sources, statement))
         for alias in aliases:
             self._add_alias(entity_id, clean_name(alias))
         return entity_id
@@ -127,7 +145,7 @@ class GraphChanges:
         columns = {
             "name": USER_NAME if is_user else name,
             "name_key": key,
-            "type": "person" if is_user else None,
+            "type": _USER_TYPE if is_user else None,
             "user_id": self.user_id,
             "run_id": self._run_id,
             "by_hand": int(not self._sources),
@@ -142,13 +160,23 @@ class GraphChanges:
 
     def _add_alias(self, entity_id: str, alias: str) -> None:
         taken_by = self._find(alias)
-        if taken_by is not None and taken_by != entity_id:
+        if taken_by == entity_id:
+            return
+        if taken_by is not None and self._is_known(taken_by, alias):
             taken = self._engine.graph.entity_row(taken_by)["name"]
             message = f"is a name of {taken!r}: merge the two if they mean the same"
             raise ValidationError.of("aliases", message, alias)
-        if taken_by is None:
-            memory_id = next(iter(self._sources), None)
-            self._engine.graph.add_alias(entity_id, alias, self._key(alias), memory_id)
+        memory_id = next(iter(self._sources), None)
+        self._engine.graph.add_alias(entity_id, alias, self._key(alias), memory_id)
+
+    def _is_known(self, entity_id: str, name: str) -> bool:
+        """Return whether who is told may know that an entity has a name."""
+        if self._only_run is None:
+            return True
+        views = self._engine.graph.entities(
+            user_id=self.user_id, run_id=self._only_run, ids=[entity_id]
+        )
+        return any(has_name(view, self._key(name)) for view in views)
 
     def _key(self, name: str) -> str:
         return name_key(name, self.user_id)
@@ -156,10 +184,12 @@ class GraphChanges:
     def _find(self, name: str) -> str | None:
         return self._engine.graph.find(self._key(clean_name(name)), self.user_id)
 
-    def _link(self, kind: str, of: str) -> None:
-        """Note which memories this was read from, or that it needs none."""
+    def _link(self, kind: str, of: str, statements: Mapping[str, Mapping[str, object]]) -> None:
+        """Record which memories this was read from, with what each says, or that it needs none."""
         for memory_id, change_id in self._sources.items():
-            self._engine.graph.add_source(kind, of, memory_id, change_id)
+            times = {"created_at": self._now, "updated_at": self._now}
+            statement = {**statements[memory_id], **times}
+            self._engine.graph.add_source(kind, of, memory_id, change_id, statement)
         if not self._sources:
             self._engine.graph.mark_by_hand(kind, of)
 
@@ -176,10 +206,17 @@ class GraphChanges:
         self._refuse_rejected(fact.source, fact.target, fact.relationship, fact.temporal_context)
         source, target = self.entity(fact.source), self.entity(fact.target)
         start = self._start(fact.valid_from)
-        same = self._engine.graph.open_edges(source, relationship, target)
-        ends, closed = self._make_room(fact, source, relationship, target, start)
-        if same:
-            edge_id = same[0][0]
+        others = _Others(self._engine, fact, source, relationship, target, start)
+        ends, closed = others.around(None)
+        in_runs = {run: others.around(run) for run in self._runs}
+        same = self._same(source, relationship, target)
+        for edge_id in closed:
+            self._engine.graph.close_edge(edge_id, self._closing(start), but_in_runs=self._runs)
+        for run, (_, edge_ids) in in_runs.items():
+            for edge_id in edge_ids:
+                self._engine.graph.close_in_run(edge_id, self._closing(start), run)
+        if same is not None:
+            edge_id, ends = same, None
             self._engine.graph.confirm_edge(
                 edge_id,
                 confidence=fact.confidence,
@@ -189,25 +226,31 @@ class GraphChanges:
             )
         else:
             edge_id = self._open(fact, source, relationship, target, start, ends)
-        self._link("relationship", edge_id)
-        return Outcome(edge_id, closed)
+        statement = {
+            "confidence": fact.confidence,
+            "temporal_context": fact.temporal_context,
+            "valid_from": start,
+        }
+        statements = {
+            memory_id: {**statement, "valid_to": ends if run is None else in_runs[run][0]}
+            for memory_id, run in self._run_of.items()
+        }
+        self._link("relationship", edge_id, statements)
+        return Outcome(edge_id, closed if self._only_run is None else in_runs[self._only_run][1])
 
-    def _make_room(
-        self, fact: Fact, source: str, relationship: str, target: str, start: str
-    ) -> tuple[str | None, list[str]]:
-        """Close what cannot hold beside a fact; return when the fact ends, and what closed.
+    def _same(self, source: str, relationship: str, target: str) -> str | None:
+        """Return the open relationship that is stated again, unless it is another run's own.
 
-        What began later than the fact stays: then the fact ends there.
+        What was said by hand in a run is known there, without memories: it is mixed with nothing.
         """
-        is_exclusive = relationship in EXCLUSIVE if fact.exclusive is None else fact.exclusive
-        if not is_exclusive:
-            return None, []
-        held = self._engine.graph.open_edges(source, relationship)
-        others = [edge for edge in held if edge[1] != target]
-        earlier = [edge_id for edge_id, _, began in others if began <= start]
-        for edge_id in earlier:
-            self._close(edge_id, start)
-        return min((began for _, _, began in others if began > start), default=None), earlier
+        own = {self._run_id} if not self._sources else set(self._run_of.values())
+        for edge_id, _, _, run_by_hand in self._engine.graph.open_edges(
+            source, relationship, target
+        ):
+            is_by_hand_here = not self._sources and self._run_id is not None
+            if own == {run_by_hand} or (run_by_hand is None and not is_by_hand_here):
+                return str(edge_id)
+        return None
 
     def _open(
         self, fact: Fact, source: str, relationship: str, target: str, start: str, ends: str | None
@@ -230,8 +273,14 @@ class GraphChanges:
         )
 
     def _close(self, edge_id: str, at: str) -> None:
-        by, change_id = next(reversed(self._sources.items()), (None, None))
-        self._engine.graph.close_edge(edge_id, at=at, by=by, change_id=change_id, now=self._now)
+        closing = self._closing(at)
+        self._engine.graph.close_edge(edge_id, closing, but_in_runs=self._runs)
+        for run in self._runs:
+            self._engine.graph.close_in_run(edge_id, closing, run)
+
+    def _closing(self, at: str) -> Closing:
+        memory_id, change_id = next(reversed(self._sources.items()), (None, None))
+        return Closing(at, memory_id, change_id, self._now)
 
     def _start(self, valid_from: datetime | None) -> str:
         return self._now if valid_from is None else format_time(valid_from)
@@ -278,8 +327,8 @@ class GraphChanges:
         if old != relationship:
             held = self._held(source, old, target)
             note = f"there was no {old} of these two to replace: it was added"
-            return [edge_id for edge_id, _, _ in held], None if held else note
-        others = [] if source is None else self._engine.graph.open_edges(source, old)
+            return [edge_id for edge_id, *_ in held], None if held else note
+        others = [] if source is None else self._open_edges(source, old)
         held = [edge for edge in others if edge[1] != target]
         if len(held) == 1:
             return [held[0][0]], None
@@ -296,19 +345,24 @@ class GraphChanges:
         held = self._held(source, clean_relationship(update.relationship), target)
         if not held:
             return {"note": NOTHING_HOLDS, "refused": True}
-        for edge_id, _, _ in held:
+        for edge_id, *_ in held:
             self._close(edge_id, self._start(at))
-        return {"closed": [edge_id for edge_id, _, _ in held]}
+        return {"closed": [edge_id for edge_id, *_ in held]}
 
-    def _held(
-        self, source: str | None, relationship: str, target: str | None
-    ) -> list[tuple[str, str, str]]:
+    def _held(self, source: str | None, relationship: str, target: str | None) -> list[Row]:
         if source is None or target is None:
             return []
-        return [
-            (edge_id, to, began)
-            for edge_id, to, began in self._engine.graph.open_edges(source, relationship, target)
-        ]
+        return self._open_edges(source, relationship, target)
+
+    def _open_edges(self, source: str, relationship: str, target: str | None = None) -> list[Row]:
+        """Return what holds, as far as who is told may know."""
+        return self._engine.graph.open_edges(source, relationship, target, run_id=self._only_run)
+
+    def stop_saying(self, edge: EdgeView, at: datetime | None) -> None:
+        """Close a relationship as the memories say that are of the same runs, and not for all."""
+        for run in self._runs:
+            closing = self._closing(self._start(at))
+            self._engine.graph.close_in_run(edge.id, closing, run)
 
     def merge(self, keep: str, other: str) -> str:
         """Make one of two entities, and return its id; the other's name becomes an alias."""
@@ -327,6 +381,36 @@ class GraphChanges:
             self._engine.graph.add_alias(kept, row["name"], row["name_key"], None)
         self._engine.graph.update_entity(kept, {}, self._now)
         return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """What cannot hold beside a fact: other targets of an exclusive relationship."""
+
+    engine: Engine
+    fact: Fact
+    source: str
+    relationship: str
+    target: str
+    start: str
+
+    def around(self, run_id: str | None) -> tuple[str | None, list[str]]:
+        """Return when the fact ends, and the ids of what ends with it, as a run says, or all say.
+
+        What began later than the fact stays: then the fact ends there.
+        """
+        exclusive = self.fact.exclusive
+        if not (self.relationship in EXCLUSIVE if exclusive is None else exclusive):
+            return None, []
+        held = self.engine.graph.open_edges(self.source, self.relationship, run_id=run_id)
+        others = [(edge_id, began) for edge_id, target, began, *_ in held if target != self.target]
+        earlier = [edge_id for edge_id, began in others if began <= self.start]
+        return min((began for _, began in others if began > self.start), default=None), earlier
+
+
+def has_name(entity: EntityView, key: str) -> bool:
+    """Return whether an entity is told of by a name or alias with this key."""
+    return any(name_key(name, entity.user_id) == key for name in (entity.name, *entity.aliases))
 
 
 def _fact(update: GraphUpdate, at: datetime | None) -> Fact:
@@ -357,11 +441,17 @@ def complete(engine: Engine) -> None:
 
 
 def follow(
-    engine: Engine, decision: Decision, outcome: DecisionOutcome, *, now: datetime
+    engine: Engine,
+    decision: Decision,
+    outcome: DecisionOutcome,
+    *,
+    now: datetime,
+    is_confidential: bool = False,
 ) -> list[str]:
     """Apply the graph updates of a decision; return what was refused, in words.
 
-    A relationship that only this memory stated, and no longer does, is closed.
+    A relationship that only this memory stated, and no longer does, is closed. With
+    ``is_confidential`` the result follows from what the memories of its run say.
     """
     if decision.graph is None or decision.memory is None or outcome.memory_id is None:
         return []
@@ -372,29 +462,35 @@ def follow(
         run_id=memory.run_id,
         memory_ids=[outcome.memory_id],
         now=now,
+        only_run=memory.run_id if is_confidential else None,
     )
     changes = [graph.apply(update, at=memory.timestamp) for update in decision.graph]
     if outcome.event == "UPDATE":
         moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
-        edges = engine.graph.edges(moment)
         stated = {change.opened for change in changes}
-        unsaid = _unsaid(edges, stated, outcome.memory_id)
-        changes += [graph.apply(update, at=memory.timestamp) for update in unsaid]
+        unsaid = _unsaid(engine.graph.edges(moment), stated, outcome.memory_id)
+        changes += [graph.apply(update, at=memory.timestamp) for update in map(_deletion, unsaid)]
+        if memory.run_id is not None:
+            of_run = engine.graph.edges(replace(moment, run_id=memory.run_id))
+            for edge in _unsaid(of_run, stated, outcome.memory_id):
+                graph.stop_saying(edge, memory.timestamp)
     return [f"graph: {change.note}" for change in changes if change.refused and change.note]
 
 
-def _unsaid(edges: list[EdgeView], stated: set[str | None], memory_id: str) -> list[GraphUpdate]:
-    """Return updates that close what only this memory stated, and does not state now.
+def _unsaid(edges: list[EdgeView], stated: set[str | None], memory_id: str) -> list[EdgeView]:
+    """Return what only this memory stated, and does not state now.
 
     ``stated`` has the ids of what it states: names may differ, "Alice" be an alias of the user.
     """
     return [
-        GraphUpdate(
-            action=GraphAction.DELETE,
-            source=edge.source,
-            relationship=edge.relationship,
-            target=edge.target,
-        )
-        for edge in edges
-        if edge.source_memory_ids == [memory_id] and edge.id not in stated
+        edge for edge in edges if edge.source_memory_ids == [memory_id] and edge.id not in stated
     ]
+
+
+def _deletion(edge: EdgeView) -> GraphUpdate:
+    return GraphUpdate(
+        action=GraphAction.DELETE,
+        source=edge.source,
+        relationship=edge.relationship,
+        target=edge.target,
+    )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from agent_memory.models.portable import Section, StagedEntry
 from agent_memory.models.times import format_time
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
+
+_CLOSING: Final = ("valid_to", "closed_by", "closing_is_undone")
 
 
 class GraphImporter:
@@ -82,18 +84,30 @@ class GraphImporter:
         sources = values.get("sources", [])
         erased = {memory_id for memory_id in sources if self._tombstones.has_id(memory_id)}
         values["sources"] = [memory_id for memory_id in sources if memory_id not in erased]
+        statements = values.get("statements", {})
+        values["statements"] = {
+            memory_id: self._without_erased_closing(statement)
+            for memory_id, statement in statements.items()
+            if memory_id not in erased
+        }
         learned = values.get("alias_sources", {})
         unsaid = {
             alias for alias, memory_id in learned.items() if self._tombstones.has_id(memory_id)
         }
         values["aliases"] = [alias for alias in values.get("aliases", []) if alias not in unsaid]
         if values.get("closed_by") and self._tombstones.has_id(values["closed_by"]):
-            for name in ("valid_to", "closed_by", "closing_is_undone"):
+            for name in _CLOSING:
                 values.pop(name, None)
         if not erased or values.get("by_hand", True):
             return False
         values.pop("temporal_context", None)
         return not values["sources"]
+
+    def _without_erased_closing(self, statement: dict[str, Any]) -> dict[str, Any]:
+        closed_by = statement.get("closed_by")
+        if closed_by is None or not self._tombstones.has_id(closed_by):
+            return statement
+        return {**statement, **dict.fromkeys(_CLOSING, None), "closing_is_undone": 0}
 
     def finish(self) -> list[str]:
         """Drop what is of memories that were not imported, and return notes for the report."""
@@ -111,8 +125,13 @@ def _with_ids(values: Mapping[str, Any], memory_ids: Mapping[str, str]) -> dict[
     for name in ("sources", "undone"):
         if name in fields:
             fields[name] = [memory_ids.get(memory_id, memory_id) for memory_id in fields[name]]
-    if "closed_by" in fields:
+    if fields.get("closed_by") is not None:
         fields["closed_by"] = memory_ids.get(fields["closed_by"], fields["closed_by"])
+    if "statements" in fields:
+        fields["statements"] = {
+            memory_ids.get(memory_id, memory_id): _with_ids(statement, memory_ids)
+            for memory_id, statement in fields["statements"].items()
+        }
     if "alias_sources" in fields:
         learned = fields["alias_sources"].items()
         fields["alias_sources"] = {

@@ -21,7 +21,13 @@ from agent_memory.models.graph import (
     name_key,
 )
 from agent_memory.models.times import format_time
-from agent_memory.services.graph.changes import Fact, GraphChanges, complete, no_entity
+from agent_memory.services.graph.changes import (
+    Fact,
+    GraphChanges,
+    complete,
+    has_name,
+    no_entity,
+)
 from agent_memory.services.unit_of_work import Service
 from agent_memory.storage.records import GraphMoment
 
@@ -30,7 +36,18 @@ MOST_SHOWN: Final = 2_000
 
 
 class GraphService(Service):
-    """The entities and relationships of one file."""
+    """The entities and relationships of one file.
+
+    ``only_run`` is the run of who may read that alone, in whose changes it counts.
+    """
+
+    only_run: str | None = None
+
+    def within_run(self, run_id: str) -> GraphService:
+        """Return this service for who may read the memories of one run alone."""
+        narrowed = GraphService(self._engine, self._unit_of_work, self._clock)
+        narrowed.only_run = run_id
+        return narrowed
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -40,7 +57,12 @@ class GraphService(Service):
     ) -> Iterator[GraphChanges]:
         with self._unit_of_work.write() as now:
             yield GraphChanges(
-                self._engine, user_id=user_id, run_id=run_id, memory_ids=memory_ids, now=now
+                self._engine,
+                user_id=user_id,
+                run_id=run_id,
+                memory_ids=memory_ids,
+                now=now,
+                only_run=self.only_run,
             )
 
     def add_entity(
@@ -57,7 +79,7 @@ class GraphService(Service):
         """Add an entity, or add to one that is there, and return it."""
         with self._graph_changes(user_id, run_id, memory_ids) as graph:
             entity_id = graph.entity(name, kind=kind, confidence=confidence, aliases=aliases)
-            return self._entities(None, [entity_id])[0]
+            return self._entities(graph.user_id, [entity_id], run_id=self.only_run)[0]
 
     def add(
         self,
@@ -70,13 +92,10 @@ class GraphService(Service):
         """Add a relationship and return it."""
         with self._graph_changes(user_id, run_id, memory_ids) as graph:
             outcome = graph.add(fact)
-            when = GraphMoment(format_time(self._clock()), None, is_past=False)
-            edges = self._engine.graph.edges(
-                when,
-                ids=[outcome.edge_id],
-                at_any_time=True,
-            )
-            return edges[0]
+            when = self._moment(graph.user_id, self.only_run, None)
+            ids = [outcome.edge_id]
+            edges = self._engine.graph.edges(when, ids=ids, at_any_time=True)
+            return edges[-1]
 
     def apply(
         self,
@@ -112,7 +131,7 @@ class GraphService(Service):
     def entity(self, name: str, user_id: str | None, run_id: str | None) -> EntityView | None:
         """Return the entity that has a name or an alias; of several users', the oldest."""
         with self._read():
-            entities = self._entities(user_id, self._ids(name, user_id), run_id=run_id)
+            entities = self._named(name, user_id, run_id)
         return entities[0] if entities else None
 
     def relationships(
@@ -152,7 +171,7 @@ class GraphService(Service):
             distances, truncated = self._engine.graph.reached(when, start, depth)
             edges = self._edges_near(when, distances, depth)
             others = [entity_id for entity_id in distances if entity_id not in start]
-            names = self._engine.graph.names([*start, *others[:MOST_SHOWN]])
+            names = self._names(when, [*start, *others[:MOST_SHOWN]])
         return Neighbourhood(
             name=names[start[0]][0],
             neighbours=[
@@ -232,7 +251,7 @@ class GraphService(Service):
     def _way(self, when: GraphMoment, start: str, ids: Sequence[str]) -> GraphPath:
         by_id = {edge.id: edge for edge in self._engine.graph.edges(when, ids=ids)}
         edges = [by_id[edge_id] for edge_id in ids]
-        names = [self._engine.graph.names([start])[start][0]]
+        names = [self._names(when, [start])[start][0]]
         for edge in edges:
             start = edge.target_id if edge.source_id == start else edge.source_id
             names.append(edge.target if edge.target_id == start else edge.source)
@@ -253,15 +272,22 @@ class GraphService(Service):
             ends = {end for edge in edges for end in (edge.source_id, edge.target_id)}
             entities += self._engine.graph.entities(
                 user_id=user_id,
+                run_id=run_id,
                 ids=sorted(ends - seen),
                 out_of_sight=True,
             )
             return entities, edges
 
-    def named_in(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
+    def named_in(
+        self, keys: Sequence[str], user_id: str | None, run_id: str | None
+    ) -> dict[str, str]:
         """Return the entities whose names or aliases are among these keys: id and key of each."""
         with self._read():
-            return self._engine.graph.find_all(keys, user_id)
+            named = self._engine.graph.find_all(keys, user_id)
+            if run_id is None:
+                return named
+            views = self._entities(user_id, list(named), run_id=run_id)
+            return {view.id: key for view in views for key in sorted(keys) if has_name(view, key)}
 
     def around(
         self, ids: Sequence[str], user_id: str | None, run_id: str | None, *, limit: int
@@ -310,16 +336,30 @@ class GraphService(Service):
     def _ids(self, name: str, user_id: str | None) -> list[str]:
         return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
 
+    def _named(self, name: str, user_id: str | None, run_id: str | None) -> list[EntityView]:
+        """Return the entities that have a name: of a run those that its memories call so."""
+        views = self._entities(user_id, self._ids(name, user_id), run_id=run_id)
+        if run_id is None:
+            return views
+        return [view for view in views if has_name(view, name_key(name, view.user_id))]
+
+    def _names(self, when: GraphMoment, ids: Sequence[str]) -> Mapping[str, tuple[str, str | None]]:
+        """Return the names and types of entities, as a run's memories have them if it is of one."""
+        if when.run_id is None:
+            return self._engine.graph.names(ids)
+        views = self._entities(when.user_id, ids, run_id=when.run_id)
+        return {view.id: (view.name, view.type) for view in views}
+
     def _visible_ids(self, field: str, name: str, when: GraphMoment) -> list[str]:
         """Return the entities of a name that can be seen, for the past all that there are.
 
         Of a run only those that its memories speak of now. Raises ``ValidationError`` where there
         is none.
         """
-        ids = self._ids(name, when.user_id)
-        if not when.is_past or when.run_id is not None:
-            views = self._entities(when.user_id, ids, run_id=when.run_id)
-            ids = [entity.id for entity in views]
+        if when.is_past and when.run_id is None:
+            ids = self._ids(name, when.user_id)
+        else:
+            ids = [entity.id for entity in self._named(name, when.user_id, when.run_id)]
         if not ids:
             raise no_entity(field, name)
         return ids

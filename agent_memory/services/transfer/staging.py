@@ -331,9 +331,19 @@ def _values_of(record: Record) -> dict[str, Any]:
         if name not in record.model_fields_set or name == "embedding":
             continue
         value = getattr(record, name)
-        if value is not None:
+        if name == "statements":
+            values[name] = {
+                memory_id: _statement_values(statement) for memory_id, statement in value.items()
+            }
+        elif value is not None:
             values[name] = _column_value(name, value)
     return values
+
+
+def _statement_values(statement: Record) -> dict[str, Any]:
+    """Return all that is told of a statement: that something is not said, too."""
+    fields = {name: getattr(statement, name) for name in statement.model_fields_set}
+    return {name: _column_value(name, value) for name, value in fields.items()}
 
 
 def _column_value(name: str, value: object) -> Any:  # noqa: ANN401 - any column

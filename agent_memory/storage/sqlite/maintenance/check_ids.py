@@ -20,7 +20,7 @@ _MEMORY_IDS: Final[dict[str, tuple[str, ...]]] = {
     "reviews": ("replaced_by",),
     "entity_aliases": ("memory_id",),
     "entity_sources": ("memory_id",),
-    "relationship_sources": ("memory_id",),
+    "relationship_sources": ("memory_id", "closed_by"),
     "relationships": ("closed_by",),
 }
 _ENTITY_IDS: Final[dict[str, tuple[str, ...]]] = {

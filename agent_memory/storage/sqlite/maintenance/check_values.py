@@ -18,7 +18,9 @@ from agent_memory.errors import StorageError, ValidationError, without_secrets
 from agent_memory.models.agent import Problem
 from agent_memory.models.portable import (
     PortableAgent,
+    PortableEdgeStatement,
     PortableEntity,
+    PortableEntityStatement,
     PortableEntry,
     PortableRejection,
     PortableRelationship,
@@ -41,7 +43,9 @@ _MODELS: Final[dict[str, tuple[type[Record], dict[str, str]]]] = {
     "rejections": (PortableRejection, {}),
     "entities": (PortableEntity, {}),
     "entity_aliases": (PortableEntity, {"alias": "name"}),
+    "entity_sources": (PortableEntityStatement, {}),
     "relationships": (PortableRelationship, {}),
+    "relationship_sources": (PortableEdgeStatement, {}),
     "reviews": (PortableReview, {}),
 }
 """By table the model of what exports tell of a row, and the fields of columns named otherwise."""

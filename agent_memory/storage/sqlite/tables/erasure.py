@@ -62,10 +62,10 @@ WHERE (h.memory_id, h.change_id) > (?1, ?2)
 AND (?4 IS NULL OR h.memory_id IN (SELECT value FROM json_each(?4)))
 ORDER BY h.memory_id, h.change_id LIMIT ?3"""
 _OTHERS: Final = (
-    "agent", "embedding_models", "entity_sources", "memory_words", "operations", "recalls",
-    "relationship_sources", "schema_migrations", "scratchpad", "sqlite_schema",
+    "agent", "embedding_models", "memory_words", "operations", "recalls", "schema_migrations",
+    "scratchpad", "sqlite_schema",
 )  # fmt: skip
-"""The tables with texts, but for those of memories and their history."""
+"""The tables with texts, but for those of memories, their history and the graph."""
 
 
 class ErasureQueries(Table):
@@ -179,6 +179,11 @@ FROM {table} AS g WHERE g.seq > ? ORDER BY g.seq LIMIT ?"""
                     yield RemainingText("place", f"the {kind} {graph_id} of the graph", text)
                 else:
                     yield RemainingText("memory", memory_id, text)
+            sources = f"{kind}_sources"
+            sql = f"""SELECT rowid, memory_id, {self._row(sources)} FROM {sources}
+WHERE rowid > ? ORDER BY rowid LIMIT ?"""
+            for _, memory_id, text in self._paged(sql):
+                yield RemainingText("memory", memory_id, text)
         sql = f"""SELECT alias_id, entity_id, memory_id, {self._row("entity_aliases")}
 FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
         for _, graph_id, memory_id, text in self._paged(sql):

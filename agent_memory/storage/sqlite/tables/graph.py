@@ -7,16 +7,18 @@ a memory that was deleted later still counts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.models.times import read_stored_time
-from agent_memory.storage.records import GraphMoment
+from agent_memory.storage.records import Closing, GraphMoment
 from agent_memory.storage.sqlite.connection import Database, Row
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
+from agent_memory.storage.sqlite.tables.run_graph import EDGES_OF_RUN, RunGraph
 
 MOST_REACHED: Final = 20_000
 """Entities, counted once for each distance, that a walk through the graph looks at."""
@@ -40,21 +42,33 @@ _PAST: Final = f"""(SELECT r.seq, r.id, r.relationship, r.confidence, r.temporal
   FROM relationships AS r
   WHERE r.by_hand = 1 OR EXISTS (SELECT 1 FROM relationship_sources AS x
     WHERE x.relationship_id = r.id AND x.is_undone = 0 AND {_EXISTED.format("x.memory_id")}))"""
+_CHOSEN: Final = "g.id IN (SELECT value FROM json_each(?3))"
+_CHOSEN_OF_RUN: Final = """EXISTS (SELECT 1 FROM json_each(g.row_ids) AS w
+  WHERE w.value IN (SELECT value FROM json_each(?3)))"""
 _HOLDS: Final = "g.valid_from <= ?1 AND (g.valid_to IS NULL OR g.valid_to > ?1)"
 _IN_SCOPE: Final = "(?2 IS NULL OR g.user_id = ?2)"
-_OF_RUN: Final = """(?5 IS NULL
-  OR EXISTS (SELECT 1 FROM relationships AS b
-    WHERE b.id = g.id AND b.by_hand = 1 AND b.run_id = ?5)
-  OR EXISTS (SELECT 1 FROM relationship_sources AS x JOIN memories AS m ON m.id = x.memory_id
-    WHERE x.relationship_id = g.id AND x.is_undone = 0 AND m.run_id = ?5))"""
-_ENTITY_OF_RUN: Final = """(?4 IS NULL
-  OR EXISTS (SELECT 1 FROM entities AS b WHERE b.id = g.id AND b.by_hand = 1 AND b.run_id = ?4)
-  OR EXISTS (SELECT 1 FROM entity_sources AS x JOIN memories AS m ON m.id = x.memory_id
-    WHERE x.entity_id = g.id AND x.is_undone = 0 AND m.run_id = ?4)
-  OR EXISTS (SELECT 1 FROM relationships AS r WHERE g.id IN (r.source_id, r.target_id)
-    AND ((r.by_hand = 1 AND r.run_id = ?4) OR EXISTS (
-      SELECT 1 FROM relationship_sources AS x JOIN memories AS m ON m.id = x.memory_id
-      WHERE x.relationship_id = r.id AND x.is_undone = 0 AND m.run_id = ?4))))"""
+_RUN_OF: Final = "(SELECT run_id FROM memories WHERE id = {0})"
+_IS_OPEN: Final = f"""(valid_to IS NULL OR closing_is_undone = 1 OR (closed_by IS NOT NULL
+  AND (NOT EXISTS (SELECT 1 FROM memories WHERE id = closed_by)
+    OR {_RUN_OF.format("closed_by")} IS NOT {_RUN_OF.format("memory_id")})))"""
+"""Whether a memory's statement holds as far as its own run says."""
+
+
+_SAID_AGAIN: Final = {
+    "entity": """type = coalesce(excluded.type, iif(is_undone, NULL, type)),
+  confidence = coalesce(excluded.confidence, iif(is_undone, NULL, confidence)),
+  updated_at = iif(coalesce(excluded.type, type) IS type
+    AND coalesce(excluded.confidence, confidence) IS confidence,
+    updated_at, excluded.updated_at),""",
+    "relationship": """
+  confidence = iif(is_undone, excluded.confidence, max(confidence, excluded.confidence)),
+  temporal_context = coalesce(
+    excluded.temporal_context, iif(is_undone, NULL, temporal_context)),
+  valid_from = iif(is_undone, excluded.valid_from, min(valid_from, excluded.valid_from)),
+  valid_to = excluded.valid_to, closed_by = NULL, closing_change_id = NULL, closing_is_undone = 0,
+  updated_at = excluded.updated_at,""",
+}
+"""What becomes of a memory's statement that it makes again; one that was undone is made anew."""
 
 
 class GraphTable(Table):
@@ -63,6 +77,7 @@ class GraphTable(Table):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._agent = AgentTable(database)
+        self._runs = RunGraph(database)
 
     # Names ---------------------------------------------------------------------------------------
     def rows_without_key(self) -> list[Row]:
@@ -159,22 +174,26 @@ VALUES (?, ?, ?, ?)"""
     ) -> list[EntityView]:
         """Return the entities that can be seen, oldest first, or those of them with these ids.
 
-        With a ``run_id`` those that a memory of this run speaks of. With ``out_of_sight`` those too
-        that no memory speaks of any more.
+        With a ``run_id`` those that a memory of this run speaks of, as it does. With
+        ``out_of_sight`` those too that no memory speaks of any more.
         """
+        if run_id is not None:
+            own = self._agent.agent_id
+            of_run = self._runs.entities(run_id, user_id=user_id, ids=ids, agent_id=own)
+            return of_run if limit < 0 else of_run[:limit]
         among = "" if ids is None else "AND g.id IN (SELECT value FROM json_each(?1))"
         table = "entities" if out_of_sight else "graph_entities"
         sql = f"""SELECT {_ENTITY} FROM {table} AS g
-WHERE {_IN_SCOPE} {among} AND {_ENTITY_OF_RUN}
+WHERE {_IN_SCOPE} {among}
 ORDER BY g.seq LIMIT ?3"""
-        rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit, run_id))
+        rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit))
         entity_ids = to_json([row[0] for row in rows])
-        aliases = self._aliases(entity_ids, run_id)
-        sources = self._sources("entity", entity_ids, run_id)
+        aliases = self._aliases(entity_ids)
+        sources = self._sources("entity", entity_ids)
         return [
             EntityView.model_construct(
                 **dict(zip(_ENTITY.split(", ")[:5], row[:5], strict=True)),
-                run_id=run_id or row[5],
+                run_id=row[5],
                 agent_id=self._agent.agent_id,
                 created_at=read_stored_time(row[6]),
                 updated_at=read_stored_time(row[7]),
@@ -184,23 +203,20 @@ ORDER BY g.seq LIMIT ?3"""
             for row in rows
         ]
 
-    def _aliases(self, ids: str, run_id: str | None) -> dict[str, list[str]]:
+    def _aliases(self, ids: str) -> dict[str, list[str]]:
         sql = """SELECT a.entity_id, a.alias FROM entity_aliases AS a
-WHERE a.entity_id IN (SELECT value FROM json_each(?1)) AND (?2 IS NULL OR EXISTS (
-  SELECT 1 FROM memories AS m WHERE m.id = a.memory_id AND m.run_id = ?2))
-ORDER BY a.alias_id"""
-        return self._listed(sql, ids, run_id)
+WHERE a.entity_id IN (SELECT value FROM json_each(?1)) ORDER BY a.alias_id"""
+        return self._listed(sql, ids)
 
-    def _sources(self, kind: str, ids: str, run_id: str | None) -> dict[str, list[str]]:
+    def _sources(self, kind: str, ids: str) -> dict[str, list[str]]:
         sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
 JOIN memories AS m ON m.id = x.memory_id
-WHERE x.is_undone = 0 AND x.{kind}_id IN (SELECT value FROM json_each(?1))
-AND (?2 IS NULL OR m.run_id = ?2) ORDER BY x.rowid"""
-        return self._listed(sql, ids, run_id)
+WHERE x.is_undone = 0 AND x.{kind}_id IN (SELECT value FROM json_each(?1)) ORDER BY x.rowid"""
+        return self._listed(sql, ids)
 
-    def _listed(self, sql: str, ids: str, run_id: str | None) -> dict[str, list[str]]:
+    def _listed(self, sql: str, ids: str) -> dict[str, list[str]]:
         values_of: dict[str, list[str]] = {}
-        for of, value in self._db.rows(sql, (ids, run_id)):
+        for of, value in self._db.rows(sql, (ids,)):
             values_of.setdefault(of, []).append(value)
         return values_of
 
@@ -222,24 +238,25 @@ AND (?2 IS NULL OR m.run_id = ?2) ORDER BY x.rowid"""
         """
         chosen = "" if among is None else """AND (g.source_id IN (SELECT value FROM json_each(?3))
   OR g.target_id IN (SELECT value FROM json_each(?3)))"""  # fmt: skip
+        is_of_run = when.run_id is not None
         if ids is not None:
-            chosen = "AND g.id IN (SELECT value FROM json_each(?3))"
+            chosen = f"AND {_CHOSEN_OF_RUN if is_of_run else _CHOSEN}"
         time = (
             "?1 IS NOT NULL" if at_any_time else "g.valid_from <= ?1" if include_closed else _HOLDS
         )
-        sql = f"""SELECT {_EDGE} FROM {_edges(when)} AS g
-WHERE {_IN_SCOPE} AND {time} {chosen} AND {_OF_RUN}
+        columns = f"{_EDGE}, memory_ids" if is_of_run else _EDGE
+        sql = f"""{_with(when)} SELECT {columns} FROM {_edges(when)} AS g
+WHERE {_IN_SCOPE} AND {time} {chosen}
 ORDER BY g.seq LIMIT ?4"""
         wanted = to_json(list(among if ids is None and among is not None else ids or ()))
-        rows = self._db.rows(sql, (when.stamp, when.user_id, wanted, limit, when.run_id))
-        sources = self._sources("relationship", to_json([row[0] for row in rows]), when.run_id)
-        own = self._agent.agent_id
+        rows = self._db.rows(sql, _values(when, wanted, limit))
         # One of an entity that is not there, as another program can leave it, is for `check`.
-        views = [
-            _edge(row, own, sources.get(row[0], []), when.run_id)
-            for row in rows
-            if row[1] is not None and row[3] is not None
-        ]
+        rows = [row for row in rows if row[1] is not None and row[3] is not None]
+        own = self._agent.agent_id
+        if is_of_run:
+            return [_edge(row[:-1], own, json.loads(row[-1])) for row in rows]
+        sources = self._sources("relationship", to_json([row[0] for row in rows]))
+        views = [_edge(row, own, sources.get(row[0], [])) for row in rows]
         return views if include_closed or at_any_time else _merged_duplicates(views)
 
     def reached(
@@ -250,9 +267,9 @@ ORDER BY g.seq LIMIT ?4"""
         The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for
         each distance that it has): the nearest come first.
         """
-        step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_HOLDS} AND {_OF_RUN}"
+        step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_HOLDS}"
         sql = f"""
-WITH RECURSIVE reached (id, depth) AS (
+{_with(when, "RECURSIVE")} reached (id, depth) AS (
   SELECT value, 0 FROM json_each(?3)
   UNION SELECT g.target_id, r.depth + 1 FROM reached AS r
     JOIN {_edges(when)} AS g ON g.source_id = r.id WHERE {step}
@@ -260,8 +277,7 @@ WITH RECURSIVE reached (id, depth) AS (
     JOIN {_edges(when)} AS g ON g.target_id = r.id WHERE {step}
   LIMIT {MOST_REACHED + 1})
 SELECT id, depth FROM reached ORDER BY depth"""
-        values = (when.stamp, when.user_id, to_json(list(start)), depth, when.run_id)
-        rows = self._db.rows(sql, values)
+        rows = self._db.rows(sql, _values(when, to_json(list(start)), depth))
         distances: dict[str, int] = {}
         for entity_id, distance in rows:
             distances.setdefault(entity_id, distance)
@@ -271,23 +287,31 @@ SELECT id, depth FROM reached ORDER BY depth"""
         self, when: GraphMoment, entity_id: str, others: Sequence[str]
     ) -> tuple[str, str] | None:
         sql = f"""
-SELECT id, other FROM (
+{_with(when)} SELECT id, other FROM (
   SELECT g.seq, g.id, g.target_id AS other FROM {_edges(when)} AS g
   WHERE g.source_id = ?3 AND g.target_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS} AND {_OF_RUN}
+    AND {_IN_SCOPE} AND {_HOLDS}
   UNION ALL SELECT g.seq, g.id, g.source_id FROM {_edges(when)} AS g
   WHERE g.target_id = ?3 AND g.source_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS} AND {_OF_RUN})
+    AND {_IN_SCOPE} AND {_HOLDS})
 ORDER BY seq LIMIT 1"""
-        values = (when.stamp, when.user_id, entity_id, to_json(list(others)), when.run_id)
-        row = self._db.row(sql, values)
+        row = self._db.row(sql, _values(when, entity_id, to_json(list(others))))
         return None if row is None else (str(row[0]), str(row[1]))
 
     def open_edges(
-        self, source_id: str, relationship: str, target_id: str | None = None
+        self,
+        source_id: str,
+        relationship: str,
+        target_id: str | None = None,
+        *,
+        run_id: str | None = None,
     ) -> list[Row]:
-        sql = """SELECT id, target_id, valid_from FROM graph_edges WHERE source_id = ?
-AND relationship = ? AND valid_to IS NULL AND (?3 IS NULL OR target_id = ?3) ORDER BY seq"""
+        if run_id is not None:
+            return self._runs.open_edges(run_id, source_id, relationship, target_id)
+        sql = """SELECT id, target_id, valid_from,
+  (SELECT r.run_id FROM relationships AS r WHERE r.id = g.id AND r.by_hand = 1)
+FROM graph_edges AS g WHERE source_id = ? AND relationship = ? AND valid_to IS NULL
+AND (?3 IS NULL OR target_id = ?3) ORDER BY seq"""
         return self._db.rows(sql, (source_id, relationship, target_id))
 
     def confirm_edge(
@@ -307,22 +331,49 @@ valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context
         table = "entities" if kind == "entity" else "relationships"
         self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (graph_id,))
 
-    def close_edge(
-        self, edge_id: str, *, at: str, by: str | None, change_id: int | None, now: str
-    ) -> None:
+    def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
         sql = """UPDATE relationships SET valid_to = max(valid_from, ?), closed_by = ?,
-closing_change_id = ?, closing_is_undone = 0, updated_at = ? WHERE id = ?"""
-        self._db.run(sql, (at, by, change_id, now, edge_id))
+closing_change_id = ?, closing_is_undone = 0, updated_at = ?
+WHERE id = ? AND id IN (SELECT id FROM graph_edges WHERE id = ? AND valid_to IS NULL)"""
+        self._db.run(sql, (*closing, edge_id, edge_id))
+        others = f"""{_RUN_OF.format("memory_id")} IS NULL OR {_RUN_OF.format("memory_id")}
+NOT IN (SELECT value FROM json_each(?6))"""
+        self._close_statements(edge_id, closing, others, to_json(list(but_in_runs)))
 
-    def add_source(self, kind: str, graph_id: str, memory_id: str, change_id: int | None) -> None:
-        sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, change_id) VALUES (?, ?, ?)
-ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET change_id = excluded.change_id, is_undone = 0
-WHERE is_undone = 1"""
-        self._db.run(sql, (graph_id, memory_id, change_id))
+    def close_in_run(self, edge_id: str, closing: Closing, run_id: str) -> None:
+        self._close_statements(edge_id, closing, f"{_RUN_OF.format('memory_id')} = ?6", run_id)
+
+    def _close_statements(self, edge_id: str, closing: Closing, which: str, value: str) -> None:
+        of_same = f"{_RUN_OF.format('memory_id')} IS {_RUN_OF.format('?2')}"
+        sql = f"""UPDATE relationship_sources SET valid_to = max(valid_from, ?1), closed_by = ?2,
+closing_change_id = ?3, closing_is_undone = 0,
+updated_at = iif(?2 IS NULL OR {of_same}, ?4, updated_at)
+WHERE relationship_id = ?5 AND {_IS_OPEN} AND ({which})"""
+        self._db.run(sql, (*closing, edge_id, value))
+
+    def add_source(
+        self,
+        kind: str,
+        graph_id: str,
+        memory_id: str,
+        change_id: int | None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        columns = {
+            f"{kind}_id": graph_id,
+            "memory_id": memory_id,
+            "change_id": change_id,
+            **(values or {}),
+        }
+        sql = f"""INSERT INTO {kind}_sources ({", ".join(columns)})
+VALUES ({", ".join("?" * len(columns))})
+ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET {_SAID_AGAIN[kind] if values else ""}
+  change_id = iif(is_undone, excluded.change_id, change_id), is_undone = 0"""
+        self._db.run(sql, tuple(columns.values()))
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
         sql = f"""SELECT id, user_id,
-  (SELECT max(change_id) FROM history WHERE memory_id = memories.id)
+  (SELECT max(change_id) FROM history WHERE memory_id = memories.id), run_id
 FROM memories WHERE id {_AMONG}"""
         rows = self._db.rows(sql, (to_json(list(memory_ids)),))
         return {row[0]: row[1:] for row in rows}
@@ -338,14 +389,28 @@ def _merged_duplicates(edges: Sequence[EdgeView]) -> list[EdgeView]:
     return list(kept.values())
 
 
-def _edge(row: Row, agent_id: str, sources: list[str], run_id: str | None) -> EdgeView:
+def _edge(row: Row, agent_id: str, sources: list[str]) -> EdgeView:
     columns = dict(zip(_EDGE.split(", "), row, strict=True))
-    columns["run_id"] = run_id or columns["run_id"]
     for name in ("valid_from", "valid_to", "created_at", "updated_at"):
         columns[name] = None if columns[name] is None else read_stored_time(columns[name])
     return EdgeView.model_construct(**columns, agent_id=agent_id, source_memory_ids=sources)
 
 
 def _edges(when: GraphMoment) -> str:
-    """Return what is read as the relationships: the view, or those of a time in the past."""
+    """Return what is read as the relationships: those of a run, of a time in the past, or all."""
+    if when.run_id is not None:
+        return "run_edges"
     return _PAST if when.is_past else "graph_edges"
+
+
+def _with(when: GraphMoment, *more: str) -> str:
+    """Return how a statement begins that reads ``_edges``; ``more`` begins a table of its own."""
+    if when.run_id is None:
+        return " ".join(["WITH", *more]) if more else ""
+    return f"WITH {' '.join(more)} {EDGES_OF_RUN}{',' if more else ''}"
+
+
+def _values(when: GraphMoment, third: object, fourth: object) -> tuple[Any, ...]:
+    """Return the values of a statement that reads ``_edges``; ``EDGES_OF_RUN`` has one more."""
+    values = (when.stamp, when.user_id, third, fourth)
+    return values if when.run_id is None else (*values, when.run_id)

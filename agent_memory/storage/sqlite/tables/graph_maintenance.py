@@ -42,16 +42,38 @@ _EDGE: Final = (
     "valid_to", "closed_by", "closing_is_undone", "user_id", "run_id", "by_hand", "created_at",
     "updated_at",
 )  # fmt: skip
+_CLOSED: Final = ("relationships", "relationship_sources")
+"""The tables of what can be closed."""
+_SOURCE: Final = ("memory_id", "change_id", "is_undone")
+_STATEMENT: Final[dict[str, tuple[str, ...]]] = {
+    "entity": ("name", "type", "confidence", "created_at", "updated_at"),
+    "relationship": (
+        "confidence", "temporal_context", "valid_from", "valid_to", "closed_by",
+        "closing_is_undone", "created_at", "updated_at",
+    ),
+}  # fmt: skip
+"""The columns of what a memory says of an entity, or of a relationship."""
 _DEFAULTS: Final = {"confidence": 1.0, "by_hand": 1, "closing_is_undone": 0}
+_FLAGS: Final = frozenset({"by_hand", "closing_is_undone"})
 _SELECT_TEXTS: Final = f"""
 SELECT e.name, e.type FROM entities AS e JOIN entity_sources AS x ON x.entity_id = e.id
 WHERE x.memory_id {_AMONG}
 UNION SELECT r.relationship, r.temporal_context FROM relationships AS r
 JOIN relationship_sources AS x ON x.relationship_id = r.id WHERE x.memory_id {_AMONG}
-UNION SELECT alias, NULL FROM entity_aliases WHERE memory_id {_AMONG}"""
+UNION SELECT alias, NULL FROM entity_aliases WHERE memory_id {_AMONG}
+UNION SELECT name, type FROM entity_sources WHERE memory_id {_AMONG}
+UNION SELECT temporal_context, NULL FROM relationship_sources WHERE memory_id {_AMONG}"""
+_FORGET_TYPES: Final = """
+UPDATE entities SET type = (SELECT x.type FROM entity_sources AS x WHERE x.entity_id = entities.id
+  AND x.type IS NOT NULL AND x.memory_id NOT IN (SELECT value FROM json_each(?1))
+  ORDER BY x.updated_at DESC, x.rowid DESC LIMIT 1)
+WHERE by_hand = 0 AND type IS NOT NULL AND id IN (SELECT x.entity_id FROM entity_sources AS x
+  WHERE x.type = entities.type AND x.memory_id IN (SELECT value FROM json_each(?1)))"""
 _SELECT_HELD: Final = """
 SELECT name FROM entities UNION SELECT type FROM entities UNION SELECT alias FROM entity_aliases
-UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships"""
+UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships
+UNION SELECT name FROM entity_sources UNION SELECT type FROM entity_sources
+UNION SELECT temporal_context FROM relationship_sources"""
 
 
 class GraphMaintenance(Table):
@@ -63,12 +85,7 @@ class GraphMaintenance(Table):
             sql = f"UPDATE relationships SET {kind}_id = ? WHERE {kind}_id = ?"
             self._db.run(sql, (keep, other))
         self._db.run("UPDATE entity_aliases SET entity_id = ? WHERE entity_id = ?", (keep, other))
-        self._db.run(
-            """INSERT INTO entity_sources (entity_id, memory_id, change_id, is_undone)
-SELECT ?, memory_id, change_id, is_undone FROM entity_sources WHERE entity_id = ?
-ON CONFLICT (entity_id, memory_id) DO NOTHING""",
-            (keep, other),
-        )
+        self._copy_sources("entity", other, keep)
         self._db.run(
             """UPDATE entities SET
 by_hand = max(by_hand, (SELECT by_hand FROM entities WHERE id = ?1)),
@@ -88,13 +105,7 @@ SELECT r.id, o.id, min(o.seq) FROM relationships AS r JOIN relationships AS o
 WHERE (r.source_id = ?1 OR r.target_id = ?1) AND r.valid_to IS NULL AND o.valid_to IS NULL
 GROUP BY r.id HAVING min(o.seq) < r.seq"""
         for twin, kept, _ in self._db.rows(sql, (entity_id,)):
-            self._db.run(
-                """INSERT INTO relationship_sources
-  (relationship_id, memory_id, change_id, is_undone)
-SELECT ?, memory_id, change_id, is_undone FROM relationship_sources WHERE relationship_id = ?
-ON CONFLICT (relationship_id, memory_id) DO NOTHING""",
-                (kept, twin),
-            )
+            self._copy_sources("relationship", twin, kept)
             self._db.run(
                 """UPDATE relationships SET
 by_hand = max(by_hand, (SELECT by_hand FROM relationships WHERE id = ?1)),
@@ -104,6 +115,14 @@ WHERE id = ?2""",
                 (twin, kept),
             )
             self._db.run("DELETE FROM relationships WHERE id = ?", (twin,))
+
+    def _copy_sources(self, kind: str, source_id: str, target_id: str) -> None:
+        closing = ("closing_change_id",) if kind == "relationship" else ()
+        columns = ", ".join((*_SOURCE, *_STATEMENT[kind], *closing))
+        sql = f"""INSERT INTO {kind}_sources ({kind}_id, {columns})
+SELECT ?, {columns} FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid
+ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
+        self._db.run(sql, (target_id, source_id))
 
     # Undoing -------------------------------------------------------------------------------------
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
@@ -122,24 +141,27 @@ WHERE id = ?2""",
             sql = f"""UPDATE {table} SET is_undone = 1 - is_undone,
 change_id = {last.format(f"{table}.memory_id")} WHERE {undone.format("memory_id", "change_id")}"""
             self._db.run(sql, values)
-        sql = f"""UPDATE relationships SET closing_is_undone = 1 - closing_is_undone,
-closing_change_id = {last.format("relationships.closed_by")}
+        for table in _CLOSED:
+            sql = f"""UPDATE {table} SET closing_is_undone = 1 - closing_is_undone,
+closing_change_id = {last.format(f"{table}.closed_by")}
 WHERE {undone.format("closed_by", "closing_change_id")}"""
-        self._db.run(sql, values)
+            self._db.run(sql, values)
 
     def restore_to(self, moment: datetime) -> None:
         stamp = format_time(moment)
         self._db.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))
-        self._db.run(
-            "UPDATE relationships SET valid_to = NULL, closed_by = NULL WHERE valid_to > ?",
-            (stamp,),
-        )
+        for table in _CLOSED:
+            self._db.run(
+                f"UPDATE {table} SET valid_to = NULL, closed_by = NULL WHERE valid_to > ?", (stamp,)
+            )
+        for kind in _STATEMENT:
+            self._db.run(f"DELETE FROM {kind}_sources WHERE created_at > ?", (stamp,))
         self._db.run("DELETE FROM entities WHERE created_at > ?", (stamp,))
 
     # Erasing -------------------------------------------------------------------------------------
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
         ids = to_json(list(memory_ids))
-        rows = self._db.rows(_SELECT_TEXTS, (ids, ids, ids))
+        rows = self._db.rows(_SELECT_TEXTS, (ids,) * 5)
         return {text for row in rows for text in row if isinstance(text, str)}
 
     def texts(self) -> set[str]:
@@ -148,7 +170,8 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
     def erase(self, memory_ids: Sequence[str]) -> None:
         """Delete what was read from erased memories, and from no others.
 
-        What others say too stays, but without the words about the time, which cannot be told apart.
+        What others say too stays, but without the words about the time, which cannot be told apart,
+        and an entity has no type that they do not say.
         Must run inside ``write()``, when the memories and their history are gone.
         """
         ids = to_json(list(memory_ids))
@@ -157,6 +180,7 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
 (SELECT relationship_id FROM relationship_sources WHERE memory_id {_AMONG})""",
             (ids,),
         )
+        self._db.run(_FORGET_TYPES, (ids,))
         self.sweep()
 
     def sweep(self) -> None:
@@ -164,11 +188,11 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
         self._db.run(f"DELETE FROM relationship_sources WHERE {lost}")
         self._db.run(f"DELETE FROM entity_sources WHERE {lost}")
         self._db.run(f"DELETE FROM entity_aliases WHERE memory_id IS NOT NULL AND {lost}")
-        self._db.run(
-            f"""UPDATE relationships SET valid_to = NULL, closed_by = NULL,
-  closing_change_id = NULL,
+        for table in _CLOSED:
+            self._db.run(
+                f"""UPDATE {table} SET valid_to = NULL, closed_by = NULL, closing_change_id = NULL,
 closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN_IDS}"""
-        )
+            )
         self._db.run(
             "DELETE FROM relationships WHERE by_hand = 0"
             " AND id NOT IN (SELECT relationship_id FROM relationship_sources)"
@@ -223,39 +247,48 @@ AND id NOT IN (
                 "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
                 (row["id"],),
             )
+            exported = _exported(row)
             if aliases:
-                row["aliases"] = [alias for alias, _ in aliases]
+                exported["aliases"] = [alias for alias, _ in aliases]
             if learned := {
                 alias: memory_id for alias, memory_id in aliases if memory_id is not None
             }:
-                row["alias_sources"] = learned
-            yield {**row, **self._exported_sources("entity", row["id"])}
+                exported["alias_sources"] = learned
+            yield {**exported, **self._exported_sources("entity", row)}
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
         for row in self._paged("relationships", _EDGE):
-            yield {**row, **self._exported_sources("relationship", row["id"])}
+            yield {**_exported(row), **self._exported_sources("relationship", row)}
 
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         sql = f"SELECT {', '.join(columns)}, seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"
         after = -(2**63)
         while rows := self._db.rows(sql, (after, _PAGE)):
             for row in rows:
-                values = dict(zip(columns, row, strict=False))
-                yield {
-                    name: bool(value) if name in ("by_hand", "closing_is_undone") else value
-                    for name, value in values.items()
-                    if value is not None and value != _DEFAULTS.get(name)
-                }
+                yield dict(zip(columns, row, strict=False))
             after = page_end(rows[-1][-1], after=after)
 
-    def _exported_sources(self, kind: str, graph_id: str) -> dict[str, list[str]]:
-        sql = f"SELECT memory_id, is_undone FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid"
-        rows = self._db.rows(sql, (graph_id,))
-        ids_by_name = {
-            "sources": [memory_id for memory_id, _ in rows],
-            "undone": [memory_id for memory_id, is_undone in rows if is_undone],
+    def _exported_sources(self, kind: str, summary: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the memories behind a row, and what each says otherwise than the row does."""
+        columns = _STATEMENT[kind]
+        sql = f"""SELECT memory_id, is_undone, {", ".join(columns)} FROM {kind}_sources
+WHERE {kind}_id = ? ORDER BY rowid"""
+        rows = self._db.rows(sql, (summary["id"],))
+        assumed = _assumed(kind, summary, len(rows))
+        statements = {}
+        for memory_id, _, *values in rows:
+            statement = dict(zip(columns, values, strict=True))
+            statements[memory_id] = _flags(
+                {name: value for name, value in statement.items() if value != assumed[name]}
+            )
+        fields = {
+            "sources": [memory_id for memory_id, *_ in rows],
+            "undone": [memory_id for memory_id, is_undone, *_ in rows if is_undone],
+            "statements": {
+                memory_id: statement for memory_id, statement in statements.items() if statement
+            },
         }
-        return {name: ids for name, ids in ids_by_name.items() if ids}
+        return {name: value for name, value in fields.items() if value}
 
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
         """Import an entity, or join it with the one of that id or name; return its id here.
@@ -281,7 +314,7 @@ AND id NOT IN (
                 del columns["id"]
             entity_id = self._insert("entities", {**_times(moment), **columns, "name_key": key})
         self._import_aliases(entity_id, values)
-        self._import_sources("entity", entity_id, values)
+        self._import_sources("entity", entity_id, values, moment)
         return entity_id
 
     def _import_aliases(self, entity_id: str, values: Mapping[str, Any]) -> None:
@@ -322,7 +355,7 @@ AND id NOT IN (
             if self._db.row("SELECT 1 FROM relationships WHERE id = ?", (values["id"],)):
                 del columns["id"]
             edge_id = self._insert("relationships", {**_times(moment), **columns})
-        self._import_sources("relationship", str(edge_id), values)
+        self._import_sources("relationship", str(edge_id), values, moment)
         return existing_id is None
 
     def has_both_entities(self, values: Mapping[str, Any]) -> bool:
@@ -343,13 +376,46 @@ AND id NOT IN (
         sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders}) RETURNING id"
         return str(self._db.rows(sql, tuple(values.values()))[0][0])
 
-    def _import_sources(self, kind: str, graph_id: str, values: Mapping[str, Any]) -> None:
-        undone = set(values.get("undone", ()))
-        for memory_id in values.get("sources", ()):
-            sql = f"""INSERT INTO {kind}_sources ({kind}_id, memory_id, is_undone) VALUES (?, ?, ?)
+    def _import_sources(
+        self, kind: str, graph_id: str, values: Mapping[str, Any], moment: str
+    ) -> None:
+        """Import the memories behind a row, with what each says: as the row, if not told."""
+        columns = _STATEMENT[kind]
+        undone, statements = set(values.get("undone", ())), values.get("statements", {})
+        sources = values.get("sources", ())
+        summary = {**dict.fromkeys(columns), **_DEFAULTS, **_times(moment), **values}
+        assumed = _assumed(kind, summary, len(sources))
+        names = ", ".join((f"{kind}_id", "memory_id", "is_undone", *columns))
+        sql = f"""INSERT INTO {kind}_sources ({names}) VALUES (?, ?, ?{", ?" * len(columns)})
 ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
-            self._db.run(sql, (graph_id, memory_id, int(memory_id in undone)))
+        for memory_id in sources:
+            statement = {**assumed, **statements.get(memory_id, {})}
+            row = [statement[name] for name in columns]
+            self._db.run(sql, (graph_id, memory_id, int(memory_id in undone), *row))
 
 
 def _times(moment: str) -> dict[str, str]:
     return {"created_at": moment, "updated_at": moment}
+
+
+def _assumed(kind: str, summary: Mapping[str, Any], sources: int) -> dict[str, Any]:
+    """Return what each of so many memories is taken to say of a row, where a file does not tell."""
+    if kind == "entity" and summary["confidence"] == _DEFAULTS["confidence"]:
+        return {**summary, "confidence": None}  # unsaid
+    if kind == "relationship" and sources > 1:
+        return {**summary, "temporal_context": None}  # whose words these are is not known
+    return {**summary}
+
+
+def _exported(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without what is the default."""
+    values = {
+        name: value
+        for name, value in row.items()
+        if value is not None and value != _DEFAULTS.get(name)
+    }
+    return _flags(values)
+
+
+def _flags(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: bool(value) if name in _FLAGS else value for name, value in values.items()}
