@@ -26,11 +26,11 @@ _NAMES: _Final = {
     "embeddings.usage": "EmbeddingUsage",
     "embeddings.wordllama": "WordLlamaEmbedder",
     "errors": """
-        AgentMemoryError ConfigurationError DuplicateMemory EmbeddingError InvalidSession
-        LimitReached MemoryNotFound MigrationError MissingAgentIdentity NewerSchema NotAMemoryFile
-        PermissionDenied ProviderError RateLimitExceeded RejectedContent SecretFound StorageClosed
-        StorageCorrupt StorageError StorageFull StorageLocked StorageReadOnly StorageUnavailable
-        StorageUntrusted ValidationError
+        AgentMemoryError AgentNotFound ConfigurationError DuplicateMemory EmbeddingError
+        InvalidSession LimitReached MemoryNotFound MigrationError MissingAgentIdentity NewerSchema
+        NotAMemoryFile PermissionDenied ProviderError RateLimitExceeded RejectedContent SecretFound
+        StorageClosed StorageCorrupt StorageError StorageFull StorageLocked StorageReadOnly
+        StorageUnavailable StorageUntrusted ValidationError
     """,
     "extraction.llm.anthropic": "AnthropicChat",
     "extraction.llm.openai": "OpenAIChat",
@@ -106,6 +106,8 @@ __all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _import_module("importlib.metadata").version("agent-memory")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)

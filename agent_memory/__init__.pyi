@@ -19,6 +19,7 @@ from agent_memory.embeddings.sentence_transformers import SentenceTransformerEmb
 from agent_memory.embeddings.usage import EmbeddingUsage as EmbeddingUsage
 from agent_memory.embeddings.wordllama import WordLlamaEmbedder as WordLlamaEmbedder
 from agent_memory.errors import AgentMemoryError as AgentMemoryError
+from agent_memory.errors import AgentNotFound as AgentNotFound
 from agent_memory.errors import ConfigurationError as ConfigurationError
 from agent_memory.errors import DuplicateMemory as DuplicateMemory
 from agent_memory.errors import EmbeddingError as EmbeddingError
@@ -198,6 +199,8 @@ from agent_memory.services.rendering import estimate_tokens as estimate_tokens
 from agent_memory.services.rendering import render_memories as render_memories
 from agent_memory.text.normalize import DuplicateGrade as DuplicateGrade
 
+__version__: str
+
 __all__ = [
     "BACKUP_SUFFIX",
     "DEFAULT_MEMORY_ROOT",
@@ -225,6 +228,7 @@ __all__ = [
     "AgentMemory",
     "AgentMemoryError",
     "AgentMetadata",
+    "AgentNotFound",
     "AgentStats",
     "AgentSummary",
     "AnthropicChat",

@@ -209,6 +209,12 @@ class StorageUnavailable(StorageError):
     """The file cannot be opened: it is missing, a directory, a link, or not permitted."""
 
 
+class AgentNotFound(StorageUnavailable):
+    """The agent has no memory file."""
+
+    code: ClassVar[str] = "AGENT_NOT_FOUND"
+
+
 class StorageCorrupt(StorageError):
     """The file is damaged."""
 

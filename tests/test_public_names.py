@@ -34,6 +34,8 @@ def stub() -> str:
                 for name, where in MODULES.items()
             ),
             "",
+            "__version__: str",
+            "",
             "__all__ = [",
             *(f'    "{name}",' for name in sorted(NAMES, key=in_order)),
             "]",

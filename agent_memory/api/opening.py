@@ -21,7 +21,7 @@ from agent_memory.api.arguments import (
 )
 from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.embeddings.usage import EmbeddingUsage
-from agent_memory.errors import ConfigurationError, StorageUnavailable
+from agent_memory.errors import AgentNotFound, ConfigurationError
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.times import now_utc, to_utc
@@ -138,8 +138,10 @@ class OpenMemory:
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no option {', '.join(unknown)}")
         chosen: MemoryOptions = {**_DEFAULTS, **options}
-        if not chosen["create"] and not path.exists() and (advice := paths.import_advice(path)):
-            raise StorageUnavailable(f"{path} does not exist. {advice}")
+        if not chosen["create"] and not path.exists():
+            raise AgentNotFound(
+                f"{path} does not exist. {paths.import_advice(path) or ''}".rstrip()
+            )
         config = validate_model(MemoryToolConfig, chosen["config"])
         self._config = config
         self._clock = chosen["clock"]

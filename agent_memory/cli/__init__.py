@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import click
 
-from agent_memory.cli.options import ExitCode, Session
+from agent_memory.cli.options import ExitCode, Session, accept_shared_options
 from agent_memory.cli.render import ErrorWrapper, fail, safe
 from agent_memory.cli.streams import (
     StdoutUnwritable,
@@ -93,6 +93,13 @@ GROUPS: Final = {
 """Each command under its heading of `--help`, and the module that has it under its name."""
 _MODULES: Final = {name: module for group in GROUPS.values() for name, module in group.items()}
 _NAME_WIDTH: Final = max(map(len, _MODULES))
+_ELSEWHERE: Final = {
+    "delete": "forget", "find": "search", "get": "show", "list": "recent", "ls": "recent",
+    "purge": "erase", "query": "search", "recall": "search", "remember": "store",
+    "remove": "forget", "rm": "forget", "save": "store", "stats": "info", "status": "info",
+    "version": "--version",
+}  # fmt: skip
+"""What commands are called by other tools, and here."""
 
 
 class _Commands(click.Group):
@@ -106,7 +113,19 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f"{__name__}.{_MODULES[cmd_name]}")
         name = "import_" if cmd_name == "import" else cmd_name.replace("-", "_")
-        return cast("click.Command", getattr(module, name))
+        return accept_shared_options(cast("click.Command", getattr(module, name)))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is meant; one that there is not is told with the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if near := _nearest(args[0]):
+                message = f"{error.message} Did you mean `{near}`?"
+                raise click.UsageError(message, ctx) from None
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands under their headings, each with its whole first sentence."""
@@ -119,6 +138,13 @@ class _Commands(click.Group):
     def _summary(self, context: click.Context, name: str) -> str:
         command = self.get_command(context, name)
         return "" if command is None else command.get_short_help_str(limit=1000)
+
+
+def _nearest(word: str) -> str | None:
+    import difflib  # noqa: PLC0415 - 3 ms, for what was mistyped alone
+
+    near = difflib.get_close_matches(word.lower(), [*_MODULES, *_ELSEWHERE], n=1)
+    return _ELSEWHERE.get(near[0], near[0]) if near else None
 
 
 @click.group(

@@ -9,13 +9,13 @@ import sys
 import click
 
 from agent_memory import AgentMemory, CheckReport, Problem, StorageCorrupt
-from agent_memory.cli.options import ExitCode, Session, confirm, json_option
+from agent_memory.cli.options import ExitCode, Session, confirm, json_option, listing_options
 from agent_memory.cli.render import agents_text, details_text, emit
 from agent_memory.cli.reports import backups_text, check_text
 
 
 @click.command()
-@json_option
+@listing_options
 @click.pass_obj
 def agents(session: Session, /) -> None:
     """List the agents that have memories.
@@ -25,7 +25,7 @@ def agents(session: Session, /) -> None:
       agent-memory agents
     """
     agents = AgentMemory.agents(session.root)
-    emit({"agents": agents}, text=agents_text(agents), as_json=session.json)
+    emit({"agents": agents}, text=agents_text(agents), as_json=session.json, rows=agents)
 
 
 @click.command()

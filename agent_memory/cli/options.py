@@ -16,12 +16,12 @@ import click
 
 from agent_memory import (
     AgentMemory,
+    AgentNotFound,
     Importance,
     Memory,
     MemoryKind,
     MissingAgentIdentity,
     OnSecret,
-    StorageUnavailable,
     TaskStatus,
     database_path,
 )
@@ -67,6 +67,10 @@ class Session:
     debug: bool
     request_id: str | None = None
     """What the envelope of --envelope calls this run of the command."""
+    rows_as: str | None = None
+    """How the rows of a list are printed instead of in a table: csv or nl."""
+    full: bool = False
+    """Whether texts in a table are whole, however long."""
 
     def open(self, *, create: bool = False, session_id: str | None = None) -> AgentMemory:
         """Open the memory that is meant. Only a command that stores makes a new one."""
@@ -76,7 +80,7 @@ class Session:
                 path, agent_id=self.agent, create=create, session_id=session_id, config=_CONFIG
             )
         if not create and not path.exists():
-            raise StorageUnavailable(
+            raise AgentNotFound(
                 f"agent {self.agent!r} has no memories yet: there is no {path}. "
                 + (
                     import_advice(path)
@@ -108,6 +112,68 @@ def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> N
 json_option = click.option(
     "--json", is_flag=True, expose_value=False, callback=_remember_json, help="Print JSON."
 )
+
+
+def _remember_rows(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_object(Session).rows_as = parameter.name  # type: ignore[union-attr]
+
+
+def _remember_full(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.find_object(Session).full = value  # type: ignore[union-attr]
+
+
+def listing_options(command: Command) -> Command:
+    """Add the options that say how a list is printed."""
+    for option in (
+        click.option(
+            "--full",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember_full,
+            help="Show long texts whole.",
+        ),
+        click.option(
+            "--nl",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember_rows,
+            help="Print JSON, one row a line.",
+        ),
+        click.option(
+            "--csv", is_flag=True, expose_value=False, callback=_remember_rows, help="Print CSV."
+        ),
+        json_option,
+    ):
+        command = option(command)
+    return command
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        setattr(context.find_object(Session), str(parameter.name), value)
+
+
+def accept_shared_options(command: click.Command) -> click.Command:
+    """Let a command take the options that stand before it after it too.
+
+    Everybody writes ``agent-memory search --agent bob x`` once.
+    """
+    if isinstance(command, click.Group):
+        for subcommand in command.commands.values():
+            accept_shared_options(subcommand)
+    names = {name for parameter in command.params for name in parameter.opts}
+    for name in {"--agent", "--root", "--db", "--debug"} - names:
+        command.params.append(
+            click.Option(
+                [name],
+                is_flag=name == "--debug",
+                hidden=True,
+                expose_value=False,
+                callback=_remember,
+            )
+        )
+    return command
 
 
 class Moment(_MomentType):

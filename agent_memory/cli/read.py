@@ -14,6 +14,7 @@ from agent_memory.cli.options import (
     filter_options,
     filters_of,
     json_option,
+    listing_options,
 )
 from agent_memory.cli.render import (
     details_text,
@@ -37,7 +38,7 @@ from agent_memory.cli.render import (
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @click.option("--shared", multiple=True, metavar="ID", help="Search another agent's too.")
 @as_of_option
-@json_option
+@listing_options
 @click.pass_obj
 def search(
     session: Session, /, query: tuple[str, ...], limit: int | None, no_count: bool, **options: Any
@@ -65,7 +66,7 @@ def search(
             as_of=options["as_of"],
             shared=options["shared"],
         )
-    emit(results, text=search_text(results), as_json=session.json)
+    emit(results, text=search_text(results), as_json=session.json, rows=list(results))
     for note in results.search_metadata.degraded:
         click.echo(f"note: {safe(note)}", err=True)
 
@@ -95,7 +96,7 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
 )
 @filter_options
 @as_of_option
-@json_option
+@listing_options
 @click.pass_obj
 def recent(session: Session, /, limit: int, as_of: datetime | None, **options: Any) -> None:
     """List the newest memories, or those that were at a time.
@@ -106,11 +107,12 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
     """
     with session.open() as memory:
         memories = memory.list_recent(limit, filters=filters_of(options), as_of=as_of)
-    emit({"memories": memories}, text=memories_text(memories), as_json=session.json)
+    text = memories_text(memories)
+    emit({"memories": memories}, text=text, as_json=session.json, rows=memories)
 
 
 @click.command()
-@json_option
+@listing_options
 @click.pass_obj
 def scratchpad(session: Session, /) -> None:
     """Show the scratchpad: the memories that are put before the agent.
@@ -128,7 +130,7 @@ def scratchpad(session: Session, /) -> None:
     ]  # fmt: skip
     headings = ("id", "date", "category", "accesses", "content")
     text = table(headings, rows) if rows else "the scratchpad is empty"
-    emit(pad, text=text, as_json=session.json)
+    emit(pad, text=text, as_json=session.json, rows=pad.memories)
 
 
 @click.command()
@@ -152,7 +154,7 @@ def context(session: Session, /, budget: int | None) -> None:
 @click.option(
     "--limit", "-n", type=click.IntRange(min=1), default=20, help="How many at most (20)."
 )
-@json_option
+@listing_options
 @click.pass_obj
 def history(session: Session, /, memory_id: str | None, limit: int) -> None:
     """Show what was added, changed and deleted, newest first: of one memory, or of all.
@@ -163,4 +165,5 @@ def history(session: Session, /, memory_id: str | None, limit: int) -> None:
     """
     with session.open() as memory:
         entries = memory.history(memory_id, limit=limit)
-    emit({"history": entries}, text=history_text(entries), as_json=session.json)
+    text = history_text(entries)
+    emit({"history": entries}, text=text, as_json=session.json, rows=entries)

@@ -1,4 +1,4 @@
-"""What commands print: tables that fit the terminal, or JSON in document C's envelope."""
+"""What commands print: tables that fit the terminal, rows, or JSON in an envelope."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import Enum
+from itertools import zip_longest
 from typing import Any, Final
 
 import click
@@ -35,6 +36,9 @@ from agent_memory.models.times import format_time, now_utc
 
 _STARTED: Final = time.perf_counter()
 _PIPED_WIDTH: Final = 10_000
+_FEW_ROWS: Final = 10
+_MANY_LINES: Final = 12
+_FEW_LINES: Final = 3
 _LEAST_SHOWN: Final = 0.005
 _MAX_DEPTH: Final = 100
 _EVIDENCE: Final = (
@@ -45,8 +49,22 @@ _EVIDENCE: Final = (
 _UNSAFE: Final = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
-def emit(data: object, *, text: str, as_json: bool, secrets: Sequence[FoundSecrets] = ()) -> None:
-    """Print a command's result on stdout: as text that steers no terminal, or as JSON."""
+def emit(
+    data: object,
+    *,
+    text: str,
+    as_json: bool,
+    secrets: Sequence[FoundSecrets] = (),
+    rows: Sequence[object] = (),
+) -> None:
+    """Print a command's result on stdout: as text that steers no terminal, or as JSON.
+
+    ``rows`` are those of a list, which --csv and --nl print.
+    """
+    session = _session()
+    if session and session.rows_as:
+        _print_rows([_row(item) for item in rows], session.rows_as)
+        return
     if not as_json:
         if text:
             click.echo("\n".join(map(safe, text.split("\n"))))
@@ -62,16 +80,41 @@ def emit(data: object, *, text: str, as_json: bool, secrets: Sequence[FoundSecre
     }
     if isinstance(data, SparseRecord) and envelope.keys() == envelope["data"].keys():
         envelope = envelope["data"]  # it is such an answer already
-    if request_id := _request_id():
-        envelope["metadata"]["request_id"] = request_id
+    if session and session.request_id:
+        envelope["metadata"]["request_id"] = session.request_id
     _print_json(envelope)
 
 
-def _request_id() -> str | None:
-    """Return what --envelope calls this run of the command."""
+def _session() -> Session | None:
     context = click.get_current_context(silent=True)
-    session = None if context is None else context.find_object(Session)
-    return None if session is None else session.request_id
+    return None if context is None else context.find_object(Session)
+
+
+def _row(item: object) -> dict[str, Any]:
+    """Return an item of a list as a row: of a hit, its memory's fields and its scores."""
+    row: dict[str, Any] = plain(item)
+    return {**row.pop("memory", {}), **row}
+
+
+def _print_rows(rows: Sequence[dict[str, Any]], rows_as: str) -> None:
+    """Print rows as JSON, one a line, or as CSV with a line of headings."""
+    if rows_as == "nl":
+        for row in rows:
+            click.echo(_UNSAFE.sub(_escaped, json.dumps(row, ensure_ascii=False)))
+        return
+    import csv  # noqa: PLC0415 - seldom asked for
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow(_cell(value) for value in row.values())
+
+
+def _cell(value: object) -> object:
+    """Return a value as CSV has it: a list or mapping as JSON, nothing as nothing."""
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return safe(text) if isinstance(text, str) and sys.stdout.isatty() else text
 
 
 def _print_json(data: object) -> None:
@@ -317,7 +360,10 @@ def agents_text(agents: Sequence[AgentSummary]) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int = 1) -> str:
-    """Set rows in columns, of which the last ``flexible`` are cut to fit the terminal."""
+    """Set rows in columns, of which the last ``flexible`` are wrapped to fit the terminal.
+
+    A text takes ``_FEW_LINES`` at most, where there are few rows ``_MANY_LINES``, with --full all.
+    """
     cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     # Where the output goes to a file or another program, nothing is cut.
@@ -327,10 +373,39 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: i
     while sum(cut) > max(room, 8 * flexible):
         cut[cut.index(max(cut))] -= 1
     widths[-flexible:] = cut
-    return "\n".join(
-        "  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    )
+    session = _session()
+    most = _MANY_LINES if len(cells) <= _FEW_ROWS + 1 else _FEW_LINES
+    shown = None if session and session.full else most
+    return "\n".join(line for row in cells for line in _lines(row, widths, shown))
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], most: int | None) -> Iterable[str]:
+    """Yield the lines of a row, each of its cells wrapped to its width."""
+    wrapped = [_wrapped(cell, width, most) for cell, width in zip(row, widths, strict=True)]
+    for parts in zip_longest(*wrapped, fillvalue=""):
+        yield "  ".join(map(_padded, parts, widths)).rstrip()
+
+
+def _wrapped(text: str, width: int, most: int | None) -> list[str]:
+    """Part a text into lines of a width in terminal cells, at spaces where there are any."""
+    lines: list[str] = []
+    while display_width(text) > width and (most is None or len(lines) + 1 < most):
+        fitting = _fitting(text, width)
+        end = text.rfind(" ", 0, fitting + 1)
+        end = fitting if end <= 0 else end
+        lines.append(text[:end])
+        text = text[end:].lstrip(" ")
+    return [*lines, text]  # which is cut where it is still too long
+
+
+def _fitting(text: str, width: int) -> int:
+    """Return how many letters of a text have room in a width, one at least."""
+    used = 0
+    for place, letter in enumerate(text):
+        used += display_width(letter)
+        if used > width:
+            return max(1, place)
+    return len(text)
 
 
 def _terminal_width() -> int:

@@ -8,12 +8,14 @@ from itertools import islice
 from typing import Any, BinaryIO, Final
 
 import click
+from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory import (
     AgentMemory,
     Duplicate,
     DuplicateMemory,
     FoundSecrets,
+    MemoryInput,
     MemoryNotFound,
     OnDuplicate,
     OnSecret,
@@ -121,13 +123,14 @@ def store(
     """
     fields = described(options)
     _refuse_together(content, jsonl, skip_bad=skip_bad, has_id="id" in fields)
+    item = {**fields, "content": "" if jsonl else _content(content)}
+    if jsonl is None and not session.path().exists():
+        _refuse_first(item)
     with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
         listener = _Listener(on_duplicate)
         secrets = _SecretListener(on_secret)
         if jsonl is None:
-            _store_item(
-                session, memory, {"content": _content(content), **fields}, listener, secrets
-            )
+            _store_item(session, memory, {**fields, "content": item["content"]}, listener, secrets)
         else:
             items, numbers, skipped = _read_items(
                 memory, jsonl, defaults=fields, skip_bad=skip_bad, on_secret=on_secret
@@ -145,6 +148,14 @@ def _refuse_together(
         raise click.UsageError("--skip-bad goes with --jsonl")
     if jsonl is not None and has_id:
         raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
+
+
+def _refuse_first(item: dict[str, Any]) -> None:
+    """Refuse an agent's first memory before its file is made: else an empty agent would stay."""
+    try:
+        MemoryInput.model_validate(item)
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error) from error
 
 
 def _content(argument: str | None) -> str:

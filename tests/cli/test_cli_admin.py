@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pytest
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, AgentNotFound
 from agent_memory.cli import cli as group
 from agent_memory.cli import run
 
@@ -66,7 +66,7 @@ def test_every_command_explains_itself_with_an_example(
     assert max(map(len, out.splitlines())) <= 100
     options = [one for one in BY_NAME[name].params if isinstance(one, click.Option)]
     for option in options:
-        assert option.opts[0] in out
+        assert option.hidden or option.opts[0] in out
 
 
 @pytest.mark.parametrize("word", ["--help", "-h"])
@@ -356,6 +356,51 @@ def test_agents_lists_all_and_what_is_wrong(cli: Cli, root: Path) -> None:
     listed = cli("agents", "--json").data["agents"]
     assert [agent["memory_count"] for agent in listed] == [2, 1, None]
     assert "not a database" in listed[2]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "near"),
+    [("serch", "search"), ("list", "recent"), ("DELETE", "forget"), ("versoin", "--version")],
+)
+def test_a_command_that_there_is_not_is_told_with_the_nearest(
+    cli: Cli, mistyped: str, near: str
+) -> None:
+    ran = cli(mistyped, "x")
+    assert ran.code == 2
+    assert f"No such command '{mistyped}'. Did you mean `{near}`?" in ran.err
+    assert "Did you mean" not in cli("xyzzy").err
+
+
+def test_options_of_all_commands_stand_after_the_command_too(cli: Cli, root: Path) -> None:
+    """Everybody writes it so once."""
+    memory_id = cli("store", "--agent", "ann", "the kestrel nests", "--json").data["memory_id"]
+    assert (root / "ann" / "memories.db").exists()
+    assert memory_id in cli("search", "kestrel", "--agent", "ann").out
+    assert memory_id in cli("--agent", "bob", "recent", "--agent", "ann").out
+    assert memory_id in cli("recent", "--db", str(root / "ann" / "memories.db")).out
+    elsewhere = cli("recent", "--agent", "ann", "--root", str(root / "none"))
+    assert (elsewhere.code, str(root / "none") in elsewhere.err) == (5, True)
+    assert "Traceback" in cli("--agent", "nobody", "recent", "--debug").err
+    assert cli("graph", "show", "--agent", "ann").code == 0
+
+
+def test_an_agent_that_there_is_not_has_a_code_of_its_own(cli: Cli, root: Path) -> None:
+    ran = cli("--agent", "nobody", "--json", "search", "x")
+    assert ran.code == 5
+    assert json.loads(ran.err)["error"]["code"] == "AGENT_NOT_FOUND"
+    with pytest.raises(AgentNotFound, match="does not exist"):
+        AgentMemory("nobody", root=root, create=False)
+
+
+@pytest.mark.parametrize(
+    "words", [["", "-c", "note"], ["text", "--tag", "x" * 101], ["text", "--id", " "]]
+)
+def test_a_first_memory_that_is_refused_makes_no_agent(
+    cli: Cli, root: Path, words: list[str]
+) -> None:
+    ran = cli("--agent", "new", "store", *words)
+    assert ran.code == 4
+    assert not (root / "new").exists()
 
 
 def test_agents_of_an_empty_root_are_none(cli: Cli, root: Path) -> None:

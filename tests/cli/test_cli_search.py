@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import json
 import os
 import pty
@@ -316,7 +318,55 @@ def test_a_table_fits_the_terminal(root: Path, columns: int, words: list[str]) -
     rows = [line for line in shown if any(one in line for one in ids)]
     assert len(rows) >= 2
     assert [display_width(line) for line in shown if display_width(line) > columns] == []
-    assert all("…" in row for row in rows)
+
+
+def test_a_table_wraps_long_texts_between_words(root: Path) -> None:
+    (memory_id,) = store(root, {"content": "The billing service moved to " + "Postgres " * 12})
+    shown = on_a_terminal(80, "recent")
+    column = shown[1].index("The billing")
+    texts = [line[column:] for line in shown[1:]]
+    assert " ".join(texts) == "The billing service moved to " + "Postgres " * 11 + "Postgres"
+    assert [line[:column].strip() for line in shown[2:]] == [""] * (len(shown) - 2)
+    assert memory_id in shown[1]
+
+
+def test_a_table_of_many_rows_shows_some_lines_of_each_and_all_with_full(root: Path) -> None:
+    content = " ".join(f"word{n}" for n in range(60))
+    store(root, *({"content": f"{n} {content}"} for n in range(12)))
+    shown = on_a_terminal(80, "recent", "-n", "12")
+    assert len(shown) == 1 + 12 * 3
+    assert sum(line.endswith("…") for line in shown) == 12
+    whole = on_a_terminal(80, "recent", "-n", "12", "--full")
+    assert sum("word59" in line for line in whole) == 12
+    few = on_a_terminal(80, "recent", "-n", "2")
+    assert sum("word59" in line for line in few) == 2
+
+
+LISTS = [["recent"], ["search", "walnut", "--no-count"], ["scratchpad"], ["history"], ["agents"]]
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_a_list_comes_as_csv_and_as_json_lines(cli: Cli, root: Path, words: list[str]) -> None:
+    store(
+        root, {"content": 'a "walnut",\nand more', "tags": ["a", "b"]}, {"content": "walnut = 使"}
+    )
+    in_csv = list(csv.DictReader(io.StringIO(cli(*words, "--csv").out)))
+    in_lines = [json.loads(line) for line in cli(*words, "--nl").out.splitlines()]
+    assert len(in_csv) == len(in_lines) == (1 if words == ["agents"] else 2)
+    for of_csv, of_lines in zip(in_csv, in_lines, strict=True):
+        assert list(of_csv) == list(of_lines)
+        for name, value in of_lines.items():
+            if isinstance(value, str):
+                assert of_csv[name] == value
+            elif isinstance(value, list | dict):
+                assert json.loads(of_csv[name]) == value
+
+
+def test_a_list_without_rows_is_nothing_in_csv_and_json_lines(cli: Cli, root: Path) -> None:
+    store(root, {"content": "walnut"})
+    for form in ("--csv", "--nl"):
+        ran = cli("search", "kestrel", form)
+        assert (ran.code, ran.out) == (0, "")
 
 
 def test_nothing_is_cut_where_the_output_is_not_a_terminal(cli: Cli, root: Path) -> None:
