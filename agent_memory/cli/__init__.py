@@ -35,8 +35,8 @@ _DEBUG_HINT: Final = "this is a fault of agent-memory: run it again with --debug
 
 _EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 a value was refused,
-5 the file cannot be read or written, 6 `check` found problems, 7 a duplicate was refused,
-130 interrupted.
+5 the file cannot be read or written, 6 `check` or `doctor` found problems, 7 a duplicate was
+refused, 130 interrupted.
 
 \b
 Examples:
@@ -85,7 +85,7 @@ GROUPS: Final = {
         "backups": "admin",
         "restore": "admin",
     },
-    "Coding agents": {"install": "hosts", "uninstall": "hosts", "hook": "hosts"},
+    "Coding agents": {"install": "hosts", "uninstall": "hosts", "doctor": "hosts", "hook": "hosts"},
     "Serving": {"mcp": "mcp", "events": "events"},
     "Care": {"agents": "admin", "info": "admin", "configure": "admin", "check": "admin"},
     "Help": {"guide": "guide", "completion": "admin"},

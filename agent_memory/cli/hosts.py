@@ -1,4 +1,4 @@
-"""Commands about coding agents and editors: install, uninstall, hook."""
+"""Commands about coding agents and editors: install, uninstall, doctor, hook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.options import ExitCode, Session, json_option
 from agent_memory.cli.render import emit
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
@@ -133,6 +133,51 @@ def _carry_out(
         lines.append("nothing was changed")
     data = {"dry_run": dry_run, "files": shown, "next": next_steps}
     emit(data, text="\n".join(lines), as_json=as_json)
+
+
+@click.command()
+@json_option
+@click.pass_obj
+@click.pass_context
+def doctor(context: click.Context, session: Session, /) -> None:
+    """Look whether coding agents use the memory of this project, and what keeps them from it.
+
+    Each hook that is registered is run once and stores nothing. Exits with 6 if something is
+    wrong.
+
+    \b
+    Example:
+      agent-memory doctor
+    """
+    from agent_memory.integrations.hosts import doctor as diagnosis  # noqa: PLC0415 - seldom asked for
+
+    project = project_of(str(Path.cwd()))
+    agent_id, root = diagnosis.agent_in_use(project, session.agent, session.root)
+    report = diagnosis.Examination(agent_id, root, project.folder).report()
+    emit(report, text=_doctor_text(report), as_json=session.json)
+    if report["problems"]:
+        context.exit(ExitCode.PROBLEMS_FOUND)
+
+
+def _doctor_text(report: dict[str, Any]) -> str:
+    """Lay out what was seen, a line each, and then what is wrong."""
+    lines = [f"agent {report['agent_id']}, {report['path']}", f"project {report['project']}"]
+    for each in report["hosts"]:
+        answering = [hook for hook in each["hooks"] if hook["ok"]]
+        slowest = max((hook["milliseconds"] for hook in each["hooks"]), default=0)
+        hooks = f", {len(answering)} of {len(each['hooks'])} hooks answer ({slowest} ms at most)"
+        server = "MCP server" if each["server"] else "no MCP server"
+        shown = hooks if each["hooks"] else ""
+        lines.append(f"{each['host']} ({each['scope']}): {server}{shown}")
+    last = {name: at for name, at in report["last"].items() if name != "failed"}
+    lines += [f"last {name.replace('_', ' ')}: {at or 'never'}" for name, at in last.items()]
+    memory = report["memory"]
+    sound = {True: "sound", False: "NOT sound", None: "nothing stored yet"}[memory["sound"]]
+    embedder = memory["embedder"] or "none: searches are by keyword"
+    lines.append(f"{memory['memory_count']} memories, {sound}; embedder {embedder}")
+    for finding in report["problems"]:
+        lines += [f"problem: {finding['problem']}", f"  do: {finding['advice']}"]
+    return "\n".join(lines if report["problems"] else [*lines, "all is well"])
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -124,6 +124,7 @@ KEYS = {
     "backups": {"backups"},
     "restore": {"path", "backup", "memory_count", "replaced"},
     "guide": {"topics"},
+    "doctor": {"agent_id", "path", "project", "hosts", "last", "memory", "problems"},
     "install": {"dry_run", "files", "next"},
     "uninstall": {"dry_run", "files", "next"},
 }
@@ -157,7 +158,8 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
             "delete-all": ["--user", "alice", "--yes"],
         }.get(name, [])  # fmt: skip
         before, after = (["--json"], []) if turn else ([], ["--json"])
-        assert run(["--root", str(root), "--agent", "bob", *before, name, *words, *after]) == 0
+        code = 6 if name == "doctor" else 0  # it is installed nowhere
+        assert run(["--root", str(root), "--agent", "bob", *before, name, *words, *after]) == code
         out, err = capsys.readouterr()
         assert err == ""
         seen.append(json.loads(out))
@@ -283,7 +285,7 @@ WORDS = {
     },
     "import": ["bench/notes.jsonl"],
 }
-NEEDS_NO_AGENT = ("agents", "completion", "guide", "hook", "install", "uninstall")
+NEEDS_NO_AGENT = ("agents", "completion", "doctor", "guide", "hook", "install", "uninstall")
 NEEDS_AN_AGENT = [name for name in COMMANDS if name not in NEEDS_NO_AGENT]
 
 

@@ -64,6 +64,15 @@ class Change(NamedTuple):
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
+class InstalledHook(NamedTuple):
+    """A hook as it stands in a host's file."""
+
+    event: str
+    command: str
+    trust_key: str
+    """By which Codex keeps whether its user trusts it."""
+
+
 class Installation(NamedTuple):
     """A host, and where in it and for whom: a user, or with ``project`` that folder alone."""
 
@@ -159,16 +168,16 @@ class Installation(NamedTuple):
         entry = _Drafts().server(self.path(servers), servers.key)
         return entry if entry is not None and _is_our_server(entry) else None
 
-    def installed_hooks(self) -> dict[str, str]:
-        """Return the command that the host runs at each of our events."""
+    def installed_hooks(self) -> list[InstalledHook]:
+        """Return what the host runs of this program."""
         _, hooks = self.files()
         if hooks is None:
-            return {}
-        text = _Drafts().json(self.path(hooks))
-        return {
-            str(path[1]): str(handler.get("command"))
-            for path, handler in _our_handlers(text, hooks.key, self.host)
-        }
+            return []
+        file = self.path(hooks)
+        return [
+            InstalledHook(str(place[1]), str(handler.get("command")), _trust_key(file, place))
+            for place, handler in _our_handlers(_Drafts().json(file), hooks.key, self.host)
+        ]
 
 
 class _Drafts:
@@ -286,6 +295,11 @@ def _our_handlers(
                 if isinstance(each, dict) and ours.search(str(each.get("command")))
             ]
     return handlers
+
+
+def _trust_key(file: Path, place: Sequence[Key]) -> str:
+    event = re.sub(r"(?<!^)(?=[A-Z])", "_", str(place[1])).lower()
+    return f"{file}:{event}:{place[2]}:{place[4] if len(place) > 4 else 0}"
 
 
 def _is_our_server(entry: dict[str, Any]) -> bool:

@@ -203,7 +203,7 @@ def test_each_hook_runs_the_program_by_its_absolute_path(
     home: Path, cli: Install, host: str
 ) -> None:
     cli("--root", str(home / "my memories"), "install", host, "--agent", "bob")
-    commands = Installation(HOSTS[host]).installed_hooks()
+    commands = {hook.event: hook.command for hook in Installation(HOSTS[host]).installed_hooks()}
     assert commands.keys() == {event.name for event in HOSTS[host].events}
     assert program() == [PROGRAM]
     for name, command in commands.items():

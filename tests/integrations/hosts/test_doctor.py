@@ -1,0 +1,192 @@
+"""The doctor: what is installed, whether it answers, when it last did, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from embedding_server import EmbeddingServer
+from host_inputs import EVENTS, PROGRAM, answer, event
+
+from agent_memory import AgentMemory
+from agent_memory.cli import run
+from agent_memory.integrations.hosts.project import project_of
+from agent_memory.integrations.hosts.table import HOSTS
+
+Doctor = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    (home := tmp_path / "home").mkdir()
+    (shop := tmp_path / "shop" / ".git").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLAUDE_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(shop.parent)
+    return shop.parent
+
+
+@pytest.fixture
+def doctor(root: Path, capsys: pytest.CaptureFixture[str]) -> Doctor:
+    def examine(*, code: int, named: bool = True) -> dict[str, Any]:
+        capsys.readouterr()
+        options = ["--root", str(root)] if named else []
+        assert run([*options, "doctor", "--json"]) == code
+        data: dict[str, Any] = json.loads(capsys.readouterr().out)["data"]
+        assert all(each["problem"] and each["advice"] for each in data["problems"])
+        return data
+
+    return examine
+
+
+def install(root: Path, *words: str) -> None:
+    assert run(["--root", str(root), "install", *words]) == 0
+
+
+def problems(report: dict[str, Any]) -> str:
+    return "\n".join(each["problem"] for each in report["problems"])
+
+
+@pytest.mark.usefixtures("shop")
+def test_where_nothing_is_installed_it_says_so(doctor: Doctor) -> None:
+    report = doctor(code=6)
+    assert report["hosts"] == []
+    assert problems(report) == "it is installed in no host"
+
+
+@pytest.mark.parametrize("host", [host for host in EVENTS if host != "codex"])
+def test_what_works_is_all_well_and_nothing_is_stored_by_looking(
+    root: Path, shop: Path, doctor: Doctor, host: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(root, host)
+    answer(root, host, event(host, "prompt", shop, "Remember that staging lives in Oslo."))
+    answer(root, host, event(host, "start", shop, session_id="b", conversation_id="b"))
+    files = {path: path.read_bytes() for path in root.rglob("hooks/*")}
+    report = doctor(code=0)
+    (seen,) = report["hosts"]
+    assert (seen["host"], seen["scope"], seen["server"]) == (host, "user", True)
+    assert {hook["event"]: hook["ok"] for hook in seen["hooks"]} == {
+        name.name: True for name in HOSTS[host].events
+    }
+    assert report["last"]["captured"] is not None
+    assert report["last"]["recalled"] is not None
+    assert report["last"]["failed"] is None
+    assert report["memory"]["memory_count"] == 1
+    assert report["memory"]["sound"] is True
+    assert {path: path.read_bytes() for path in root.rglob("hooks/*")} == files
+    with AgentMemory(project_of(str(shop)).agent_id, root=root) as memory:
+        assert memory.count() == 1
+    assert run(["--root", str(root), "doctor"]) == 0
+    assert capsys.readouterr().out.endswith("all is well\n")
+
+
+def test_hooks_that_codex_does_not_run_are_told(root: Path, shop: Path, doctor: Doctor) -> None:
+    install(root, "codex")
+    answer(root, "codex", event("codex", "start", shop))
+    assert "nobody has trusted them" in problems(doctor(code=6))
+    home = shop.parent / "home" / ".codex"
+    with (home / "config.toml").open("a") as config:
+        for name in ("session_start", "user_prompt_submit", "post_tool_use", "stop"):
+            key = f"{home / 'hooks.json'}:{name}:0:0"
+            config.write(f'[hooks.state."{key}"]\ntrusted_hash = "sha256:1"\n')
+    assert doctor(code=0)["problems"] == []
+
+
+def test_what_never_ran_is_told(root: Path, shop: Path, doctor: Doctor) -> None:
+    install(root, "gemini")
+    assert "no hook has ever run in this project" in problems(doctor(code=6))
+    answer(root, "gemini", event("gemini", "start", shop))
+    assert doctor(code=0)["last"]["ran"] is not None
+    answer(root, "gemini", b"garbage", name="BeforeAgent", cwd=shop)
+    report = doctor(code=6)
+    assert "had to give up: UnreadableInput" in problems(report)
+    assert report["last"]["failed"]["event"] == "BeforeAgent"
+
+
+def test_what_is_missing_or_gone_is_told(root: Path, shop: Path, doctor: Doctor) -> None:
+    install(root, "cursor")
+    answer(root, "cursor", event("cursor", "start", shop))
+    hooks = shop.parent / "home" / ".cursor" / "hooks.json"
+    data = json.loads(hooks.read_text())
+    del data["hooks"]["afterAgentResponse"]
+    data["hooks"]["sessionStart"][0]["command"] = "/gone/agent-memory hook cursor sessionStart"
+    hooks.write_text(json.dumps(data))
+    (shop.parent / "home" / ".cursor" / "mcp.json").unlink()
+    report = doctor(code=6)
+    assert "Cursor lacks the MCP server, afterAgentResponse" in problems(report)
+    assert "Cursor, sessionStart: it ended with 127" in problems(report)
+    assert [hook["ok"] for hook in report["hosts"][0]["hooks"]] == [False, True, True]
+    install(root, "cursor")
+    assert doctor(code=0)["problems"] == []
+
+
+def test_a_hook_of_another_program_in_our_place_is_told(
+    root: Path, shop: Path, doctor: Doctor
+) -> None:
+    install(root, "gemini")
+    answer(root, "gemini", event("gemini", "start", shop))
+    path = shop.parent / "home" / ".gemini" / "settings.json"
+    command = f"{PROGRAM} hook gemini AfterAgent"
+    assert command in path.read_text()
+    path.write_text(path.read_text().replace(command, f"echo hello; {command}"))
+    assert "what it prints is no JSON" in problems(doctor(code=6))
+
+
+def test_settings_that_cannot_be_read_and_two_installations_are_told(
+    root: Path, shop: Path, doctor: Doctor
+) -> None:
+    install(root, "claude-code")
+    install(root, "claude-code", "--project")
+    answer(root, "claude-code", event("claude-code", "start", shop))
+    assert "Claude Code runs it more than once: user and project" in problems(doctor(code=6))
+    (shop.parent / "home" / ".claude" / "settings.json").write_text("{")
+    assert "settings.json: is not JSON" in problems(doctor(code=6))
+
+
+def test_the_agent_that_the_hooks_name_is_looked_at(root: Path, shop: Path, doctor: Doctor) -> None:
+    install(root, "gemini", "--agent", "bob")
+    done = answer(root, "gemini", event("gemini", "start", shop), "--agent", "bob")
+    assert done.code == 0
+    report = doctor(code=0, named=False)
+    assert report["agent_id"] == "bob"
+    assert report["path"] == str(root / "bob" / "memories.db")
+
+
+def test_an_embedder_that_does_not_answer_and_what_waits_for_it_are_told(
+    root: Path,
+    shop: Path,
+    doctor: Doctor,
+    server: EmbeddingServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.behaviour.dimensions = 1_536
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    install(root, "gemini")
+    with AgentMemory(project_of(str(shop)).agent_id, root=root, embedder="openai") as memory:
+        memory.store("Staging lives in Oslo")
+        memory.migrate()
+    answer(root, "gemini", event("gemini", "start", shop))
+    report = doctor(code=0)
+    assert report["memory"]["embedder"] == "text-embedding-3-small"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with AgentMemory(project_of(str(shop)).agent_id, root=root) as memory:
+        memory.store("Production lives in Bergen")
+    report = doctor(code=6)
+    assert "searches are not what they could be: " in problems(report)
+    assert "1 memories wait to be embedded" in problems(report)
+    assert report["memory"]["pending_embeddings"] == 1
+
+
+def test_a_damaged_memory_is_told(root: Path, shop: Path, doctor: Doctor) -> None:
+    install(root, "gemini")
+    answer(root, "gemini", event("gemini", "prompt", shop, "Remember that staging is in Oslo."))
+    (path,) = root.rglob("memories.db")
+    path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 20_000)
+    report = doctor(code=6)
+    assert report["memory"]["sound"] is False
+    assert "the memory cannot be opened" in problems(report)
