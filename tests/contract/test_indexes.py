@@ -13,6 +13,7 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, AmongIds, Equals
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import Alternative, DuplicateQuery, QueryVector
+from agent_memory.storage.sqlite import keyword_index
 
 SIZE = 64
 
@@ -66,6 +67,32 @@ class TestKeywords:
         counted = engine.keywords.words([row_id], terms)[row_id]
         assert counted.counts == {0: 2, 1: 1}
         assert counted.asks
+
+    def test_words_of_long_texts_are_kept_and_follow_what_is_changed(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(keyword_index, "MOST_KEPT", 400)  # of 300 words each
+        filler = " ".join(f"word{n}" for n in range(299))
+        texts = [
+            f"tea {filler}",
+            f"tea {filler}",
+            f"coffee {filler}",
+            "お茶を飲みます",
+            "short tea",
+        ]
+        rows = stored(engine, *(memory_of(n, text) for n, text in enumerate(texts)))
+        terms = engine.keywords.terms_of("tea coffee お茶")
+
+        def places() -> list[list[int]]:
+            counted = engine.keywords.words(rows, terms)
+            return [list(counted[row_id].counts) for row_id in rows]
+
+        for _ in range(3):
+            assert places() == [[0], [0], [1], [2], [0]]
+        with engine.write():
+            engine.memories.update(rows[0], {"content": f"milk {filler}"}, now=NOW)
+            engine.memories.update(rows[1], {"tags": ["coffee"]}, now=NOW)
+        assert places() == [[], [0, 1], [1], [2], [0]]
 
     @pytest.mark.parametrize("query", ["", "  ", "?!", "\x00", '"', "-", "x" * 20_000])
     def test_no_text_is_an_error(self, engine: Engine, query: str) -> None:
