@@ -123,13 +123,16 @@ class ErasureService:
         file_storage().sweep_copies()  # what a process left that was killed while it looked back
         if backups:
             side_files.leftovers_of(self._engine, remove=True)
-        now = self._clock()
-        erasure = _Erasure(ids, session_id, now, new_key(self._engine))
+        erasure = _Erasure(ids, session_id, self._clock(), new_key(self._engine))
+        return self._erase(erasure, copies, backups=backups)
+
+    def _erase(self, erasure: _Erasure, copies: _Copies, *, backups: bool) -> ErasureReceipt:
+        """Erase in the copies, if ``backups``, and in the file; look what is left, and report."""
         # The backups first: until they are done, the file still knows the ids.
         for path in copies.holding() if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
         removed = _remove(self._engine, erasure)
-        problems = self._problems_of_finishing(ids)
+        problems = self._problems_of_finishing(erasure.ids)
         proof = Proof(erasure.text)
         proof.look_through_store(self._engine)
         self._look_through_copies(proof, copies)
@@ -138,7 +141,7 @@ class ErasureService:
         for path in copies.interrupted(verdict.left.keys()) if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
         return ErasureReceipt(
-            ids=ids,
+            ids=list(erasure.ids),
             memories=removed.memories,
             changes=removed.changes,
             embeddings=removed.embeddings,
@@ -148,7 +151,7 @@ class ErasureService:
             bytes_scanned=proof.bytes,
             found=problems + verdict.lines(besides=copies.done),
             also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
-            erased_at=now,
+            erased_at=erasure.now,
         )
 
     def tombstones(self) -> list[Tombstone]:
