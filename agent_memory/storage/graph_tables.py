@@ -108,10 +108,13 @@ class GraphTable(Protocol):
         """Mark an entity, or a relationship, as made by hand: seen without any memory."""
 
     def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
-        """Close a relationship, or where it began if that is later; but not as some runs say."""
+        """Close what a relationship says, or where it began if that is later.
+
+        As the memories of some runs say it, it stays as it is.
+        """
 
     def close_in_run(self, edge_id: str, closing: Closing, run_id: str) -> None:
-        """Close a relationship as the memories of one run say, not as all do together."""
+        """Close what a relationship says as the memories of one run say, not as all do together."""
 
     def add_source(
         self,

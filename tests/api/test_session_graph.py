@@ -215,6 +215,24 @@ def test_a_run_takes_back_what_its_own_memories_say(
     assert [edge.target for edge in memory.graph.relationships()] == ["tea"]
 
 
+def test_what_is_said_again_after_another_run_ended_it_is_one_relationship(
+    memory: AgentMemory, clock: Clock, runs: tuple[SessionMemory, SessionMemory]
+) -> None:
+    mine, other = runs
+    for session, city in ((mine, "Oslo"), (other, "Rome"), (mine, "Oslo")):
+        text = f"On {clock.now:%d %B} I live in {city}"
+        session.graph.add("I", "lives_in", city, memory_id=session.store(text), confidence=0.5)
+        clock.forward(days=1)
+    assert len(memory.graph.relationships(include_closed=True)) == 3
+    (edge,) = mine.graph.relationships(include_closed=True)
+    assert (edge.target, edge.valid_to, len(edge.source_memory_ids)) == ("Oslo", None, 2)
+    mine.graph.remove("I", "lives_in", "Oslo")
+    (edge,) = mine.graph.relationships(include_closed=True)
+    assert edge.valid_to == clock.now
+    assert memory.graph.relationships() == []
+    assert [edge.target for edge in other.graph.relationships()] == ["Rome"]
+
+
 def test_the_names_of_another_run_lead_nowhere(
     runs: tuple[SessionMemory, SessionMemory],
 ) -> None:

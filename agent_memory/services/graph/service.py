@@ -172,6 +172,11 @@ class GraphService(Service):
             edges = self._edges_near(when, distances, depth)
             others = [entity_id for entity_id in distances if entity_id not in start]
             names = self._names(when, [*start, *others[:MOST_SHOWN]])
+            if when.run_id is not None:  # of one distance in the order in which the run names them
+                places = {entity_id: place for place, entity_id in enumerate(names)}
+                others.sort(
+                    key=lambda entity_id: (distances[entity_id], places.get(entity_id, len(places)))
+                )
         return Neighbourhood(
             name=names[start[0]][0],
             neighbours=[
@@ -249,8 +254,8 @@ class GraphService(Service):
         return way, entity_id
 
     def _way(self, when: GraphMoment, start: str, ids: Sequence[str]) -> GraphPath:
-        by_id = {edge.id: edge for edge in self._engine.graph.edges(when, ids=ids)}
-        edges = [by_id[edge_id] for edge_id in ids]
+        # One by one: what holds by several rows is told as the first of them.
+        edges = [self._engine.graph.edges(when, ids=[edge_id])[0] for edge_id in ids]
         names = [self._names(when, [start])[start][0]]
         for edge in edges:
             start = edge.target_id if edge.source_id == start else edge.source_id

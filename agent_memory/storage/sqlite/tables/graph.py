@@ -18,7 +18,13 @@ from agent_memory.storage.records import Closing, GraphMoment
 from agent_memory.storage.sqlite.connection import Database, Row
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
-from agent_memory.storage.sqlite.tables.run_graph import EDGES_OF_RUN, RunGraph
+from agent_memory.storage.sqlite.tables.run_graph import (
+    HOLDS_IN_RUN,
+    SOURCE_NAME,
+    TARGET_NAME,
+    RunGraph,
+    edges_of_run,
+)
 
 MOST_REACHED: Final = 20_000
 """Entities, counted once for each distance, that a walk through the graph looks at."""
@@ -42,6 +48,13 @@ _PAST: Final = f"""(SELECT r.seq, r.id, r.relationship, r.confidence, r.temporal
   FROM relationships AS r
   WHERE r.by_hand = 1 OR EXISTS (SELECT 1 FROM relationship_sources AS x
     WHERE x.relationship_id = r.id AND x.is_undone = 0 AND {_EXISTED.format("x.memory_id")}))"""
+_EDGE_OF_RUN: Final = _EDGE.replace("source, ", f"{SOURCE_NAME}, ", 1).replace(
+    "target, ", f"{TARGET_NAME}, ", 1
+)
+_AT_ANY: Final = """({0}.source_id IN (SELECT value FROM json_each(?3))
+  OR {0}.target_id IN (SELECT value FROM json_each(?3)))"""
+_SAME_ENDS: Final = """r.source_id IN (
+  SELECT source_id FROM relationships WHERE id IN (SELECT value FROM json_each(?3)))"""
 _CHOSEN: Final = "g.id IN (SELECT value FROM json_each(?3))"
 _CHOSEN_OF_RUN: Final = """EXISTS (SELECT 1 FROM json_each(g.row_ids) AS w
   WHERE w.value IN (SELECT value FROM json_each(?3)))"""
@@ -54,6 +67,10 @@ _IS_OPEN: Final = f"""(valid_to IS NULL OR closing_is_undone = 1 OR (closed_by I
 """Whether a memory's statement holds as far as its own run says."""
 
 
+_TWINS: Final = """(SELECT o.id FROM relationships AS r JOIN relationships AS o
+  ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
+  WHERE r.id = ?5)"""
+"""The rows that say what a relationship says: one was out of sight when another was added."""
 _SAID_AGAIN: Final = {
     "entity": """type = coalesce(excluded.type, iif(is_undone, NULL, type)),
   confidence = coalesce(excluded.confidence, iif(is_undone, NULL, confidence)),
@@ -236,16 +253,18 @@ WHERE x.is_undone = 0 AND x.{kind}_id IN (SELECT value FROM json_each(?1)) ORDER
         ``include_closed`` tells those too that held before, ``at_any_time`` all. ``among`` narrows
         them to those at any of some entities, ``ids`` to those with these ids.
         """
-        chosen = "" if among is None else """AND (g.source_id IN (SELECT value FROM json_each(?3))
-  OR g.target_id IN (SELECT value FROM json_each(?3)))"""  # fmt: skip
+        chosen = "" if among is None else f"AND {_AT_ANY.format('g')}"
         is_of_run = when.run_id is not None
         if ids is not None:
             chosen = f"AND {_CHOSEN_OF_RUN if is_of_run else _CHOSEN}"
         time = (
             "?1 IS NOT NULL" if at_any_time else "g.valid_from <= ?1" if include_closed else _HOLDS
         )
-        columns = f"{_EDGE}, memory_ids" if is_of_run else _EDGE
-        sql = f"""{_with(when)} SELECT {columns} FROM {_edges(when)} AS g
+        begin, columns = "", _EDGE
+        if is_of_run:
+            narrowing = _SAME_ENDS if ids is not None else _AT_ANY.format("r") if among else "1"
+            begin, columns = f"WITH {edges_of_run(narrowing)}", f"{_EDGE_OF_RUN}, memory_ids"
+        sql = f"""{begin} SELECT {columns} FROM {"run_edges" if is_of_run else _edges(when)} AS g
 WHERE {_IN_SCOPE} AND {time} {chosen}
 ORDER BY g.seq LIMIT ?4"""
         wanted = to_json(list(among if ids is None and among is not None else ids or ()))
@@ -267,9 +286,9 @@ ORDER BY g.seq LIMIT ?4"""
         The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for
         each distance that it has): the nearest come first.
         """
-        step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_HOLDS}"
+        step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_condition(when)}"
         sql = f"""
-{_with(when, "RECURSIVE")} reached (id, depth) AS (
+WITH RECURSIVE reached (id, depth) AS (
   SELECT value, 0 FROM json_each(?3)
   UNION SELECT g.target_id, r.depth + 1 FROM reached AS r
     JOIN {_edges(when)} AS g ON g.source_id = r.id WHERE {step}
@@ -286,14 +305,15 @@ SELECT id, depth FROM reached ORDER BY depth"""
     def edge_between(
         self, when: GraphMoment, entity_id: str, others: Sequence[str]
     ) -> tuple[str, str] | None:
+        condition = _condition(when)
         sql = f"""
-{_with(when)} SELECT id, other FROM (
+SELECT id, other FROM (
   SELECT g.seq, g.id, g.target_id AS other FROM {_edges(when)} AS g
   WHERE g.source_id = ?3 AND g.target_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS}
+    AND {_IN_SCOPE} AND {condition}
   UNION ALL SELECT g.seq, g.id, g.source_id FROM {_edges(when)} AS g
   WHERE g.target_id = ?3 AND g.source_id IN (SELECT value FROM json_each(?4))
-    AND {_IN_SCOPE} AND {_HOLDS})
+    AND {_IN_SCOPE} AND {condition})
 ORDER BY seq LIMIT 1"""
         row = self._db.row(sql, _values(when, entity_id, to_json(list(others))))
         return None if row is None else (str(row[0]), str(row[1]))
@@ -332,12 +352,12 @@ valid_from = min(valid_from, ?), temporal_context = coalesce(?, temporal_context
         self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (graph_id,))
 
     def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
-        sql = """UPDATE relationships SET valid_to = max(valid_from, ?), closed_by = ?,
-closing_change_id = ?, closing_is_undone = 0, updated_at = ?
-WHERE id = ? AND id IN (SELECT id FROM graph_edges WHERE id = ? AND valid_to IS NULL)"""
-        self._db.run(sql, (*closing, edge_id, edge_id))
-        others = f"""{_RUN_OF.format("memory_id")} IS NULL OR {_RUN_OF.format("memory_id")}
-NOT IN (SELECT value FROM json_each(?6))"""
+        sql = f"""UPDATE relationships SET valid_to = max(valid_from, ?1), closed_by = ?2,
+closing_change_id = ?3, closing_is_undone = 0, updated_at = ?4
+WHERE id IN (SELECT id FROM graph_edges WHERE id IN {_TWINS} AND valid_to IS NULL)"""
+        self._db.run(sql, (*closing, edge_id))
+        run = _RUN_OF.format("memory_id")
+        others = f"{run} IS NULL OR {run} NOT IN (SELECT value FROM json_each(?6))"
         self._close_statements(edge_id, closing, others, to_json(list(but_in_runs)))
 
     def close_in_run(self, edge_id: str, closing: Closing, run_id: str) -> None:
@@ -348,7 +368,7 @@ NOT IN (SELECT value FROM json_each(?6))"""
         sql = f"""UPDATE relationship_sources SET valid_to = max(valid_from, ?1), closed_by = ?2,
 closing_change_id = ?3, closing_is_undone = 0,
 updated_at = iif(?2 IS NULL OR {of_same}, ?4, updated_at)
-WHERE relationship_id = ?5 AND {_IS_OPEN} AND ({which})"""
+WHERE relationship_id IN {_TWINS} AND {_IS_OPEN} AND ({which})"""
         self._db.run(sql, (*closing, edge_id, value))
 
     def add_source(
@@ -397,20 +417,18 @@ def _edge(row: Row, agent_id: str, sources: list[str]) -> EdgeView:
 
 
 def _edges(when: GraphMoment) -> str:
-    """Return what is read as the relationships: those of a run, of a time in the past, or all."""
+    """Return what is read as the relationships; of a run all rows, which ``_condition`` narrows."""
     if when.run_id is not None:
-        return "run_edges"
+        return "relationships"
     return _PAST if when.is_past else "graph_edges"
 
 
-def _with(when: GraphMoment, *more: str) -> str:
-    """Return how a statement begins that reads ``_edges``; ``more`` begins a table of its own."""
-    if when.run_id is None:
-        return " ".join(["WITH", *more]) if more else ""
-    return f"WITH {' '.join(more)} {EDGES_OF_RUN}{',' if more else ''}"
+def _condition(when: GraphMoment) -> str:
+    """Return whether a row of ``_edges`` holds at the moment."""
+    return _HOLDS if when.run_id is None else HOLDS_IN_RUN
 
 
 def _values(when: GraphMoment, third: object, fourth: object) -> tuple[Any, ...]:
-    """Return the values of a statement that reads ``_edges``; ``EDGES_OF_RUN`` has one more."""
+    """Return the values of a statement on the relationships; of those of a run it has one more."""
     values = (when.stamp, when.user_id, third, fourth)
     return values if when.run_id is None else (*values, when.run_id)

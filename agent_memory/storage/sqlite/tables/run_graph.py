@@ -24,76 +24,101 @@ _SAID_ELSEWHERE: Final = """EXISTS (
   WHERE o.{0}_id = {1}.id AND om.run_id IS NOT ?5)"""
 _OF_RUN: Final = "m.run_id = ?5 AND (?2 IS NULL OR m.user_id = ?2) AND x.is_undone = 0"
 _NAME: Final = f"""coalesce((SELECT x.name FROM entity_sources AS x
-  JOIN memories AS m ON m.id = x.memory_id WHERE x.entity_id = r.{{0}} AND {_OF_RUN}
-  ORDER BY x.rowid LIMIT 1), (SELECT name FROM entities WHERE id = r.{{0}}))"""
+  JOIN memories AS m ON m.id = x.memory_id WHERE x.entity_id = g.{{0}} AND {_OF_RUN}
+  ORDER BY x.rowid LIMIT 1), (SELECT name FROM entities WHERE id = g.{{0}}))"""
+SOURCE_NAME: Final = _NAME.format("source_id")
+TARGET_NAME: Final = _NAME.format("target_id")
+"""What the run calls the ends of a relationship ``g``."""
+_ENDED: Final = f"""({{0}}.valid_to IS NOT NULL AND {{0}}.valid_to <= ?1
+  AND {_CLOSING_COUNTS})"""
+HOLDS_IN_RUN: Final = f"""(EXISTS (
+  SELECT 1 FROM relationship_sources AS x JOIN memories AS m ON m.id = x.memory_id
+  WHERE x.relationship_id = g.id AND {_OF_RUN} AND x.valid_from <= ?1
+    AND NOT {_ENDED.format("x")})
+  OR (g.by_hand = 1 AND g.run_id = ?5 AND g.valid_from <= ?1 AND NOT {_ENDED.format("g")}
+    AND NOT {_SAID_ELSEWHERE.format("relationship", "g")}))"""
+"""Whether a row ``g`` of ``relationships`` holds at ``?1``, as the run says."""
 
-EDGES_OF_RUN: Final = f"""
+
+def edges_of_run(among: str = "1") -> str:
+    """Return the table ``run_edges``, for a ``WITH``: the relationships as the run says them.
+
+    ``?2`` is the user, or NULL for all, and ``?5`` the run; ``among`` narrows the rows ``r`` of
+    ``relationships``, all or none of those that say the same. What holds by several rows is one
+    edge: ``row_ids`` and ``memory_ids`` are JSON lists.
+    """
+    return f"""
 run_statements AS (
   SELECT x.relationship_id, x.memory_id, x.rowid AS place, x.confidence, x.temporal_context,
     x.valid_from, CASE WHEN {_CLOSING_COUNTS.format("x")} THEN x.valid_to END AS valid_to,
     x.created_at, x.updated_at
-  FROM memories AS m JOIN relationship_sources AS x ON x.memory_id = m.id WHERE {_OF_RUN}
+  FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
+    JOIN memories AS m ON m.id = x.memory_id WHERE {_OF_RUN} AND {among}
   UNION ALL SELECT r.id, NULL, r.seq, r.confidence, r.temporal_context, r.valid_from,
     CASE WHEN {_CLOSING_COUNTS.format("r")} THEN r.valid_to END, r.created_at, r.updated_at
   FROM relationships AS r WHERE r.by_hand = 1 AND r.run_id = ?5 AND (?2 IS NULL OR r.user_id = ?2)
-    AND NOT {_SAID_ELSEWHERE.format("relationship", "r")}),
+    AND NOT {_SAID_ELSEWHERE.format("relationship", "r")} AND {among}),
 run_edges AS MATERIALIZED (
-  SELECT s.place AS seq, r.id, {_NAME.format("source_id")} AS source, r.relationship,
-    {_NAME.format("target_id")} AS target, s.confidence, s.temporal_context, s.valid_from,
-    s.valid_to, r.user_id, ?5 AS run_id, s.created_at, s.updated_at, r.source_id, r.target_id,
-    s.row_ids, s.memory_ids
-  FROM (SELECT min(r.seq) AS seq, json_group_array(r.id) AS row_ids, t.valid_to,
-      min(coalesce(t.created_at, r.created_at) || printf(' %020d', t.place)) AS place,
-      coalesce(max(t.confidence), 1.0) AS confidence,
-      json_group_array(t.temporal_context ORDER BY t.updated_at DESC, t.place DESC)
-        FILTER (WHERE t.temporal_context IS NOT NULL) ->> 0 AS temporal_context,
-      min(coalesce(t.valid_from, r.valid_from)) AS valid_from,
-      min(coalesce(t.created_at, r.created_at)) AS created_at,
-      max(coalesce(t.updated_at, r.updated_at)) AS updated_at,
-      json_group_array(t.memory_id ORDER BY t.place) FILTER (WHERE t.memory_id IS NOT NULL)
-        AS memory_ids
-    FROM run_statements AS t JOIN relationships AS r ON r.id = t.relationship_id
-    GROUP BY r.source_id, r.relationship, r.target_id, t.valid_to) AS s
-  JOIN relationships AS r ON r.seq = s.seq)"""
-"""The tables ``run_statements`` and ``run_edges``, for a ``WITH``.
+  SELECT min(coalesce(t.created_at, r.created_at) || printf(' %020d', t.place)) AS seq,
+    json_group_array(r.id ORDER BY r.seq) ->> 0 AS id, r.relationship,
+    coalesce(max(t.confidence), 1.0) AS confidence,
+    json_group_array(t.temporal_context ORDER BY t.updated_at DESC, t.place DESC)
+      FILTER (WHERE t.temporal_context IS NOT NULL) ->> 0 AS temporal_context,
+    min(coalesce(t.valid_from, r.valid_from)) AS valid_from, t.valid_to, r.user_id,
+    ?5 AS run_id, min(coalesce(t.created_at, r.created_at)) AS created_at,
+    max(coalesce(t.updated_at, r.updated_at)) AS updated_at, r.source_id, r.target_id,
+    json_group_array(r.id) AS row_ids,
+    json_group_array(t.memory_id ORDER BY t.place) FILTER (WHERE t.memory_id IS NOT NULL)
+      AS memory_ids
+  FROM run_statements AS t JOIN relationships AS r ON r.id = t.relationship_id
+  GROUP BY r.source_id, r.relationship, r.target_id, t.valid_to)"""
 
-``?2`` is the user, or NULL for all, and ``?5`` the run. What holds by several rows is one edge;
-``row_ids`` and ``memory_ids`` are JSON lists.
-"""
 
 _COLUMNS: Final = (
     "id", "entity_name", "user_id", "memory_id", "name", "type", "confidence", "created_at",
     "updated_at", "place",
 )  # fmt: skip
+_ENDS: Final = f"""
+  UNION ALL SELECT r.{{0}}, NULL, {_LAST}, NULL, NULL, NULL, x.created_at, x.created_at
+  FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
+    JOIN memories AS m ON m.id = x.memory_id WHERE {_OF_RUN} AND r.{{0}} {{1}}
+  UNION ALL SELECT r.{{0}}, NULL, {_LAST}, NULL, NULL, NULL, r.created_at, r.created_at
+  FROM relationships AS r WHERE r.by_hand = 1 AND r.run_id = ?5 AND r.{{0}} {{1}}
+    AND NOT {_SAID_ELSEWHERE.format("relationship", "r")}"""
 _SELECT_ENTITIES: Final = f"""
-WITH {EDGES_OF_RUN},
-statements AS (
+WITH statements AS (
   SELECT x.entity_id AS id, x.memory_id, x.rowid AS place, x.name, x.type, x.confidence,
     x.created_at, x.updated_at
-  FROM memories AS m JOIN entity_sources AS x ON x.memory_id = m.id WHERE {_OF_RUN}
+  FROM entity_sources AS x JOIN memories AS m ON m.id = x.memory_id
+  WHERE {_OF_RUN} AND x.entity_id {{0}}
   UNION ALL SELECT b.id, NULL, b.seq, b.name, b.type, b.confidence, b.created_at, b.updated_at
-  FROM entities AS b WHERE b.by_hand = 1 AND b.run_id = ?5
+  FROM entities AS b WHERE b.by_hand = 1 AND b.run_id = ?5 AND b.id {{0}}
     AND NOT {_SAID_ELSEWHERE.format("entity", "b")}
   UNION ALL SELECT b.id, NULL, b.seq, b.name, NULL, NULL, b.created_at, b.created_at
-  FROM entities AS b WHERE b.by_hand = 1 AND b.run_id = ?5
-  UNION ALL SELECT source_id, NULL, {_LAST}, NULL, NULL, NULL, created_at, created_at
-  FROM run_edges
-  UNION ALL SELECT target_id, NULL, {_LAST}, NULL, NULL, NULL, created_at, created_at
-  FROM run_edges)
+  FROM entities AS b WHERE b.by_hand = 1 AND b.run_id = ?5 AND b.id {{0}}
+  {_ENDS.format("source_id", "{0}")} {_ENDS.format("target_id", "{0}")})
 SELECT e.id, e.name, e.user_id, s.memory_id, s.name, s.type, s.confidence,
   coalesce(s.created_at, e.created_at), coalesce(s.updated_at, e.updated_at), s.place
-FROM statements AS s JOIN entities AS e ON e.id = s.id
-WHERE (?2 IS NULL OR e.user_id = ?2)
-AND (?1 IS NULL OR e.id IN (SELECT value FROM json_each(?1)))
+FROM statements AS s JOIN entities AS e ON e.id = s.id WHERE ?2 IS NULL OR e.user_id = ?2
 ORDER BY s.place"""
+_AMONG: Final = "IN (SELECT value FROM json_each(?1))"
+_ANY: Final = "<> ?1"
 _SELECT_ALIASES: Final = """
 SELECT a.entity_id, a.alias FROM entity_aliases AS a JOIN memories AS m ON m.id = a.memory_id
 WHERE a.entity_id IN (SELECT value FROM json_each(?1)) AND m.run_id = ?2 ORDER BY a.alias_id"""
 _SELECT_OPEN: Final = f"""
-WITH {EDGES_OF_RUN}
-SELECT id, target_id, valid_from, NULL FROM run_edges
-WHERE source_id = ?1 AND relationship = ?3 AND valid_to IS NULL AND (?4 IS NULL OR target_id = ?4)
-ORDER BY seq"""
+SELECT json_group_array(id ORDER BY seq) ->> 0, target_id, min(valid_from), NULL FROM (
+  SELECT r.seq, r.id, r.target_id, coalesce(x.valid_from, r.valid_from) AS valid_from
+  FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
+    JOIN memories AS m ON m.id = x.memory_id
+  WHERE r.source_id = ?1 AND r.relationship = ?3 AND {_OF_RUN}
+    AND (x.valid_to IS NULL OR NOT {_CLOSING_COUNTS.format("x")})
+  UNION ALL SELECT r.seq, r.id, r.target_id, r.valid_from FROM relationships AS r
+  WHERE r.source_id = ?1 AND r.relationship = ?3 AND r.by_hand = 1 AND r.run_id = ?5
+    AND (r.valid_to IS NULL OR NOT {_CLOSING_COUNTS.format("r")})
+    AND NOT {_SAID_ELSEWHERE.format("relationship", "r")}
+  ORDER BY 1)
+WHERE ?4 IS NULL OR target_id = ?4 GROUP BY target_id ORDER BY min(seq)"""
 
 
 class RunGraph(Table):
@@ -113,9 +138,10 @@ class RunGraph(Table):
 
         What its memories call an entity is its name, the first, and its aliases.
         """
-        wanted = None if ids is None else to_json(list(ids))
+        sql = _SELECT_ENTITIES.format(_ANY if ids is None else _AMONG)
+        wanted = "" if ids is None else to_json(list(ids))
         statements: dict[str, list[dict[str, Any]]] = {}
-        for row in self._db.rows(_SELECT_ENTITIES, (wanted, user_id, None, None, run_id)):
+        for row in self._db.rows(sql, (wanted, user_id, None, None, run_id)):
             statement = dict(zip(_COLUMNS, row, strict=True))
             statements.setdefault(statement["id"], []).append(statement)
         aliases = self._aliases(list(statements), run_id)
