@@ -12,6 +12,7 @@ from agent_memory.cli.options import ExitCode, Session, json_option
 from agent_memory.cli.render import emit
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
+from agent_memory.runtime.paths import memory_root
 
 if TYPE_CHECKING:
     from agent_memory.integrations.hosts.installation import Change, Installation
@@ -100,7 +101,7 @@ def _chosen(
 
     folder = project_of(str(Path.cwd())).folder if project else None
     return Installation(
-        HOSTS[host], folder, agent, None if root is None else str(Path(root).absolute())
+        HOSTS[host], folder, agent, None if root is None else str(memory_root(root))
     )
 
 

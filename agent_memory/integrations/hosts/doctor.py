@@ -6,6 +6,7 @@ said with what to do about it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_memory import AgentMemory, AgentMemoryError, database_path
-from agent_memory.integrations.hosts.hook import TRIAL_VARIABLE, parse
+from agent_memory.integrations.hosts.hook import TRIAL_VARIABLE, parse, seconds_allowed
 from agent_memory.integrations.hosts.installation import Installation, InstalledHook
 from agent_memory.integrations.hosts.journal import Journal, agent_folder
 from agent_memory.integrations.hosts.occasion import Call
@@ -25,7 +26,8 @@ from agent_memory.integrations.hosts.project import Project
 from agent_memory.integrations.hosts.table import HOSTS, SERVER, Host
 
 _PATIENCE_SECONDS: Final = 10.0
-_SLOW_SECONDS: Final = 2.0
+_START_SECONDS: Final = 0.5
+"""In which a process starts."""
 _QUESTION: Final = "What do we know of this project?"
 _NOTED: Final = ("captured", "recalled", "left_out", "refused", "dropped")
 """The counts of a hook's log whose last time is told."""
@@ -50,10 +52,11 @@ def agent_in_use(project: Project, agent: str | None, root: str | None) -> tuple
             except AgentMemoryError:
                 continue  # the report says what is wrong with the file
             for hook in hooks:
-                words = shlex.split(hook.command)
-                call = parse(words[words.index("hook") + 1 :])
-                if isinstance(call, Call) and call.agent is not None:
-                    return call.agent, root or call.root
+                with contextlib.suppress(ValueError):  # somebody changed its quotes
+                    words = shlex.split(hook.command)
+                    call = parse(words[words.index("hook") + 1 :])
+                    if isinstance(call, Call) and call.agent is not None:
+                        return call.agent, root or call.root
     return agent or project.agent_id, root
 
 
@@ -167,7 +170,7 @@ class Examination:
         else:
             problem = _fault_of(done)
         seconds = time.monotonic() - started
-        if not problem and seconds > _SLOW_SECONDS:
+        if not problem and seconds > seconds_allowed() + _START_SECONDS:
             problem = f"it took {seconds:.1f} seconds: the machine is busy, or its disk is slow"
         if problem:
             self._find(

@@ -11,6 +11,7 @@ import _thread
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -31,21 +32,25 @@ DEADLINE_SECONDS: Final = 1.5
 """After which a hook ends as it is: two seconds, less what starting takes on a busy machine."""
 TRIAL_VARIABLE: Final = "AGENT_MEMORY_HOOK_TRIAL"
 """Where it is set, a hook answers as ever and writes nothing: `doctor` runs each so."""
+SECONDS_VARIABLE: Final = "AGENT_MEMORY_HOOK_SECONDS"
+"""The variable of the environment that sets another deadline, for a slow machine."""
 _MOST_BYTES: Final = 16 * 2**20
 _LAST_WORDS_SECONDS: Final = 0.2
 _AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
+_AGENT_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 _USAGE: Final = "usage: agent-memory hook HOST EVENT [--agent ID] [--root DIR]"
 _HUMAN_SOURCES: Final = ("", "user", "sdk")
 """Who writes prompts that are worth an answer; the others are the host's own reminders."""
 
 
 class UnreadableInput(ValueError):
-    """What came on stdin is not what hosts send."""
+    """What came on stdin, or the name of the agent, is not what it should be."""
 
 
 def main(words: Sequence[str]) -> None:
     """Answer one event of a host, and end the process."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    seconds = seconds_allowed()
+    deadline = time.monotonic() + seconds
     outgoing = _claimed_stdout()
     outcome = Outcome()
     entry: dict[str, Any] = {}
@@ -58,9 +63,10 @@ def main(words: Sequence[str]) -> None:
     with contextlib.suppress(OSError):
         os.write(outgoing, rendered(call, outcome.context))
     if not outcome.wait_until_done(deadline - time.monotonic()):
-        entry["outcome"] = "late"
-        entry["why"] = f"ended after {DEADLINE_SECONDS} s: the disk or a lock kept it waiting"
-        _thread.start_new_thread(_log, (dict(entry), last_words := Outcome()))
+        why = f"ended after {seconds:g} s: the disk, a lock or a busy machine kept it waiting"
+        _complain(why)
+        last = {**entry, "outcome": "late", "why": why}
+        _thread.start_new_thread(_log, (last, last_words := Outcome()))
         last_words.wait_until_done(_LAST_WORDS_SECONDS)
     os._exit(0)  # what still waits for a lock or a provider ends with the process
 
@@ -121,10 +127,7 @@ def _run(call: Call, outcome: Outcome, entry: dict[str, Any]) -> None:
         entry["why"] = outcome.why
         _complain(outcome.why)
     outcome.answer(outcome.context)
-    if occasion is None or not occasion.is_trial:
-        _log(dict(entry), outcome)
-    else:
-        outcome.finish()
+    _log(dict(entry), outcome)
 
 
 def occasion_of(call: Call, data: bytes) -> Occasion:
@@ -171,6 +174,8 @@ def _handle(occasion: Occasion, outcome: Outcome) -> None:
 def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
     """Return the agent that is named, else that of the project in which the host was started."""
     named = call.agent or os.environ.get(_AGENT_VARIABLE)
+    if named and not _AGENT_ID.fullmatch(named):  # it becomes part of a path
+        raise UnreadableInput(f"{named!r:.80} is not an agent id")
     project = os.environ.get(call.host.project_variable, "") or _working_folder(fields)
     return named or project_of(project).agent_id
 
@@ -224,9 +229,17 @@ def _standard_input() -> bytes:
     return b"".join(parts)
 
 
+def seconds_allowed() -> float:
+    """Return after how many seconds a hook ends as it is."""
+    try:
+        return float(os.environ.get(SECONDS_VARIABLE) or DEADLINE_SECONDS)
+    except ValueError:
+        return DEADLINE_SECONDS
+
+
 def _log(entry: dict[str, Any], outcome: Outcome) -> None:
     folder = entry.pop("folder", None)
-    if folder is not None:
+    if folder is not None and not os.environ.get(TRIAL_VARIABLE):
         with contextlib.suppress(OSError):  # there is no place for it: stderr has it
             Journal(folder).append(entry)
     outcome.finish()

@@ -57,7 +57,9 @@ def _main_worktree(folder: str, marker: str) -> str:
         return folder
     git_folder = os.path.join(folder, entry.removeprefix("gitdir:").strip())
     common = _line_of(os.path.join(git_folder, "commondir"))
-    if not common:
+    # The repository must know the worktree, or a folder could claim another project's memories.
+    known = _line_of(os.path.join(git_folder, "gitdir"))
+    if not common or os.path.realpath(known) != os.path.realpath(marker):
         return folder
     shared = os.path.realpath(os.path.join(git_folder, common))
     return os.path.dirname(shared) if os.path.basename(shared) == ".git" else shared

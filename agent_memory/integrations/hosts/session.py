@@ -85,12 +85,17 @@ class _Session:
         self.why = ""
         """Why something could not be kept; an empty text if all could."""
 
+    @property
+    def _is_noted(self) -> bool:
+        """Whether what is given is noted: not where sessions cannot be told from each other."""
+        return bool(self._occasion.session) and not self._occasion.is_trial
+
     # Recall ---------------------------------------------------------------------------------------
 
     def beginning(self) -> str:
         """Return what a session begins with: the scratchpad, and what was last worked on."""
         with self._shown() as shown:
-            if self._occasion.source in _LOST_CONTEXT and not self._occasion.is_trial:
+            if self._occasion.source in _LOST_CONTEXT and self._is_noted:
                 shown.forget()
             pad = "" if shown.ids else MemoryContext(self._memory, config=_PLAIN).text(PAD_TOKENS)
             pad_ids = _ids_in(pad)
@@ -128,7 +133,7 @@ class _Session:
         shown = ShownMemories(
             self._occasion.folder, self._occasion.call.host.name, self._occasion.session
         )
-        return contextlib.nullcontext(shown) if self._occasion.is_trial else shown
+        return shown if self._is_noted else contextlib.nullcontext(shown)
 
     def _is_new(self, memory: Memory, shown: ShownMemories) -> bool:
         """Return whether a session does not know a memory: what it stored itself, it knows."""
@@ -141,7 +146,7 @@ class _Session:
 
     def _note(self, shown: ShownMemories, memory_ids: Sequence[str]) -> None:
         self.counts["recalled"] = len(memory_ids)
-        if not self._occasion.is_trial:
+        if self._is_noted:
             shown.add(memory_ids)
 
     def _render(self, memories: Iterable[Memory], tokens: int) -> str:

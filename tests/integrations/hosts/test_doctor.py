@@ -26,6 +26,7 @@ def shop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("HOME", str(home))
     for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AGENT_MEMORY_HOOK_SECONDS", "60")  # other tests run beside this one
     monkeypatch.chdir(shop.parent)
     return shop.parent
 

@@ -19,11 +19,23 @@ from embedding_server import Behaviour, EmbeddingServer
 from host_inputs import EVENTS, PROGRAM, WITHIN_SECONDS, Answer, answer, event
 
 from agent_memory import AgentMemory
+from agent_memory.integrations.hosts.hook import occasion_of, parse
 from agent_memory.integrations.hosts.journal import MOST_BYTES, Journal, ShownMemories
+from agent_memory.integrations.hosts.occasion import Outcome
 from agent_memory.integrations.hosts.project import project_of
+from agent_memory.integrations.hosts.session import (
+    PAD_TOKENS,
+    PROMPT_TOKENS,
+    RECENT_TOKENS,
+    handle,
+)
 from agent_memory.integrations.hosts.table import HOSTS
+from agent_memory.services.rendering import estimate_tokens
 
 SCHEMAS = Path(__file__).parent / "schemas"
+TOPICS = ("invoices", "refunds", "shipments", "returns", "coupons")
+HEADING_TOKENS = 70
+"""Of the line that says whose memories they are, and of what was left out."""
 FACT = "The billing service is deployed with Nomad"
 hosts = pytest.mark.parametrize("host", EVENTS)
 
@@ -50,6 +62,11 @@ def log_of(root: Path, project: Path) -> list[dict[str, Any]]:
 
 def ask(root: Path, project: Path, text: str, host: str = "claude-code", **fields: Any) -> Answer:
     return answer(root, host, event(host, "prompt", project, text, **fields))
+
+
+def ask_in_time(root: Path, project: Path, text: str) -> Answer:
+    """Ask with the time that hosts are promised."""
+    return answer(root, "claude-code", event("claude-code", "prompt", project, text), seconds=None)
 
 
 # What each host is answered -------------------------------------------------------------------
@@ -169,6 +186,30 @@ def test_what_does_not_fit_is_said_and_comes_next(root: Path, project: Path) -> 
     assert not set(shown) & set(second.context.splitlines())
 
 
+def test_a_day_of_sessions_gives_nothing_twice_and_stays_within_the_budget(
+    root: Path, project: Path
+) -> None:
+    with memory_of(root, project) as memory:
+        for number in range(60):
+            memory.store(f"Rule {number}: {TOPICS[number % 5]} are checked by team {number} " * 4)
+    for session in range(20):
+        shown: list[str] = []
+        for name, fields in [("SessionStart", {}), *[("UserPromptSubmit", {"prompt": topic})
+                                                     for topic in TOPICS]]:  # fmt: skip
+            call = parse(["claude-code", name, "--root", str(root)])
+            assert not isinstance(call, str)
+            data = json.dumps({"session_id": f"day-{session}", "cwd": str(project), **fields})
+            handle(
+                occasion_of(call, data.encode()), outcome := Outcome(), recalls=True, keeps=False
+            )
+            most = PAD_TOKENS + RECENT_TOKENS if name == "SessionStart" else PROMPT_TOKENS
+            assert estimate_tokens(outcome.context) <= most + HEADING_TOKENS
+            entries = [line for line in outcome.context.splitlines() if line.startswith("- ")]
+            shown += [line.rpartition("{")[2] for line in entries]
+        assert len(shown) > 10
+        assert len(shown) == len(set(shown))
+
+
 def test_an_unrelated_prompt_is_answered_with_nothing(root: Path, project: Path) -> None:
     with memory_of(root, project) as memory:
         memory.store(FACT)
@@ -249,6 +290,23 @@ def test_an_agent_that_is_named_goes_before_the_projects(root: Path, project: Pa
         assert memory.count() == 1
 
 
+def test_an_agent_that_is_a_path_is_refused(root: Path, project: Path) -> None:
+    data = event("codex", "prompt", project, "Remember that staging lives in Oslo.")
+    done = answer(root, "codex", data, "--agent", "../elsewhere")
+    assert (done.code, done.out) == (0, "")
+    assert "'../elsewhere' is not an agent id" in done.err
+    assert not root.exists()
+    assert not (root.parent / "elsewhere").exists()
+
+
+def test_without_a_sessions_name_nothing_is_taken_for_given(root: Path, project: Path) -> None:
+    with memory_of(root, project) as memory:
+        memory.store(FACT)
+    for _ in range(2):
+        assert FACT in ask(root, project, "how is billing deployed?", session_id="").context
+    assert list(root.rglob("session-*")) == []
+
+
 def test_the_project_is_that_of_the_launch_and_not_where_a_command_went(
     root: Path, project: Path, tmp_path: Path
 ) -> None:
@@ -305,7 +363,8 @@ def test_ten_megabytes_are_looked_through(root: Path, project: Path) -> None:
     assert len(json.dumps(data)) > 10_000_000
     done = answer(root, "claude-code", data)
     assert (done.code, done.out) == (0, "")
-    assert log_of(root, project)[0]["outcome"] in ("nothing", "late")
+    assert log_of(root, project)[0]["outcome"] == "nothing"
+    assert "the port of the gateway is 8443 from now on." in contents(root, project)
 
 
 def test_a_host_that_closes_everything_is_no_error(root: Path, project: Path) -> None:
@@ -322,7 +381,7 @@ def test_stdin_that_never_ends_is_not_waited_for(root: Path, project: Path) -> N
         assert process.stdout is not None
         assert process.stdout.read() == b"{}"
         assert process.wait() == 0
-    assert time.monotonic() - started < WITHIN_SECONDS + 0.5
+    assert time.monotonic() - started < WITHIN_SECONDS
     (entry,) = Journal(str(root / "bob")).entries()
     assert entry["outcome"] == "late"
 
@@ -341,10 +400,10 @@ def test_a_locked_database_keeps_nobody_waiting(root: Path, project: Path, kind:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
         data = event("claude-code", kind, project, "Remember that staging is in Oslo.")
-        done = answer(root, "claude-code", data)
+        done = answer(root, "claude-code", data, seconds=None)
         holder.kill()
     assert (done.code, done.out) == (0, "")
-    assert done.seconds < WITHIN_SECONDS + 0.5
+    assert done.seconds < WITHIN_SECONDS
     assert log_of(root, project)[-1]["outcome"] in ("late", "failed")
     assert FACT in ask(root, project, "billing deployed?").context
 
@@ -356,9 +415,9 @@ def test_a_held_session_file_keeps_nobody_waiting(root: Path, project: Path) -> 
     (state,) = root.rglob("session-*.txt")
     with state.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        done = ask(root, project, "billing deployed?")
+        done = ask_in_time(root, project, "billing deployed?")
     assert (done.code, done.out) == (0, "")
-    assert done.seconds < WITHIN_SECONDS + 0.5
+    assert done.seconds < WITHIN_SECONDS
     assert log_of(root, project)[-1]["outcome"] == "late"
 
 
@@ -372,9 +431,9 @@ def test_pipes_in_the_place_of_files_keep_nobody_waiting(
     (path,) = root.rglob("session-*.txt" if name == "session" else name)
     path.unlink()
     os.mkfifo(path)
-    done = ask(root, project, "billing deployed?")
+    done = ask_in_time(root, project, "billing deployed?")
     assert done.code == 0
-    assert done.seconds < WITHIN_SECONDS + 0.5
+    assert done.seconds < WITHIN_SECONDS
     assert (FACT in done.context) == (name == "log.jsonl")
 
 
@@ -393,9 +452,9 @@ def test_a_provider_that_hangs_leaves_keywords(
     subprocess.run(words, env={**os.environ, **environment}, check=True)
     server.behaviour = Behaviour(delay_seconds=30, dimensions=1_536)
     data = event("claude-code", "prompt", project, "how is billing deployed?")
-    done = answer(root, "claude-code", data, env={**os.environ, **environment})
+    done = answer(root, "claude-code", data, seconds=None, env={**os.environ, **environment})
     assert done.code == 0
-    assert done.seconds < WITHIN_SECONDS + 0.5
+    assert done.seconds < WITHIN_SECONDS
     assert log_of(root, project)[-1]["outcome"] in ("answered", "late")
 
 
