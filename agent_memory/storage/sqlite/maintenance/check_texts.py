@@ -16,6 +16,8 @@ from agent_memory.storage.sqlite.maintenance import check_indexes
 from agent_memory.text.encoding import decode_text
 
 _SELECT_COLUMNS: Final = "SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'"
+_NAMES: Final = {"entities": "name", "entity_aliases": "alias"}
+"""The columns with names by which the library finds, by table: each has a key beside it."""
 _NAMED: Final = 8
 _PAGE: Final = 1_000
 
@@ -59,9 +61,9 @@ def repair(database: Database, schema: Sequence[Row]) -> None:
 def _encode(database: Database, row: Unreadable) -> str | None:
     """Write the texts of a row in UTF-8, and return the id of the memory that it is, if one."""
     texts: dict[str, str | None] = {name: decode_text(data) for name, data in row.columns.items()}
-    for name in ("name", "alias"):  # the library makes the key again
-        if name in texts or f"{name}_key" in texts:
-            texts[f"{name}_key"] = None
+    name = _NAMES.get(row.table)
+    if name in texts or f"{name}_key" in texts:  # the library makes the key again
+        texts[f"{name}_key"] = None
     settings = ", ".join(f"{name} = ?" for name in texts)
     sql = f"UPDATE {row.table} SET {settings} WHERE rowid = ?"
     database.run(sql, (*texts.values(), row.row_id))
