@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import click
 
-from agent_memory.cli.options import ExitCode, Session, accept_shared_options
+from agent_memory.cli.options import FILE, ExitCode, Session, accept_shared_options, complete_agents
 from agent_memory.cli.render import ErrorWrapper, fail, safe
 from agent_memory.cli.streams import (
     StdoutUnwritable,
@@ -150,9 +150,26 @@ def _nearest(word: str) -> str | None:
 @click.group(
     cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.option("--root", metavar="DIR", envvar="AGENT_MEMORY_ROOT", help="Directory of all agents.")
-@click.option("--agent", metavar="ID", envvar="AGENT_MEMORY_AGENT", help="Whose memory.")
-@click.option("--db", metavar="FILE", help="A memory file anywhere, instead of --root and --agent.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=FILE,
+    envvar="AGENT_MEMORY_ROOT",
+    help="Directory of all agents.",
+)
+@click.option(
+    "--agent",
+    metavar="ID",
+    envvar="AGENT_MEMORY_AGENT",
+    help="Whose memory.",
+    shell_complete=complete_agents,
+)
+@click.option(
+    "--db",
+    metavar="FILE",
+    type=FILE,
+    help="A memory file anywhere, instead of --root and --agent.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--envelope",

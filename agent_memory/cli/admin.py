@@ -9,7 +9,7 @@ import sys
 import click
 
 from agent_memory import AgentMemory, CheckReport, Problem, StorageCorrupt
-from agent_memory.cli.options import ExitCode, Session, confirm, json_option, listing_options
+from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
 from agent_memory.cli.render import agents_text, details_text, emit
 from agent_memory.cli.reports import backups_text, check_text
 
@@ -117,7 +117,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 @click.command()
-@click.argument("destination", required=False)
+@click.argument("destination", required=False, type=FILE)
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @json_option
 @click.pass_obj
@@ -152,7 +152,7 @@ def backups(session: Session, /) -> None:
 
 
 @click.command()
-@click.argument("backup")
+@click.argument("backup", type=FILE)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @click.pass_obj

@@ -17,14 +17,14 @@ from agent_memory import (
     load_system_config,
     refuse_remote_store,
 )
-from agent_memory.cli.options import JsonObject, Session, confirm, json_option
+from agent_memory.cli.options import FILE, JsonObject, Session, confirm, json_option
 from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
 
 
 @click.command()
-@click.argument("source", metavar="FILE|-")
+@click.argument("source", metavar="FILE|-", type=FILE)
 @click.option("--user", "user_id", help="Whom it is about.")
 @click.option("--run", "run_id", help="The run that it belongs to.")
 @click.option("--llm", help="A language model: openai:gpt-4.1-mini.")

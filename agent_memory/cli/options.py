@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -16,14 +17,17 @@ import click
 
 from agent_memory import (
     AgentMemory,
+    AgentMemoryError,
     AgentNotFound,
     Importance,
     Memory,
+    MemoryCategory,
     MemoryKind,
     MissingAgentIdentity,
     OnSecret,
     TaskStatus,
     database_path,
+    memory_root,
 )
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 from agent_memory.runtime.paths import import_advice
@@ -54,6 +58,28 @@ class ExitCode(IntEnum):
     PROBLEMS_FOUND = 6
     DUPLICATE = 7
     INTERRUPTED = 130
+
+
+FILE: Final = click.Path(readable=False, allow_dash=True)
+"""A path that the library looks at itself; here it is for shells, which complete it."""
+
+
+def complete_agents(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the agents whose names begin with what was typed, for the shell."""
+    files = memory_root(context.find_root().params.get("root")).glob("*/memories.db")
+    return sorted(path.parent.name for path in files if path.parent.name.startswith(incomplete))
+
+
+def complete_categories(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the categories that begin with what was typed, the agent's own too, for the shell."""
+    options = context.find_root().params
+    own: list[str] = []
+    with contextlib.suppress(AgentMemoryError):
+        session = Session(options["root"], options["agent"], options["db"], json=False, debug=False)
+        with AgentMemory.open(session.path(), create=False, read_only=True) as memory:
+            own = memory.info().config.categories
+    categories = [*(category.value for category in MemoryCategory), *own]
+    return [category for category in categories if category.startswith(incomplete)]
 
 
 @dataclass
@@ -171,6 +197,7 @@ def accept_shared_options(command: click.Command) -> click.Command:
                 hidden=True,
                 expose_value=False,
                 callback=_remember,
+                shell_complete=complete_agents if name == "--agent" else None,
             )
         )
     return command
@@ -247,7 +274,12 @@ def ask(question: str) -> bool:
 def description_options(command: Command) -> Command:
     """Add the options that say what a memory is like, for `store` and `update`."""
     for option in (
-        click.option("--category", "-c", help="preference, decision, note, …"),
+        click.option(
+            "--category",
+            "-c",
+            help="preference, decision, note, …",
+            shell_complete=complete_categories,
+        ),
         click.option("--tag", "-t", "tags", multiple=True, help="A tag; may be repeated."),
         click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
         click.option("--importance", type=click.Choice([level.value for level in Importance])),
@@ -279,7 +311,14 @@ def filter_options(command: Command) -> Command:
     for option in (
         click.option("--since", type=Moment(), help="From this time on: 2026-01-28, 7d."),
         click.option("--until", type=Moment(ends=True), help="Until this time."),
-        click.option("--category", "-c", "categories", multiple=True, help="May be repeated."),
+        click.option(
+            "--category",
+            "-c",
+            "categories",
+            multiple=True,
+            help="May be repeated.",
+            shell_complete=complete_categories,
+        ),
         click.option("--tag", "-t", "tags", multiple=True, help="May be repeated: all must be."),
         click.option("--any-tag", is_flag=True, help="One of the tags is enough."),
         click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),

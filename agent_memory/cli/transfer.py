@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from agent_memory import AgentMemory, ImportReport, ValidationError
-from agent_memory.cli.options import Session, as_of_option, json_option
+from agent_memory.cli.options import FILE, Session, as_of_option, json_option
 from agent_memory.cli.render import emit, safe
 from agent_memory.cli.reports import import_text
 from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
@@ -28,7 +28,14 @@ _FORMATS: Final = click.Choice(registry.names())
 @click.option(
     "--format", "-f", "name", metavar="NAME", type=_FORMATS, default="store", show_default=True
 )
-@click.option("--output", "-o", metavar="PATH", default="-", help="A file or folder; - for stdout.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="PATH",
+    type=FILE,
+    default="-",
+    help="A file or folder; - for stdout.",
+)
 @click.option("--embeddings", is_flag=True, help="Put the vectors in, where the format has them.")
 @as_of_option
 @click.option("--force", is_flag=True, help="Replace what is there.")
@@ -78,7 +85,7 @@ export.help = (export.help or "").replace("{formats}", "\n    ".join(_LINES))
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", type=FILE)
 @click.option(
     "--format", "-f", "name", metavar="NAME", type=_FORMATS, help="Instead of recognising it."
 )

@@ -465,16 +465,34 @@ def test_completion_prints_a_script_that_the_shell_understands(cli: Cli, shell: 
         assert (parsed.returncode, parsed.stderr) == (0, "")
 
 
-def test_completion_completes_commands_and_options() -> None:
-    def completed(words: str, word: int) -> set[str]:
-        env = {**os.environ, "_AGENT_MEMORY_COMPLETE": "bash_complete", "COMP_WORDS": words,
-               "COMP_CWORD": str(word)}  # fmt: skip
-        done = subprocess.run([PROGRAM], env=env, capture_output=True, text=True)
-        assert done.stderr == ""
-        return {line.partition(",")[2] for line in done.stdout.splitlines()}
+def completed(words: str) -> set[str]:
+    """Return what bash is told to complete the last of some words with."""
+    env = {**os.environ, "_AGENT_MEMORY_COMPLETE": "bash_complete", "COMP_WORDS": words,
+           "COMP_CWORD": str(len(words.split()) - (not words.endswith(" ")))}  # fmt: skip
+    done = subprocess.run([PROGRAM], env=env, capture_output=True, text=True)
+    assert done.stderr == ""
+    return set(done.stdout.splitlines())
 
-    assert completed("agent-memory sea", 1) == {"search"}
-    assert "--since" in completed("agent-memory search --s", 2)
+
+def test_completion_completes_commands_and_options() -> None:
+    assert completed("agent-memory sea") == {"plain,search"}
+    assert "plain,--since" in completed("agent-memory search --s")
+
+
+def test_completion_knows_agents_categories_formats_and_leaves_files_to_the_shell(
+    root: Path,
+) -> None:
+    with AgentMemory("kestrel", root=root) as memory:
+        memory.configure(categories=["recipe"])
+    program = f"agent-memory --root {root}"
+    assert completed(f"{program} --agent k") == {"plain,kestrel"}
+    assert completed(f"{program} search --agent k") == {"plain,kestrel"}
+    assert completed(f"{program} --agent kestrel search -c re") == {"plain,recipe"}
+    assert completed(f"{program} --agent nobody store -c dec") == {"plain,decision"}
+    assert "plain,store" in completed(f"{program} import --format s")
+    for words in ("import ", "export -o x", "restore x", "backup x", "add x"):
+        assert {line.partition(",")[0] for line in completed(f"{program} {words}")} == {"file"}
+    assert not (root / "nobody").exists()
 
 
 def test_completion_for_another_shell_is_refused(cli: Cli) -> None:

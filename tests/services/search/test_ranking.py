@@ -21,6 +21,7 @@ from agent_memory.services.search.ranking import (
     RankedHit,
     Ranking,
     RankingRates,
+    confidence,
     gate,
     rank,
 )
@@ -437,3 +438,12 @@ def test_among_good_answers_the_newer_and_the_used_come_first() -> None:
     assert order(ranking(equals)) == [3, 2, 1]
     assert order(ranking(equals, decay=0.0, boost=0.0)) == [3, 2, 1]
     assert order(ranking(equals, boost=0.0)) == [2, 3, 1]
+
+
+def test_a_confidence_is_the_share_of_relevant_hits_that_was_counted() -> None:
+    """As the guide on measurements has it: even a perfect similarity is right in six of ten."""
+    similarities = (0.0, 0.5, 0.8, 1.0)
+    by_words = [confidence(similarity, by_meaning=False) for similarity in similarities]
+    by_meaning = [confidence(similarity, by_meaning=True) for similarity in similarities]
+    assert by_words == pytest.approx([0.01, 0.11, 0.35, 0.60], abs=0.01)
+    assert by_meaning == pytest.approx([0.015, 0.095, 0.25, 0.43], abs=0.01)
