@@ -74,6 +74,12 @@ INTEGRATIONS: Final = {
             packages=("mcp", "anyio", "mcp_types", "starlette", "uvicorn"),
         ),
         Integration(
+            "sqlite_tools",
+            "Datasette, sqlite-utils",
+            "a plugin that opens files with vectors",
+            guide="plain-sqlite",
+        ),
+        Integration(
             "amplifier",
             "Amplifier",
             "four modules and a bundle",

@@ -1,0 +1,126 @@
+"""Datasette and sqlite-utils on a file whose vectors are indexed: the real programs open it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory
+
+LOADS = "import sqlite3, sys; sys.exit(not hasattr(sqlite3.Connection, 'enable_load_extension'))"
+SECONDS = 30
+
+
+def _loading_python() -> str | None:
+    """Return a Python of our version that can load extensions: that of the tests often cannot."""
+    version = sysconfig.get_python_version()
+    for program in (sys.executable, f"/usr/bin/python{version}"):
+        path = shutil.which(program)
+        if path and subprocess.run([path, "-c", LOADS], check=False).returncode == 0:
+            output = subprocess.run([path, "--version"], check=True, capture_output=True, text=True)
+            if output.stdout.split()[1].startswith(version):
+                return path
+    return None
+
+
+PYTHON = _loading_python()
+pytestmark = pytest.mark.skipif(PYTHON is None, reason="no Python here can load extensions")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a file with a vec0 table."""
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store_many([{"content": f"Fact {number}"} for number in range(3)])
+        memory.migrate(embedder="wordllama")
+        return memory.path
+
+
+def _command(*arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Return a command of that Python with our packages, and its environment."""
+    folders = [str(Path(__file__).parents[2]), sysconfig.get_path("purelib")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    return [str(PYTHON), "-m", *arguments], environment
+
+
+def _sqlite_utils(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command, variables = _command("sqlite_utils", *arguments)
+    return subprocess.run(
+        command,
+        env={**variables, **environment},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+def test_sqlite_utils_counts_every_table(path: Path) -> None:
+    counted = _sqlite_utils("tables", str(path), "--counts")
+    assert counted.returncode == 0, counted.stderr
+    counts = {row["table"]: row["count"] for row in json.loads(counted.stdout)}
+    assert counts["memories"] == counts["embedding_index_1"] == 3
+
+
+def test_without_the_plugin_that_fails(path: Path) -> None:
+    """Else nothing here would show that it is the plugin that helps."""
+    script = (
+        "import sqlite3, sys;"
+        "sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM embedding_index_1')"
+    )
+    plain = subprocess.run(
+        [str(PYTHON), "-c", script, str(path)], check=False, capture_output=True, text=True
+    )
+    assert "no such module: vec0" in plain.stderr
+
+
+def test_a_dump_of_python_s_own_has_every_memory(path: Path) -> None:
+    dumped = _sqlite_utils("dump", str(path))
+    assert dumped.returncode == 0, dumped.stderr
+    assert all(f"'Fact {number}'" in dumped.stdout for number in range(3))
+
+
+def test_datasette_serves_every_table(path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command, environment = _command("datasette", "serve", str(path), "--port", str(port))
+    server = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = f"http://127.0.0.1:{port}/memories"
+        tables = json.loads(_read(f"{address}.json", server))["tables"]
+        names = {table["name"] for table in tables}
+        assert {"memories", "embeddings", "embedding_index_1"} <= names
+        for name in names:
+            _read(f"{address}/{name}", server)
+    finally:
+        server.terminate()
+        server.wait(timeout=SECONDS)
+
+
+def _read(address: str, server: subprocess.Popen[bytes]) -> bytes:
+    """Return what the server answers with status 200, once it listens; any other is an error."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=SECONDS) as answer:
+                return bytes(answer.read())
+        except urllib.error.HTTPError:
+            raise
+        except urllib.error.URLError:
+            assert server.poll() is None, "the server has ended"
+            assert time.monotonic() < deadline, "the server does not listen"
+            time.sleep(0.1)
