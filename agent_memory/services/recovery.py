@@ -27,9 +27,7 @@ from agent_memory.models.agent import CheckReport, RebuildReport, is_category
 from agent_memory.models.enums import MemoryCategory
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS
-from agent_memory.models.portable import PortableMemory
 from agent_memory.models.reports import RestoreReport
-from agent_memory.models.row_repair import mended_row
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import (
@@ -40,6 +38,7 @@ from agent_memory.runtime.files import (
 )
 from agent_memory.services.erasure.side_files import REPLACEMENT_PARTS, replacement_of
 from agent_memory.services.erasure.tombstones import purge
+from agent_memory.services.policies.admission import storable_row
 from agent_memory.services.store import Store
 from agent_memory.storage.opening import file_storage
 from agent_memory.storage.records import (
@@ -47,7 +46,6 @@ from agent_memory.storage.records import (
     Replaced,
     Tombstone,
     column_value,
-    fields_of,
     memory_of_row,
 )
 
@@ -286,13 +284,8 @@ def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
 def _storable(memory: Memory) -> Memory:
     """Return a memory as ``check --repair`` would mend it: one bad row must not stop the rest."""
     row = {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
-    try:
-        PortableMemory.model_validate(fields_of(row))
-    except PydanticValidationError as error:
-        wrong = {str(fault["loc"][0]) for fault in error.errors()} & row.keys()
-        mended = mended_row(row, wrong, moment=format_time(now_utc()))
-        return memory_of_row(mended, agent_id=memory.agent_id)
-    return memory
+    mended = storable_row(row, moment=format_time(now_utc()))
+    return memory if mended is row else memory_of_row(mended, agent_id=memory.agent_id)
 
 
 def _tombstones(place: Path) -> Sequence[Tombstone]:

@@ -163,6 +163,9 @@ class Life(RuleBasedStateMachine):
             return
         self.memory.undo()
         self.before, self.held = self.held, self.before
+        # What the constraints refuse comes back mended, and what a repair mended in the history so.
+        held = held_by(self.memory)
+        self.held |= {memory_id: held[memory_id] for memory_id in self.odd & held.keys()}
 
     @rule(form=st.sampled_from(WHOLE), into_another=st.booleans())
     def export(self, form: str, into_another: bool) -> None:

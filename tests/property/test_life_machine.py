@@ -233,18 +233,18 @@ class EveryWayIn(Life):
 
     @rule()
     def repair(self) -> None:
-        before = self.memory.history(limit=1)
+        newest = [change.change_id for change in self.memory.history(limit=1)]
         report = self.memory.check(repair=True)
         assert report.ok, report.problems
         assert self.memory.check().problems == []
-        if self.odd and self.memory.history(limit=1) != before:
+        if [change.change_id for change in self.memory.history(limit=1)] != newest:
             self.before = None
         held = held_by(self.memory)
         assert held.keys() == self.held.keys()
         for memory_id in held.keys() - self.odd:
             assert held[memory_id] == self.held[memory_id]
         self.held = held
-        self.odd = set()
+        self.odd -= held.keys()
 
     # Recoveries -------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
-from agent_memory.services.policies.admission import Admission
+from agent_memory.services.policies.admission import Admission, storable_row
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Change, RowValues
 
@@ -229,7 +229,12 @@ def _set_row(
         # What it holds already it may keep: to archive it, or to bring it back, adds nothing.
         admission.refuse_row({"content": "", **changes})
         admission.refuse_move(row, {**row, **changes})
-        engine.memory_rows.update(memory_id, changes, updated_at=format_time(now))
+        moment = format_time(now)
+        try:
+            engine.memory_rows.update(memory_id, changes, updated_at=moment)
+        except ValidationError:
+            mended = storable_row({**row, **changes}, moment=moment)
+            engine.memory_rows.update(memory_id, mended, updated_at=moment)
     return bool(changes)
 
 
@@ -243,7 +248,15 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
     row_id = target.get("seq")
     if isinstance(row_id, int) and engine.memory_rows.is_free(row_id):
         values["seq"] = row_id
-    row_id = engine.memory_rows.insert(values)
+    try:
+        row_id = engine.memory_rows.insert(values)
+    except ValidationError:
+        # Another program wrote it past the constraints. Left as it was, the last that was done
+        # could not be undone, nor anything before it.
+        mended = storable_row({**dict.fromkeys(_CREATED), **values}, moment=format_time(now))
+        row_id = engine.memory_rows.insert(
+            {name: value for name, value in mended.items() if value is not None}
+        )
     if entry := target.get("scratchpad"):
         reason, _, entered_at = str(entry).partition(" ")
         engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)

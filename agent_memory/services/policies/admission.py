@@ -1,4 +1,4 @@
-"""Admission of memories to a store: no rejected value, and no more than hard limits allow."""
+"""Admission of memories to a store: no rejected value, no more than limits allow, sound rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
+from pydantic import ValidationError as PydanticValidationError
+
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
 from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import RowValues, fields_of
 
 Incoming = Memory | Mapping[str, Any]
 """A memory that is to be stored: a model, or its values by column."""
@@ -105,3 +108,19 @@ def _amounts_of(incoming: Iterable[Incoming]) -> dict[MemoryKind, tuple[int, int
         count, size = amounts.get(kind, (0, 0))
         amounts[kind] = (count + 1, size + len(str(value_of("content", "")).encode()))
     return amounts
+
+
+def storable_row(row: RowValues, *, moment: str) -> RowValues:
+    """Return a row as ``check --repair`` would mend it, where no import would take it as it is.
+
+    ``moment`` is the time in place of one that is none.
+    """
+    from agent_memory.models.portable import PortableMemory  # noqa: PLC0415 - 10 ms
+    from agent_memory.models.row_repair import mended_row  # noqa: PLC0415 - for bad rows alone
+
+    try:
+        PortableMemory.model_validate(fields_of(row))
+    except PydanticValidationError as error:
+        wrong = {str(fault["loc"][0]) for fault in error.errors()} & row.keys()
+        return mended_row(row, wrong, moment=moment)
+    return row

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -171,6 +173,38 @@ def test_a_change_by_another_program_is_undone(
     assert memory.search("somebody")[0].memory.id == memory_id
     memory.undo()
     assert memory.search("library stored")[0].memory.content == "as the library stored it"
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["inserted", "changed"])
+@pytest.mark.parametrize(
+    ("column", "value", "mended"),
+    [
+        ("content", "a\x00b", "a<00>b"),
+        ("kind", "rumour", "learning"),
+        ("importance", "huge", "medium"),
+    ],
+)
+def test_what_the_constraints_refuse_comes_back_mended(
+    root: Path, column: str, value: str, mended: str, is_changed: bool
+) -> None:
+    """Written past them by another program, it kept all before it from being undone."""
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("first", id="by-hand" if is_changed else "other")
+    row = {"id": "by-hand", "content": "by hand"} | {column: value}
+    with closing(sqlite3.connect(memory.path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        if is_changed:
+            connection.execute(f"UPDATE memories SET {column} = ?", (value,))
+        else:
+            places = ", ".join(f":{name}" for name in row)
+            connection.execute(f"INSERT INTO memories ({', '.join(row)}) VALUES ({places})", row)
+    with AgentMemory("bob", root=root) as memory:
+        memory.undo()
+        memory.undo()
+        brought_back = memory.get("by-hand")
+        assert brought_back is not None
+        assert getattr(brought_back, column) == mended
+        assert brought_back.metadata[f"unreadable_{column}"]
 
 
 def test_an_undo_is_signed(memory: AgentMemory) -> None:

@@ -114,10 +114,10 @@ def test_everything_in_the_file_comes_back(memory: AgentMemory) -> None:
     memory.migrate(embedder="wordllama")
     path = memory.backup()
     before = (memory.get(first), memory.history(), memory.context(), memory.info().config)
-    memory.configure(categories=[], scratchpad_max_size=20)
     memory.demote(first)
     memory.rollback()
     memory.delete(first)
+    memory.configure(categories=[], scratchpad_max_size=20)
     restore(memory.path, path)
     assert (memory.get(first), memory.history(), memory.context(), memory.info().config) == before
     assert memory.info().storage_backend == "vector"
