@@ -6,6 +6,8 @@ module by its entry points, and call ``prepare_connection`` with each connection
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from typing import Protocol
 
 import pluggy  # which both tools bring
@@ -32,6 +34,8 @@ def prepare_connection(conn: _Connection) -> None:
         return
     conn.enable_load_extension(True)
     try:
-        sqlite_vec.load(conn)
+        # One that is for another platform must not keep the tool from starting.
+        with contextlib.suppress(sqlite3.OperationalError):
+            sqlite_vec.load(conn)
     finally:
         conn.enable_load_extension(False)

@@ -73,6 +73,18 @@ def test_sqlite_utils_counts_every_table(path: Path) -> None:
     assert counts["memories"] == counts["embedding_index_1"] == 3
 
 
+def test_a_sqlite_vec_that_cannot_be_loaded_keeps_no_tool_from_starting(
+    path: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken" / "sqlite_vec" / "__init__.py"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("def load(conn): conn.load_extension('/of/another/platform/vec0')")
+    folders = [str(broken.parents[1]), _command()[1]["PYTHONPATH"]]
+    counted = _sqlite_utils("tables", str(path), PYTHONPATH=os.pathsep.join(folders))
+    assert counted.returncode == 0, counted.stderr
+    assert {"table": "memories"} in json.loads(counted.stdout)
+
+
 def test_without_the_plugin_that_fails(path: Path) -> None:
     """Else nothing here would show that it is the plugin that helps."""
     script = (
