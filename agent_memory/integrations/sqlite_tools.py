@@ -7,7 +7,6 @@ module by its entry points, and call ``prepare_connection`` with each connection
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from typing import Protocol
 
 import pluggy  # which both tools bring
@@ -15,6 +14,8 @@ import pluggy  # which both tools bring
 
 class _Connection(Protocol):
     """What is used of a ``sqlite3.Connection``, on a Python that lets extensions be loaded."""
+
+    OperationalError: type[Exception]
 
     def enable_load_extension(self, enable: bool, /) -> None: ...  # noqa: FBT001 - as sqlite3 has it
 
@@ -35,7 +36,7 @@ def prepare_connection(conn: _Connection) -> None:
     conn.enable_load_extension(True)
     try:
         # One that is for another platform must not keep the tool from starting.
-        with contextlib.suppress(sqlite3.OperationalError):
+        with contextlib.suppress(conn.OperationalError):
             sqlite_vec.load(conn)
     finally:
         conn.enable_load_extension(False)

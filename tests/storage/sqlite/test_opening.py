@@ -25,6 +25,7 @@ from agent_memory import (
     StorageError,
     StorageFull,
     StorageLocked,
+    StorageReadOnly,
     StorageUnavailable,
 )
 
@@ -194,6 +195,77 @@ def test_the_rights_on_a_database_of_another_program_stay_as_they_are(tmp_path: 
     with pytest.raises(NotAMemoryFile):
         AgentMemory.open(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o664
+
+
+def copied_as_sql(path: Path, way: str) -> Path:
+    """Copy a file with the real sqlite3, by SQL: what marks a file as ours is lost."""
+    copy = path.with_name(f"copy by {way}.db")
+    if way == "dump":
+        dumped = subprocess.run(["sqlite3", path, ".dump"], capture_output=True, check=True)
+        subprocess.run(["sqlite3", copy], input=dumped.stdout, capture_output=True, check=True)
+    else:
+        subprocess.run(["sqlite3", path, f'.clone "{copy}"'], capture_output=True, check=False)
+    assert sql(copy, "PRAGMA application_id", "PRAGMA user_version").split() == ["0", "0"]
+    return copy
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 here")
+@pytest.mark.parametrize("has_vectors", [False, True], ids=["by keyword", "by meaning"])
+@pytest.mark.parametrize("way", ["dump", "clone"])
+@pytest.mark.filterwarnings("ignore:.*others may read it")
+def test_a_copy_by_way_of_sql_is_a_memory(tmp_path: Path, way: str, has_vectors: bool) -> None:
+    path = tmp_path / "s.db"
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        memory.store("the kestrel nests in the tower", tags=["birds"])
+        if has_vectors:
+            memory.migrate(embedder="wordllama")
+        before = memory.list_recent(), memory.history()
+    copy = copied_as_sql(path, way)
+    with pytest.raises(StorageReadOnly, match="lost its header"):
+        AgentMemory.open(copy, read_only=True)
+    with AgentMemory.open(copy) as memory:
+        assert memory.agent_id == "bob"
+        assert [hit.memory.content for hit in memory.search("kestrel", count_accesses=False)] == [
+            "the kestrel nests in the tower"
+        ]
+        assert memory.check().problems == []
+        assert (memory.list_recent(), memory.history()) == before
+        memory.store("and on")
+        assert len(memory.search("and on")) == 1
+    assert sql(copy, "PRAGMA application_id", "PRAGMA user_version") == sql(
+        path, "PRAGMA application_id", "PRAGMA user_version"
+    )
+    with AgentMemory.open(copy, read_only=True) as memory:
+        assert len(memory.list_recent()) == 2
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 here")
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("INSERT INTO schema_migrations VALUES (99, '0099_x.sql', 'x', 'now')", NotAMemoryFile),
+        ("UPDATE schema_migrations SET name = 'create_notes' WHERE number = 1", NotAMemoryFile),
+        ("DELETE FROM schema_migrations", NotAMemoryFile),
+        ("DROP TABLE schema_migrations", NotAMemoryFile),
+        ("PRAGMA user_version = 3", NotAMemoryFile),
+        ("PRAGMA application_id = 7", NotAMemoryFile),
+        (
+            """WITH RECURSIVE n (i) AS (SELECT (SELECT max(number) FROM schema_migrations) + 1
+            UNION ALL SELECT i + 1 FROM n WHERE i < 99)
+            INSERT INTO schema_migrations SELECT i, 'later', 'x', 'now' FROM n""",
+            NewerSchema,
+        ),
+    ],
+)
+def test_what_only_looks_like_a_copy_is_refused_untouched(
+    tmp_path: Path, statement: str, error: type[Exception]
+) -> None:
+    copy = copied_as_sql(filled(tmp_path / "s.db"), "dump")
+    sql(copy, statement)
+    before = seen(tmp_path)
+    with pytest.raises(error):
+        AgentMemory.open(copy)
+    assert seen(tmp_path) == before
 
 
 @pytest.mark.parametrize(

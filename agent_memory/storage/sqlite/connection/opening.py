@@ -30,6 +30,7 @@ _LONGEST_BEAT_SECONDS: Final = 0.005
 """Between two looks at a lock."""
 _OF_SPACE: Final = (apsw.FullError, apsw.IOError, apsw.CantOpenError)
 """What SQLite may raise where there is no space."""
+_FIRST_MIGRATION: Final = "0001_memories.sql"
 _READ_IT: Final = "check its permissions, or open it with read_only=True"
 _LOOKS: Final = 3
 _FORMATS: Final = 18
@@ -157,6 +158,7 @@ def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection
         if connection.readonly("main"):  # it has looked into the file only now
             _refuse_unknown_format(connection)
         _configure(connection, settings)
+        _mark_copy(connection, settings)
         _refuse_shared_pages(connection)
         leave_log_on_close(connection, leave=False)
     except BaseException as error:
@@ -218,7 +220,7 @@ def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
     connection = read_only_media.connect_immutable(path)
     try:
         _refuse_foreign_file(connection, path)
-        refuse_version(path, int(connection.pragma("user_version")))
+        refuse_version(path, _version_of_copy(connection) or int(connection.pragma("user_version")))
         _refuse_unknown_format(connection)
     finally:
         connection.close()
@@ -237,10 +239,47 @@ def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
     if connection.pragma("application_id") == APPLICATION_ID:
         return
     is_empty = not connection.pragma("schema_version") and not connection.pragma("user_version")
-    if not is_empty or connection.pragma("application_id"):
+    if connection.pragma("application_id") or not (is_empty or _version_of_copy(connection)):
         raise NotAMemoryFile(
             f"{path} is a database of another program: it was not touched. Give another path"
         )
+
+
+def _version_of_copy(connection: apsw.Connection) -> int | None:
+    """Return the version of a file of ours whose header does not tell it, else ``None``.
+
+    ``sqlite3 old.db .dump | sqlite3 new.db`` and ``.clone`` copy all but what marks a file.
+    """
+    if connection.pragma("application_id") or connection.pragma("user_version"):
+        return None
+    tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN (?, ?)"
+    if next(connection.execute(tables, ("schema_migrations", "memories")))[0] < 2:
+        return None
+    try:
+        record = "SELECT number, name FROM schema_migrations ORDER BY number"
+        applied = list(connection.execute(record))
+    except apsw.SQLError:  # another program's table of that name
+        return None
+    if [number for number, _ in applied] != list(range(1, len(applied) + 1)):
+        return None
+    return len(applied) if applied and applied[0][1] == _FIRST_MIGRATION else None
+
+
+def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
+    """Write into the header what a copy by way of SQL has lost."""
+    if _version_of_copy(connection) is None:
+        return
+    if settings.read_only:
+        raise StorageReadOnly(
+            f"{settings.path} is a copy that lost its header, as `.dump` makes: open it once for"
+            " writing, with any command that is not told to read only"
+        )
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        if version := _version_of_copy(connection):  # nobody else was quicker
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", version)
+    connection.execute("COMMIT")
 
 
 def _refuse_shared_pages(connection: apsw.Connection) -> None:

@@ -39,8 +39,14 @@ class CodeTable(Table):
         )
 
     def drop(self, name: str) -> None:
-        """Drop an index, by its table's name, if there is one."""
+        """Drop an index, by its table's name, if there is one.
+
+        sqlite3's ``.clone`` leaves a virtual table out and copies the tables that it is made of.
+        """
         self._db.run(f"DROP TABLE IF EXISTS {name}")
+        sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?"
+        for (part,) in self._db.rows(sql, (f"{name}_*",)):
+            self._db.run(f"DROP TABLE IF EXISTS {part}")
 
     def put(self, model_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Insert or replace vectors, by row id."""
