@@ -33,6 +33,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata, fields_beyond
 from agent_memory.models.portable import Entry, Natural, Positive, Section, fields_as_told
 from agent_memory.models.record import Record
+from agent_memory.models.row_repair import mended_text
 from agent_memory.models.scratchpad import ScratchpadMemoryEntry
 from agent_memory.models.times import NEWEST_TIME, parse_time, to_utc
 from agent_memory.runtime.files import written_atomically
@@ -167,7 +168,7 @@ def _entry(memory: Memory | ScratchpadMemoryEntry, category: str) -> str:
         f"  - id: {flow(memory.id)}\n"
         f"    timestamp: {flow(memory.timestamp)}\n"
         f"    category: {flow(category)}\n"
-        f"    content: {flow(memory.content)}\n"
+        f"    content: {flow(mended_text(memory.content))}\n"  # no reader takes a NUL
         f"    tags: {flow(memory.tags)}\n"
         f"    access_count: {memory.access_count}\n"
         f"    last_accessed: {flow(memory.last_accessed)}\n"

@@ -66,7 +66,7 @@ class EveryWayIn(Life):
     def __init__(self) -> None:
         super().__init__()
         self.asker: AgentMemory | None = None
-        self.saved: tuple[Path, Held] | None = None
+        self.saved: tuple[Path, Held, set[str]] | None = None
 
     # Other faces ------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class EveryWayIn(Life):
         self.number += 1
         path = self.folder / f"scratchpad.yaml.backup-{self.number}"
         self.memory.export(path, format="backup")
-        self.saved = path, self.changed()
+        self.saved = path, self.changed(), {*self.odd}
 
     @precondition(lambda self: self.saved is not None)
     @rule(table=st.sampled_from(["history", "memory_tags"]))
@@ -264,7 +264,8 @@ class EveryWayIn(Life):
         What was deleted comes back, what was erased does not.
         """
         assert self.saved is not None
-        backup, saved = self.saved
+        backup, saved, odd = self.saved
+        self.odd |= odd & saved.keys()
         path = self.memory.path
         self.close_all()
         overwrite(path, table)
@@ -276,7 +277,10 @@ class EveryWayIn(Life):
             if memory_id in self.erased or exact_form(fields["content"]) in self.unsaid
         }
         assert (report.from_file, set(report.erased)) == (len(self.held), erased)
-        self.held |= copy.deepcopy({k: v for k, v in missing.items() if k not in erased})
+        skipped = {reason.partition(":")[0] for reason in report.skipped}
+        assert skipped <= self.odd
+        left_out = erased | skipped
+        self.held |= copy.deepcopy({k: v for k, v in missing.items() if k not in left_out})
         if self.odd:  # they are mended, as by a repair
             with self.opened() as memory:
                 self.held |= {key: held_by(memory)[key] for key in self.odd & self.held.keys()}

@@ -17,7 +17,7 @@ from agent_memory.models.times import UtcDatetime
 
 
 class ErrorCode(StrEnum):
-    """What sort of error it was (C, 12)."""
+    """What sort of error it was: C's seven (12), and that there is no such agent."""
 
     INVALID_SESSION = "INVALID_SESSION"
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"
@@ -26,6 +26,7 @@ class ErrorCode(StrEnum):
     VALIDATION_ERROR = "VALIDATION_ERROR"
     RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
     INTERNAL_ERROR = "INTERNAL_ERROR"
+    AGENT_NOT_FOUND = "AGENT_NOT_FOUND"
 
 
 class ErrorDetail(SparseRecord):

@@ -233,9 +233,16 @@ def _set_row(
         try:
             engine.memory_rows.update(memory_id, changes, updated_at=moment)
         except ValidationError:
+            if _has_lost_its_text(changes):
+                raise
             mended = storable_row({**row, **changes}, moment=moment)
             engine.memory_rows.update(memory_id, mended, updated_at=moment)
     return bool(changes)
+
+
+def _has_lost_its_text(values: Mapping[str, Any]) -> bool:
+    """Return whether a damaged history would put nothing in the place of a text."""
+    return "content" in values and not str(values["content"] or "").strip()
 
 
 def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> None:
@@ -253,6 +260,8 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
     except ValidationError:
         # Another program wrote it past the constraints. Left as it was, the last that was done
         # could not be undone, nor anything before it.
+        if _has_lost_its_text(values):
+            raise
         mended = storable_row({**dict.fromkeys(_CREATED), **values}, moment=format_time(now))
         row_id = engine.memory_rows.insert(
             {name: value for name, value in mended.items() if value is not None}

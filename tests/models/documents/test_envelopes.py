@@ -28,6 +28,7 @@ KEY = "sk-proj-" + "Ab3dE" * 12
 CODES = {
     "INVALID_SESSION", "MEMORY_NOT_FOUND", "PERMISSION_DENIED", "PROVIDER_ERROR",
     "VALIDATION_ERROR", "RATE_LIMIT_EXCEEDED", "INTERNAL_ERROR",
+    "AGENT_NOT_FOUND",
 }  # fmt: skip
 TREE = [
     kind
@@ -44,7 +45,7 @@ def told(error: Exception, **arguments: Any) -> dict[str, Any]:
     return found
 
 
-def test_there_are_cs_seven_codes() -> None:
+def test_there_are_cs_seven_codes_and_that_of_an_agent_that_there_is_not() -> None:
     assert {code.value for code in ErrorCode} == CODES
 
 
