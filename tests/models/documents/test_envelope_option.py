@@ -64,7 +64,7 @@ def test_without_the_option_there_is_no_request_id(bob: Run) -> None:
         (["show", "mem-none"], 3, "MEMORY_NOT_FOUND", "mem-none"),
         (["store", " "], 4, "VALIDATION_ERROR", "content"),
         (["--agent", "", "info"], 2, "INVALID_SESSION", "which agent"),
-        (["--agent", "nobody", "info"], 5, "INTERNAL_ERROR", "no memories yet"),
+        (["--agent", "nobody", "info"], 5, "AGENT_NOT_FOUND", "no memories yet"),
         (["plums"], 2, "VALIDATION_ERROR", "No such command 'plums'"),
         (["search", "--limit", "x", "y"], 2, "VALIDATION_ERROR", "'x' is not a valid integer"),
         (["erase", "mem-walnut"], 2, "VALIDATION_ERROR", "give --yes"),
