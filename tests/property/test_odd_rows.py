@@ -153,3 +153,17 @@ def test_rows_of_another_program(
             assert memory.check().problems == []
             read_everything(memory, folder)
         assert_comes_back(memory, folder)
+
+
+def test_a_rollback_file_holds_no_nul_and_can_be_read(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("first")
+    with closing(sqlite3.connect(memory.path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute("INSERT INTO memories (id, content) VALUES ('odd', 'a' || char(0))")
+    file = tmp_path / "scratchpad.yaml.backup"
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.export(file, format="backup")
+    with AgentMemory("ann", root=tmp_path) as other:
+        assert other.import_(file).new == 2
+        assert {each.content for each in other.list_recent()} == {"first", "a<00>"}
