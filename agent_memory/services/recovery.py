@@ -28,6 +28,7 @@ from agent_memory.models.enums import MemoryCategory
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.reports import RestoreReport
+from agent_memory.models.row_repair import mended_row
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import (
@@ -337,9 +338,24 @@ def _add_categories(store: Store) -> None:
 
 
 def _memory(entry: dict[str, Any], agent_id: str) -> Memory:
-    """Make a memory of a backup's entry; whatever category it has is the agent's own."""
+    """Make a memory of a backup's entry; whatever category it has is the agent's own.
+
+    What no import would take is mended, as it is in what the damaged file still tells.
+    """
     fields = {name: value for name, value in entry.items() if value is not None}
     fields.setdefault("created_by_session", "rollback")
     fields.setdefault("updated_at", fields.get("timestamp", now_utc()))
     categories = {"categories": [fields.get("category")]}
-    return Memory.model_validate({**fields, "agent_id": agent_id}, context=categories)
+    try:
+        return Memory.model_validate({**fields, "agent_id": agent_id}, context=categories)
+    except PydanticValidationError as error:
+        wrong = {str(fault["loc"][0]) for fault in error.errors()}
+        if not wrong < MEMORY_FIELDS.keys() - {"id", "content"}:
+            raise
+        right = {name: value for name, value in fields.items() if name not in wrong}
+        sound = Memory.model_validate({**right, "agent_id": agent_id}, context=categories)
+        row = {name: column_value(getattr(sound, name)) for name in MEMORY_FIELDS}
+        row |= {name: column_value(fields[name]) for name in wrong}
+        return memory_of_row(
+            mended_row(row, wrong, moment=format_time(now_utc())), agent_id=agent_id
+        )

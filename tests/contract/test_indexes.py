@@ -56,6 +56,17 @@ class TestKeywords:
             engine.memories.delete(first)
         assert rows_found(engine, "apple") == []
 
+    def test_how_rare_a_word_is_is_asked_anew_after_each_read(self, engine: Engine) -> None:
+        """A count is kept for one read, and not past it."""
+        stored(engine, memory_of(1, "red apple"))
+        terms = engine.keywords.terms_of("apple")
+        with engine.read():
+            assert engine.keywords.frequencies(terms) == [1]
+            assert engine.keywords.frequencies(terms) == [1]
+        with engine.write():
+            engine.memories.insert(memory_of(2, "green apple"))
+            assert engine.keywords.frequencies(terms) == [2]
+
     def test_rare_words_come_first(self, engine: Engine) -> None:
         many = [memory_of(n, f"plan for week {n}") for n in range(1, 30)]
         rows = stored(engine, *many, memory_of(30, "plan for the kestrel"))

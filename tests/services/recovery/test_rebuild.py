@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -497,3 +498,29 @@ def test_one_bad_row_stops_no_rebuild_and_categories_are_kept(root: Path, tmp_pa
         with pytest.raises(ValidationError, match="the last that was done is `rebuild`"):
             rebuilt.undo()
         assert rebuilt.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "told", "kept"),
+    [
+        ("tags", [f"t{n}" for n in range(21)], [f"t{n}" for n in range(20)]),
+        ("tags", ["t" * 300], ["t" * 50]),
+        ("user_id", "u" * 300, None),
+    ],
+    ids=["21 tags", "a long tag", "a long user"],
+)
+def test_an_entry_of_a_backup_that_no_import_takes_is_mended(
+    tmp_path: Path, field: str, told: object, kept: object
+) -> None:
+    backup = tmp_path / "scratchpad.yaml.backup"
+    entry = f"  - id: a\n    content: x\n    {field}: {json.dumps(told)}\n"
+    backup.write_text(f"agent_id: bob\nmemories:\n{entry}")
+    place = tmp_path / "bob" / "memories.db"
+    place.parent.mkdir()
+    assert AgentMemory.rebuild(place, backup, agent_id="bob").skipped == []
+    with AgentMemory("bob", root=tmp_path, create=False) as memory:
+        mended = memory.get("a")
+        assert mended is not None
+        assert mended.metadata == {f"unreadable_{field}": told}
+        assert kept is None or getattr(mended, field) == kept
+        assert memory.check().problems == []
