@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -32,6 +33,11 @@ NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 
 
 _HOMES = count()
+
+# A shell starts what runs in its background with Ctrl-C switched off, and every program that a test
+# starts would inherit that: five tests that press it failed so.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
