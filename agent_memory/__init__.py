@@ -84,7 +84,7 @@ _NAMES: _Final = {
     """,
     "models.memory": "HistoryEntry Memory MemoryInput ScoredMemory",
     "models.memory_fields": "TaskMetadata",
-    "models.protocols": "Embedder LanguageModel SecretScanner",
+    "models.protocols": "Embedder LanguageModel Reranker SecretScanner",
     "models.reports": """
         BackupFile ErasedCopy ErasureReceipt ExportReport ImportNote ImportReport RestoreReport
     """,

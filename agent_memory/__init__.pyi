@@ -164,6 +164,7 @@ from agent_memory.models.memory import ScoredMemory as ScoredMemory
 from agent_memory.models.memory_fields import TaskMetadata as TaskMetadata
 from agent_memory.models.protocols import Embedder as Embedder
 from agent_memory.models.protocols import LanguageModel as LanguageModel
+from agent_memory.models.protocols import Reranker as Reranker
 from agent_memory.models.protocols import SecretScanner as SecretScanner
 from agent_memory.models.reports import BackupFile as BackupFile
 from agent_memory.models.reports import ErasedCopy as ErasedCopy
@@ -338,6 +339,7 @@ __all__ = [
     "Rejection",
     "Relationship",
     "RelationshipMetadata",
+    "Reranker",
     "ResponseMetadata",
     "RestoreReport",
     "RetentionPolicy",

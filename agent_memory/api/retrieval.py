@@ -28,6 +28,8 @@ from agent_memory.services.search.request import SearchRequest
 
 if TYPE_CHECKING:
     from agent_memory.api.sharing import SharedMemories
+    from agent_memory.extraction.llm.registry import ModelSpec
+    from agent_memory.models.protocols import LanguageModel, Reranker
 
 
 class RetrievalVerbs(OpenMemory):
@@ -58,6 +60,9 @@ class RetrievalVerbs(OpenMemory):
         as_of: Time | None = None,
         shared: Sequence[str] = (),
         graph: bool = False,
+        hops: int = 1,
+        expand: ModelSpec = None,
+        reranker: Reranker | None = None,
     ) -> SearchResults:
         """Find the memories that answer a question in plain words, best first.
 
@@ -75,7 +80,11 @@ class RetrievalVerbs(OpenMemory):
         ``memory.agent_id`` says whose it is. Nothing is written where that may only be read.
 
         With ``graph`` the memories follow that say what holds, in the graph, at whom or what the
-        query names, and beside that; they take the places of hits below the gate.
+        query names, and beside that; they take the places of hits below the gate. ``hops=2`` puts
+        there what the first hits lead to: where somebody's sister lives, whose name another memory
+        has. ``expand`` is a language model, as ``add`` takes it, that is asked for other wordings
+        of the query. ``reranker`` is a function of the query and the texts of the first hits, 25
+        or as many as are asked for, that returns a score for each: they come in its order.
 
         No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
         Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false or
@@ -109,6 +118,9 @@ class RetrievalVerbs(OpenMemory):
             rates=RankingRates(self._config.freshness_decay_rate, self._config.access_boost_rate),
             now=None if now is None else parse_moment("now", now),
             explain=explain,
+            hops=check_whole_number("hops", hops, lowest=1, highest=2),
+            language_model=_language_model(expand),
+            reranker=_checked_reranker(reranker),
         )
         if graph and (as_of is not None or shared):
             message = (
@@ -224,6 +236,13 @@ class RetrievalVerbs(OpenMemory):
 
     def _search_own(self, request: SearchRequest) -> SearchResults:
         """Search this memory, and take no notes of it."""
+        if request.is_plain:
+            return self._look(request)
+        from agent_memory.services.search.refinement import refined  # noqa: PLC0415 - seldom used
+
+        return refined(request, self._look, self._store.searches.follow_up)
+
+    def _look(self, request: SearchRequest) -> SearchResults:
         meaning = self._embedding.of_query(request.query)
         return self._store.searches.search(request, meaning, now=request.now or self._now())
 
@@ -273,3 +292,19 @@ class RetrievalVerbs(OpenMemory):
             if settings and "similarity_threshold" in settings.model_fields_set:
                 return settings.similarity_threshold
         return None
+
+
+def _language_model(spec: ModelSpec) -> LanguageModel | None:
+    """Return the language model that is to find other wordings, if one is given."""
+    if spec is None:
+        return None
+    from agent_memory.extraction.llm.registry import as_language_model  # noqa: PLC0415 - 20 ms
+
+    return as_language_model(spec)
+
+
+def _checked_reranker(reranker: Reranker | None) -> Reranker | None:
+    if reranker is None or callable(reranker):
+        return reranker
+    message = "must be a function of a query and a list of texts that returns a score for each"
+    raise ValidationError.of("reranker", message, reranker)

@@ -37,6 +37,8 @@ from agent_memory.cli.render import (
 @click.option("--no-count", is_flag=True, help="Do not count the hits as accessed.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @click.option("--shared", multiple=True, metavar="ID", help="Search another agent's too.")
+@click.option("--hops", type=click.IntRange(1, 2), default=1, help="2: follow what is found.")
+@click.option("--expand", metavar="MODEL", help="Ask a model for other wordings: openai:NAME.")
 @as_of_option
 @listing_options
 @click.pass_obj
@@ -65,6 +67,8 @@ def search(
             explain=options["explain"],
             as_of=options["as_of"],
             shared=options["shared"],
+            hops=options["hops"],
+            expand=options["expand"],
         )
     emit(results, text=search_text(results), as_json=session.json, rows=list(results))
     for note in results.search_metadata.degraded:

@@ -57,6 +57,18 @@ class SecretScanner(Protocol):
         """
 
 
+class Reranker(Protocol):
+    """Puts hits in an order of its own: a function, for ``search(…, reranker=…)``.
+
+    A cross-encoder is one line: ``lambda query, texts: model.predict([(query, t) for t in texts])``
+    with a ``CrossEncoder`` of sentence-transformers, or ``model.rerank`` with a
+    ``TextCrossEncoder`` of fastembed. What it raises is told in ``degraded``, and the order stays.
+    """
+
+    def __call__(self, query: str, texts: Sequence[str], /) -> Iterable[float]:
+        """Return a score for each text, in their order: the higher, the better it answers."""
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """Answers a prompt with JSON: it extracts facts and decides what they mean for the memories.

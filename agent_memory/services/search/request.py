@@ -13,6 +13,7 @@ from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import QueryVector, Term
 
 if TYPE_CHECKING:
+    from agent_memory.models.protocols import LanguageModel, Reranker
     from agent_memory.models.session import Owner
 
 
@@ -34,7 +35,8 @@ class SearchRequest:
     ``threshold`` is the least similarity and ``min_confidence`` the least confidence (0 to 1) that
     is accepted, if any; without ``include_weak`` only what passes the gate is. ``now`` is the
     moment that ages are counted from, if it is not the present; ``explain`` asks for the parts of
-    the scores.
+    the scores. ``hops`` of 2 follow what the first hits lead to, ``language_model`` is asked for
+    other wordings, and ``reranker`` has the last word on the order: see ``refinement``.
 
     The service and the pipeline add the rest: ``passing`` are the filters as an engine takes them,
     ``scope`` those of them that say whose memories may be seen at all, in near misses too;
@@ -54,6 +56,9 @@ class SearchRequest:
     rates: RankingRates = field(default_factory=RankingRates)
     now: datetime | None = None
     explain: bool = False
+    hops: int = 1
+    language_model: LanguageModel | None = None
+    reranker: Reranker | None = None
     passing: Filter = EVERYTHING
     scope: Filter = EVERYTHING
     owner: Owner | None = None
@@ -61,6 +66,11 @@ class SearchRequest:
     uncounted: Mapping[int, int] = field(default_factory=dict)
     vector: QueryVector | None = None
     terms: Sequence[Term] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether one look is all that is asked for."""
+        return self.hops == 1 and self.language_model is None and self.reranker is None
 
     @property
     def moment(self) -> datetime:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.enums import MatchType
 from agent_memory.models.memory import Memory, relevance_score
@@ -27,6 +27,9 @@ from agent_memory.storage.filters import AmongIds, filter_of, scope_of
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
+
+MOST_LEADS: Final = 5
+"""Words of a hit that are looked for next."""
 
 
 class SearchService:
@@ -65,6 +68,26 @@ class SearchService:
 
         owner = Owner(filters.user_id, filters.run_id)
         return owner if self._engine.memories.has_others(owner) else None
+
+    def follow_up(self, request: SearchRequest, text: str) -> str:
+        """Return the query that a hit's text leads to, or nothing where it leads nowhere.
+
+        That is what the text leaves of the query, and its own rarest words that stand elsewhere
+        too: the name of somebody's sister where the query asks where that sister lives.
+        """
+        scope = scope_of(request.filters, agent_id=self._engine.agent_id)
+        with self._engine.read():
+            asked = self._engine.keywords.terms_of(request.query)
+            stated = self._engine.keywords.terms_of(text)
+            known = {term.word for term in asked}
+            counts = self._engine.keywords.vocabulary(
+                [term.word for term in stated if term.word not in known], (), scope
+            )
+        covered = {term.word for term in stated}
+        rarest = sorted((counts[term.word], term.written) for term in stated if term.word in counts)
+        leads = [written for count, written in rarest if count > 1][:MOST_LEADS]
+        left = [term.written for term in asked if term.word not in covered]
+        return " ".join([*left, *leads]) if leads else ""
 
     def by_ids(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
         """Return the memories with these ids that the filters let pass, in the order of the ids."""

@@ -1,0 +1,127 @@
+"""Searching once more: other wordings, what the first hits lead to, and an order from outside.
+
+Each is asked for in the call. None is a part of a plain search: on chats, where each of them was
+measured, a second look gained nothing and costs another search a hit (see the guide of
+measurements).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agent_memory.models.search import MemorySearchResult, SearchResults
+from agent_memory.services.search.request import SearchRequest
+
+RERANKED: Final = 25
+"""So many hits, or as many as are asked for, are given to a reranker."""
+LEADS: Final = 3
+"""So many of the first hits are followed."""
+RANK_OFFSET: Final = 60
+"""The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009)."""
+
+Look = Callable[[SearchRequest], SearchResults]
+FollowUp = Callable[[SearchRequest, str], str]
+
+
+def refined(request: SearchRequest, look: Look, follow_up: FollowUp) -> SearchResults:
+    """Search as a request asks, with its wordings, hops and reranker.
+
+    ``look`` is a plain search; ``follow_up`` returns the query that a memory's text leads to, or
+    nothing. What fails is told in ``degraded``, and takes no hit away.
+    """
+    limit = request.limit
+    wide = replace(request, limit=max(limit, RERANKED) if request.reranker else limit)
+    results = look(wide)
+    if request.language_model is not None:
+        results = _with_other_wordings(results, wide, look)
+    if request.hops > 1:
+        results = _with_second_look(results, wide, look, follow_up)
+    if request.reranker is not None:
+        results = _reranked(results, request)
+    return results.model_copy(update={"results": results.results[:limit]})
+
+
+def _with_other_wordings(
+    results: SearchResults, request: SearchRequest, look: Look
+) -> SearchResults:
+    """Join what a question and its other wordings find, by their places."""
+    from agent_memory.extraction.query_expansion import expand_query  # noqa: PLC0415 - seldom used
+
+    assert request.language_model is not None  # noqa: S101
+    wordings, problems = expand_query(request.query, request.language_model)
+    lists = [results, *(look(replace(request, query=wording)) for wording in wordings)]
+    worth: dict[str, float] = defaultdict(float)
+    hits: dict[str, MemorySearchResult] = {}
+    for of_wording in lists:
+        for place, hit in enumerate(of_wording, start=1):
+            worth[hit.memory.id] += 1 / (RANK_OFFSET + place)
+            hits.setdefault(hit.memory.id, hit)
+    order = sorted(hits, key=lambda memory_id: -worth[memory_id])
+    notes = [f"other wordings of the query: {problem}" for problem in problems]
+    return _of_hits(results, [hits[memory_id] for memory_id in order], notes)
+
+
+def _with_second_look(
+    results: SearchResults, request: SearchRequest, look: Look, follow_up: FollowUp
+) -> SearchResults:
+    """Put what the first good hits lead to in the places of hits below the gate."""
+    good = [hit for hit in results if hit.passed_gate]
+    queries = [follow_up(request, hit.memory.content) for hit in good[:LEADS]]
+    leads = [
+        hit
+        for query in queries
+        if query
+        for hit in look(replace(request, query=query))
+        if hit.passed_gate
+    ]
+    leads.sort(key=lambda hit: -hit.similarity)
+    weak = [hit for hit in results if not hit.passed_gate]
+    hits: dict[str, MemorySearchResult] = {}
+    for hit in [*good, *leads, *weak]:
+        hits.setdefault(hit.memory.id, hit)
+    return _of_hits(results, list(hits.values()))
+
+
+def _reranked(results: SearchResults, request: SearchRequest) -> SearchResults:
+    """Put hits in the order of a reranker's scores, the best first."""
+    assert request.reranker is not None  # noqa: S101
+    hits = list(results)
+    try:
+        answer: Iterable[float] = request.reranker(
+            request.query, [hit.memory.content for hit in hits]
+        )
+        scores = [float(score) for score in answer]
+        problem = _fault(scores, hits)
+    except Exception as error:  # noqa: BLE001 - somebody else's code: it may raise what it likes
+        scores, problem = [], f"{type(error).__name__}: {error!s:.200}"
+    if problem is not None:
+        return _of_hits(results, hits, [f"not reranked: {problem}"])
+    places = sorted(range(len(hits)), key=lambda place: (-scores[place], place))
+    return _of_hits(results, [hits[place] for place in places])
+
+
+def _fault(scores: Sequence[float], hits: Sequence[MemorySearchResult]) -> str | None:
+    if len(scores) != len(hits):
+        return f"the reranker gave {len(scores)} scores for {len(hits)} texts"
+    if any(math.isnan(score) for score in scores):
+        return "the reranker gave a score that is no number"
+    return None
+
+
+def _of_hits(
+    results: SearchResults, hits: Sequence[MemorySearchResult], notes: Sequence[str] = ()
+) -> SearchResults:
+    """Return the results with other hits, and notes on what failed."""
+    metadata = results.search_metadata
+    updated = metadata.model_copy(update={"degraded": [*metadata.degraded, *notes]})
+    return results.model_copy(
+        update={
+            "results": list(hits),
+            "total_count": max(results.total_count, len(hits)),
+            "search_metadata": updated,
+        }
+    )
