@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -130,6 +131,15 @@ def test_a_query_of_100_kb_is_no_error(shared: AgentMemory) -> None:
     assert first(shared, "cat " + "z" * 100_000) == "cat"
     assert first(shared, "cat dog " * 12_500) == "cat"
     assert found(shared, "数" * 100_000) == []
+
+
+def test_a_long_word_is_not_searched_for_its_misspellings(shared: AgentMemory) -> None:
+    """Of a word of 20,000 letters a million were looked up, in a second; of 100,000 in 24."""
+    started = time.process_time()
+    assert found(shared, "z" * 20_000) == []
+    short = time.process_time() - started
+    assert found(shared, "z" * 80_000) == []
+    assert time.process_time() - started < 10 * max(short, 0.01)
 
 
 def test_repeating_a_word_changes_nothing(shared: AgentMemory) -> None:
