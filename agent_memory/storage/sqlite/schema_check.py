@@ -26,7 +26,11 @@ _PLAIN_INDEX: Final = re.compile(
     rf"CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)", re.IGNORECASE
 )
 _OUR_PREFIX: Final = "embedding_index_"
-_PLAIN_COLUMNS: Final = re.compile(r"(,\s*\w{1,64}(\s+(TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)+")
+_PLAIN_COLUMNS: Final = r"(?:,\s*\w{1,64}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)*"
+_MARK: Final = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]", re.DOTALL
+)
+"""What tells where a definition ends: comments and texts are passed over."""
 _IRREPLACEABLE: Final = ("memories", "agent")
 """Tables that are not made anew, empty: without them the file is lost, which must be reported."""
 _LONGEST: Final = 60
@@ -131,15 +135,23 @@ def _is_our_name(name: str) -> bool:
 
 
 def only_adds_columns(ours: str, theirs: str) -> bool:
-    """Return whether a table is ours with plain columns more, as ``ALTER TABLE`` adds them."""
-    end = ours.rfind(")")
-    head, tail = ours[:end], ours[end:]
-    added = theirs[len(head) : len(theirs) - len(tail)]
-    return (
-        theirs.startswith(head)
-        and theirs.endswith(tail)
-        and _PLAIN_COLUMNS.fullmatch(added) is not None
-    )
+    """Return whether a table is ours with plain columns more, as ``ALTER TABLE`` adds them.
+
+    They stand after any of ours: a later migration may have added one after theirs.
+    """
+    pattern = _PLAIN_COLUMNS.join(map(re.escape, _definitions(ours)))
+    return re.fullmatch(pattern, theirs) is not None
+
+
+def _definitions(table: str) -> Iterator[str]:
+    """Yield the text of a table in pieces, each up to where a column's definition may follow."""
+    depth = start = 0
+    for mark in _MARK.finditer(table):
+        depth += {"(": 1, ")": -1}.get(mark[0], 0)
+        if (mark[0], depth) in ((",", 1), (")", 0)):
+            yield table[start : mark.start()]
+            start = mark.start()
+    yield table[start:]
 
 
 def temporary_views(shipped: ShippedSchema, faults: Iterable[Fault]) -> Iterator[str]:

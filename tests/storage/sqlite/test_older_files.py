@@ -134,6 +134,17 @@ def test_columns_and_tables_of_others_stay_in_a_file_of_an_earlier_text(tmp_path
     assert rows(path, "SELECT x FROM plans") == [(1,)]
 
 
+def test_a_column_of_others_stays_where_a_later_version_adds_its_own(tmp_path: Path) -> None:
+    path = unpack(FILES / "schema-14.db.xz", tmp_path)
+    connection = apsw.Connection(str(path))
+    connection.execute("ALTER TABLE entity_sources ADD COLUMN colour TEXT")
+    connection.close()
+    with AgentMemory.open(path) as memory:
+        memory.store("may be written")
+        assert memory.check().problems == []
+    assert "colour" in [row[1] for row in rows(path, "PRAGMA table_info(entity_sources)")]
+
+
 def test_a_migration_that_nobody_knows_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path = unpack(FILES / "schema-10.db.xz", tmp_path)
     connection = apsw.Connection(str(path))
