@@ -91,18 +91,24 @@ class MaintenanceVerbs(OpenMemory):
         return info.model_copy(update={"suggestion": suggestion})
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
-        """Change settings that live in the file (``AgentConfig``'s fields) and return them all."""
+        """Change settings that live in the file (``AgentConfig``'s fields) and return them all.
+
+        ``vector_index`` is followed at once: the index is built anew, in one transaction.
+        """
         unknown = settings.keys() - AgentConfig.model_fields.keys()
         if unknown:
             names = ", ".join(AgentConfig.model_fields)
             raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {names}")
         if not settings:
             return self._store.config()
-        return self._store.change_config(
+        config = self._store.change_config(
             lambda config: validate_model(
                 AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
             )
         )
+        if "vector_index" in settings:
+            self._store.vectors.restore_indexes()
+        return config
 
     def events(self) -> Iterator[MemoryEvent]:
         """Yield what ``events.jsonl`` tells of this memory, the oldest first.

@@ -50,7 +50,9 @@ class AgentConfig(Record):
     says what other agents may do with this one's memories: nothing (``private``), ``read`` or
     ``write``; while it is ``None``, those of an agent named ``shared`` may be read. ``event_log``
     says whether what happens is written into ``events.jsonl`` beside the file: ``off``, ``brief``,
-    or ``full`` with the text of queries and memories.
+    or ``full`` with the text of queries and memories. ``vector_index`` is the kind of table that
+    the index of vectors is in: one of sqlite-vec (``vec0``), or an ordinary ``table``, which any
+    program can read. The answers are the same.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -68,6 +70,7 @@ class AgentConfig(Record):
     backups_kept: int = Field(default=5, ge=0, le=1000)
     sharing: Literal["private", "read", "write"] | None = None
     event_log: Literal["off", "brief", "full"] = "off"
+    vector_index: Literal["vec0", "table"] = "vec0"
 
 
 class MigrationInfo(Record):

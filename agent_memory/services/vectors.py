@@ -104,8 +104,8 @@ class VectorService:
         after = 0
         while limit is None or len(pending) < limit:
             with self._writing(patient=patient):
+                self._restore_indexes(self._state())
                 state = self._state()
-                self._restore_indexes(state)
                 rows = self._engine.embeddings.queued_memories(after=after, limit=_CHUNK)
                 pending += self._drain(rows, state)
             if len(rows) < _CHUNK:

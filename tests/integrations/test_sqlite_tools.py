@@ -35,27 +35,34 @@ def _loading_python() -> str | None:
 
 
 PYTHON = _loading_python()
-pytestmark = pytest.mark.skipif(PYTHON is None, reason="no Python here can load extensions")
+needs_extensions = pytest.mark.skipif(PYTHON is None, reason="no Python here loads extensions")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return a file with a vec0 table."""
-    with AgentMemory("bob", root=tmp_path) as memory:
+    return _make(tmp_path, "vec0")
+
+
+def _make(root: Path, vector_index: str) -> Path:
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(vector_index=vector_index)
         memory.store_many([{"content": f"Fact {number}"} for number in range(3)])
         memory.migrate(embedder="wordllama")
         return memory.path
 
 
-def _command(*arguments: str) -> tuple[list[str], dict[str, str]]:
+def _command(*arguments: str, python: str | None = PYTHON) -> tuple[list[str], dict[str, str]]:
     """Return a command of that Python with our packages, and its environment."""
     folders = [str(Path(__file__).parents[2]), sysconfig.get_path("purelib")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
-    return [str(PYTHON), "-m", *arguments], environment
+    return [str(python), "-m", *arguments], environment
 
 
-def _sqlite_utils(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command, variables = _command("sqlite_utils", *arguments)
+def _sqlite_utils(
+    *arguments: str, python: str | None = PYTHON, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    command, variables = _command("sqlite_utils", *arguments, python=python)
     return subprocess.run(
         command,
         env={**variables, **environment},
@@ -66,6 +73,7 @@ def _sqlite_utils(*arguments: str, **environment: str) -> subprocess.CompletedPr
     )
 
 
+@needs_extensions
 def test_sqlite_utils_counts_every_table(path: Path) -> None:
     counted = _sqlite_utils("tables", str(path), "--counts")
     assert counted.returncode == 0, counted.stderr
@@ -73,6 +81,7 @@ def test_sqlite_utils_counts_every_table(path: Path) -> None:
     assert counts["memories"] == counts["embedding_index_1"] == 3
 
 
+@needs_extensions
 def test_a_sqlite_vec_that_cannot_be_loaded_keeps_no_tool_from_starting(
     path: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +94,7 @@ def test_a_sqlite_vec_that_cannot_be_loaded_keeps_no_tool_from_starting(
     assert {"table": "memories"} in json.loads(counted.stdout)
 
 
+@needs_extensions
 def test_without_the_plugin_that_fails(path: Path) -> None:
     """Else nothing here would show that it is the plugin that helps."""
     script = (
@@ -97,17 +107,42 @@ def test_without_the_plugin_that_fails(path: Path) -> None:
     assert "no such module: vec0" in plain.stderr
 
 
+@needs_extensions
 def test_a_dump_of_python_s_own_has_every_memory(path: Path) -> None:
     dumped = _sqlite_utils("dump", str(path))
     assert dumped.returncode == 0, dumped.stderr
     assert all(f"'Fact {number}'" in dumped.stdout for number in range(3))
 
 
+@needs_extensions
 def test_datasette_serves_every_table(path: Path) -> None:
+    assert {"memories", "embeddings", "embedding_index_1"} <= _served(path, PYTHON)
+
+
+def test_with_the_index_in_an_ordinary_table_every_tool_opens_the_file(tmp_path: Path) -> None:
+    """On the Python of the tests, which often cannot load extensions."""
+    path = _make(tmp_path, "table")
+    counted = _sqlite_utils("tables", str(path), "--counts", python=sys.executable)
+    assert counted.returncode == 0, counted.stderr
+    counts = {row["table"]: row["count"] for row in json.loads(counted.stdout)}
+    assert counts["memories"] == counts["embedding_codes_1"] == 3
+    assert {"memories", "embedding_codes_1"} <= _served(path, sys.executable)
+    script = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).iterdump())"
+    dumped = subprocess.run(
+        [sys.executable, "-c", script, str(path)], check=False, capture_output=True, text=True
+    )
+    assert dumped.returncode == 0, dumped.stderr
+    assert all(f"'Fact {number}'" in dumped.stdout for number in range(3))
+
+
+def _served(path: Path, python: str | None) -> set[str]:
+    """Return the tables of a file that Datasette serves: an error for one with another status."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command, environment = _command("datasette", "serve", str(path), "--port", str(port))
+    command, environment = _command(
+        "datasette", "serve", str(path), "--port", str(port), python=python
+    )
     server = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -115,12 +150,12 @@ def test_datasette_serves_every_table(path: Path) -> None:
         address = f"http://127.0.0.1:{port}/memories"
         tables = json.loads(_read(f"{address}.json", server))["tables"]
         names = {table["name"] for table in tables}
-        assert {"memories", "embeddings", "embedding_index_1"} <= names
         for name in names:
             _read(f"{address}/{name}", server)
     finally:
         server.terminate()
         server.wait(timeout=SECONDS)
+    return names
 
 
 def _read(address: str, server: subprocess.Popen[bytes]) -> bytes:

@@ -157,6 +157,7 @@ def test_the_example_of_an_agents_metadata_comes_back_as_it_was() -> None:
     assert config.pop("backups_kept") == 5
     assert config.pop("sharing") is None
     assert config.pop("event_log") == "off"
+    assert config.pop("vector_index") == "vec0"
     assert written == METADATA
     assert list(written) == list(METADATA)
 

@@ -25,7 +25,8 @@ _COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
 _PLAIN_INDEX: Final = re.compile(
     rf"CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)", re.IGNORECASE
 )
-_OUR_PREFIX: Final = "embedding_index_"
+_OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_")
+"""How the names of the index tables of vectors begin, which no migration makes."""
 _PLAIN_COLUMNS: Final = r"(?:,\s*\w{1,64}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)*"
 _MARK: Final = re.compile(
     r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]", re.DOTALL
@@ -115,7 +116,10 @@ class ShippedSchema:
         if f"{sql};" in self._text or _PLAIN_INDEX.fullmatch(sql):
             return True
         table = _INDEXED.match(sql)
-        return table is not None and table[1].strip("\"'`[]").lower() not in self._places
+        if table is None:
+            return False
+        name = table[1].strip("\"'`[]").lower()
+        return name not in self._places and not _is_our_name(name)
 
     def _is_same(self, kind: str, name: str, sql: str, place: int) -> bool:
         if self._text.startswith(f"{sql};", place):
@@ -131,7 +135,7 @@ def _text(value: object) -> str:
 
 
 def _is_our_name(name: str) -> bool:
-    return name.startswith(_OUR_PREFIX)
+    return name.startswith(_OUR_PREFIXES)
 
 
 def only_adds_columns(ours: str, theirs: str) -> bool:

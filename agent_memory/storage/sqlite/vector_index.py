@@ -2,6 +2,9 @@
 
 Where few memories are asked about, every vector is compared. Else a table of short codes names the
 nearest, and their vectors decide. Without sqlite-vec the same two steps are taken in Python.
+
+The table is one of sqlite-vec, or an ordinary one: where the setting ``vector_index`` says
+``table``, and where sqlite-vec cannot be loaded.
 """
 
 from __future__ import annotations
@@ -20,10 +23,11 @@ from agent_memory.storage.quantization import code_of, distance
 from agent_memory.storage.records import NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
+from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
-from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, table_name
+from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
 
 NEAREST: Final = 100
 """Memories that the codes name. Its time grows with them: of 100,000, 80 take 12 ms, 160 20."""
@@ -51,7 +55,8 @@ class VectorIndex(Table):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._codes = CodeTable(database)
+        self._tables = CodeTables(database)
+        self._agent = AgentTable(database)
         self._embeddings = EmbeddingTable(database)
         self._memories = MemoryTable(database)
         self._middles: dict[tuple[EmbeddingModel, Filter, int], Middle | None] = {}
@@ -81,8 +86,9 @@ class VectorIndex(Table):
 
         The filters hold before the nearest are chosen: what they leave out takes nobody's place.
         """
-        has_extension = self._db.load_vectors()
-        degraded = None if has_extension else f"{self._db.vectors_problem()}; vectors were scanned"
+        degraded = None
+        if not self._db.load_vectors() and self._agent.vector_index() != "table":
+            degraded = f"{self._db.vectors_problem()}; vectors were scanned"
         # The codes have no archived memories: where they may be found, each of them is compared.
         archived: list[int] = []
         if not filters.leaves_out_archived:
@@ -110,12 +116,11 @@ class VectorIndex(Table):
 
     def _namer(self, query: QueryVector) -> Namer:
         """Return what names the rows of the nearest codes: their table, or a scan like it."""
-        model = query.model
-        if model.is_indexed and self._db.load_vectors() and self._codes.exists(model.model_id):
+        model, code = query.model, code_of(query.direction)
+        if (table := self._usable_table(model)) is not None:
             return lambda within: _without_ties(
-                self._codes.nearest(model.model_id, query.direction, limit=NEAREST, within=within)
+                table.nearest(model.model_id, code, limit=NEAREST, within=within)
             )
-        code = code_of(query.direction)
         rows = self._embeddings.to_index(model, after=0, limit=-1)
         distances = [(row_id, distance(code_of(data), code)) for row_id, data in rows]
 
@@ -129,63 +134,79 @@ class VectorIndex(Table):
     # Following the memories -------------------------------------------------------------------
 
     def is_missing(self, model: EmbeddingModel) -> bool:
-        if model.is_indexed and self._codes.exists(model.model_id):
+        if self._db.read_only:
             return False
-        return not self._db.read_only and self._db.load_vectors()
+        kind = self._tables.kind_of(model.model_id) if model.is_indexed else None
+        if kind == "vec0":
+            # Without sqlite-vec it stays for those that have it, as long as nothing is written.
+            return self._agent.vector_index() == "table"
+        return kind is None or kind != self._kind_to_build()
+
+    def _kind_to_build(self) -> Kind:
+        wants_table = self._agent.vector_index() == "table" or not self._db.load_vectors()
+        return "table" if wants_table else "vec0"
+
+    def _usable_table(self, model: EmbeddingModel) -> CodeTable | None:
+        """Return the table of codes that follows the memories, if it can be read here."""
+        kind = self._tables.kind_of(model.model_id) if model.is_indexed else None
+        if kind is None or (kind == "vec0" and not self._db.load_vectors()):
+            return None
+        return self._tables.kinds[kind]
 
     def build(self, model: EmbeddingModel) -> None:
-        self._codes.create(model.model_id, model.dimensions)
+        table = self._tables.kinds[self._kind_to_build()]
+        self.drop(model)
+        table.create(model.model_id, model.dimensions)
         after = 0
         while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
-            self._codes.put(model.model_id, rows)
+            table.put(model.model_id, _coded(rows))
             after = page_end(rows[-1][0], after=after)
         self._embeddings.set_indexed(model.model_id, is_indexed=True)
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
-        if self._can_follow(model):
-            self._codes.put(model.model_id, entries)
+        if (table := self._table_to_follow(model)) is not None:
+            table.put(model.model_id, _coded(entries))
 
     def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
-        if self._can_follow(model):
-            self._codes.remove(model.model_id, row_ids)
+        if (table := self._table_to_follow(model)) is not None:
+            table.remove(model.model_id, row_ids)
 
-    def _can_follow(self, model: EmbeddingModel) -> bool:
-        """Return whether the codes can follow; where not, note that they must be built again."""
-        if not model.is_indexed:
-            return False
-        if self._db.load_vectors() and self._codes.exists(model.model_id):
-            return True
-        self._embeddings.set_indexed(model.model_id, is_indexed=False)
-        return False
+    def _table_to_follow(self, model: EmbeddingModel) -> CodeTable | None:
+        """Return the table of codes; where it cannot follow, note that it must be built again."""
+        table = self._usable_table(model)
+        if table is None and model.is_indexed:
+            self._embeddings.set_indexed(model.model_id, is_indexed=False)
+        return table
 
     def drop(self, model: EmbeddingModel) -> None:
         """Drop the index of a model.
 
-        A table of sqlite-vec cannot be dropped without it: it stays, empty of use, until ``check``
-        is run where sqlite-vec is installed.
+        A table of sqlite-vec cannot be dropped without it: it stays, empty of use, until an index
+        is built, or ``check --repair`` is run, where sqlite-vec is installed.
         """
-        if self._codes.exists(model.model_id) and self._db.load_vectors():
-            self._codes.drop(table_name(model.model_id))
+        for kind, table in self._tables.kinds.items():
+            self._drop_table(table.name(model.model_id), kind)
+
+    def _drop_table(self, name: str, kind: Kind) -> None:
+        if kind == "table" or self._db.load_vectors():
+            self._tables.kinds[kind].drop(name)
 
     def forget_deleted(self) -> None:
         """Remove the memories whose rows were erased.
 
-        Without sqlite-vec no single row can be: the codes are emptied, and built again where there
-        is sqlite-vec. Until then searches do without.
+        Without sqlite-vec no single row can be, of a table of its own: the codes are emptied, and
+        built again. Until then searches do without.
         """
         erasure = ErasureQueries(self._db)
         row_ids = erasure.deleted_row_ids()
-        models = {table_name(model.model_id): model.model_id for model in self._embeddings.models()}
-        for name in self._codes.tables():
-            model_id = models.get(name)
-            if not self._db.load_vectors():
+        unused = self._unused_tables(self._embeddings.models())
+        for model in self._embeddings.models():
+            self.leave(model, row_ids)
+        for name, kind in self._tables.names().items():
+            if kind == "vec0" and not self._db.load_vectors():
                 erasure.empty_index(name)
-                if model_id is not None:
-                    self._embeddings.set_indexed(model_id, is_indexed=False)
-            elif model_id is None:
-                self._codes.drop(name)
-            else:
-                self._codes.remove(model_id, row_ids)
+            elif name in unused:
+                self._drop_table(name, kind)
         self._embeddings.dequeue(row_ids)
 
     # Checking ---------------------------------------------------------------------------------
@@ -204,7 +225,8 @@ class VectorIndex(Table):
             problems.append(Problem(kind="orphan", detail=detail))
         return problems + [
             Problem(kind="stale_vector_index", detail=f"the table {name} belongs to no model")
-            for name in self._unused_tables(models)
+            for name, kind in self._unused_tables(models).items()
+            if kind == "table" or self._db.load_vectors()
         ]
 
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
@@ -212,25 +234,29 @@ class VectorIndex(Table):
             Problem(kind="wrong_embedding", detail=fault)
             for _, fault in self._embeddings.faults(model)
         ]
-        if model.is_indexed and self._db.load_vectors():
-            try:
-                problems += self._compare(model)
-            except StorageError as error:  # sqlite-vec has errors of its own for a damaged table
-                detail = f"{table_name(model.model_id)} cannot be read: {error}"
-                problems.append(Problem(kind="stale_vector_index", detail=detail))
+        if not model.is_indexed:
+            return problems
+        kind = self._tables.kind_of(model.model_id)
+        if kind == "vec0" and not self._db.load_vectors():
+            return problems
+        name = self._tables.kinds[kind or self._kind_to_build()].name(model.model_id)
+        if kind is None:
+            detail = f"the table {name} is missing"
+            return [*problems, Problem(kind="stale_vector_index", detail=detail)]
+        try:
+            problems += self._compare(model, name, self._tables.kinds[kind])
+        except StorageError as error:  # sqlite-vec has errors of its own for a damaged table
+            detail = f"{name} cannot be read: {error}"
+            problems.append(Problem(kind="stale_vector_index", detail=detail))
         return problems
 
     def repair_model(self, model: EmbeddingModel) -> None:
         wrong = [row_id for row_id, _ in self._embeddings.faults(model)]
         self._embeddings.drop(model.model_id, wrong)
-        if self._db.load_vectors():
-            self.build(model)
+        self.build(model)
 
-    def _compare(self, model: EmbeddingModel) -> list[Problem]:
-        name = table_name(model.model_id)
-        if not self._codes.exists(model.model_id):
-            return [Problem(kind="stale_vector_index", detail=f"the table {name} is missing")]
-        codes = self._codes.codes(model.model_id)
+    def _compare(self, model: EmbeddingModel, name: str, table: CodeTable) -> list[Problem]:
+        codes = table.codes(model.model_id)
         wrong = after = 0
         while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
@@ -240,9 +266,15 @@ class VectorIndex(Table):
         detail = f"{wrong} rows of {name} do not match the embeddings"
         return [Problem(kind="stale_vector_index", detail=detail)] if wrong else []
 
-    def _unused_tables(self, models: list[EmbeddingModel]) -> list[str]:
-        tables_in_use = {table_name(model.model_id) for model in models}
-        return [name for name in self._codes.tables() if name not in tables_in_use]
+    def _unused_tables(self, models: list[EmbeddingModel]) -> dict[str, Kind]:
+        """Return the tables of codes of no model, or beside the one in use, with their kinds."""
+        kinds = {model.model_id: self._tables.kind_of(model.model_id) for model in models}
+        in_use = {
+            self._tables.kinds[kind].name(model_id)
+            for model_id, kind in kinds.items()
+            if kind is not None
+        }
+        return {name: kind for name, kind in self._tables.names().items() if name not in in_use}
 
     def repair(self) -> None:
         """Drop wrong vectors, queue what has none, build the indexes. Must run in ``write()``."""
@@ -252,9 +284,12 @@ class VectorIndex(Table):
             self.repair_model(model)
         if models:
             self._embeddings.queue_missing(models[0].model_id)
-        if self._db.load_vectors():
-            for name in self._unused_tables(models):
-                self._codes.drop(name)
+        for name, kind in self._unused_tables(models).items():
+            self._drop_table(name, kind)
+
+
+def _coded(entries: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    return [(row_id, code_of(data)) for row_id, data in entries]
 
 
 def _rounded(number: int) -> int:

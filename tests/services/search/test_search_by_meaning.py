@@ -23,7 +23,7 @@ from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
-from agent_memory.storage.sqlite.tables.vector_codes import CodeTable
+from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
 from agent_memory.storage.sqlite.vector_index import EXACT_UP_TO, VectorIndex
 
 # wordllama ----------------------------------------------------------------------------------------
@@ -370,13 +370,13 @@ def test_the_index_was_used(field: Field) -> None:
     assert model.is_indexed
     with pytest.MonkeyPatch.context() as patch:
         asked: list[int] = []
-        original = CodeTable.nearest
+        original = Vec0Codes.nearest
 
         def unit_of_work(*values: Any, **options: Any) -> list[tuple[int, int]]:
             asked.append(options["limit"])
             return list(original(*values, **options))
 
-        patch.setattr(CodeTable, "nearest", unit_of_work)
+        patch.setattr(Vec0Codes, "nearest", unit_of_work)
         for filters, _ in FILTERS.values():
             field.nearest(
                 "probe30", filter_of(SearchFilters.model_validate(filters), agent_id="bob")

@@ -70,6 +70,12 @@ class AgentTable(Table):
                 " `check --repair` sets them aside"
             ) from error
 
+    def vector_index(self) -> str | None:
+        """Return the setting ``vector_index``, if it is set: asked with each search."""
+        sql = "SELECT CASE WHEN json_valid(config) THEN config ->> '$.vector_index' END FROM agent"
+        setting = self._db.value(sql)
+        return None if setting is None else str(setting)
+
     def set_config(self, settings: AgentConfig) -> None:
         text = to_json(settings.model_dump(exclude_unset=True, mode="json"))
         self._db.run("UPDATE agent SET config = ?", (text,))

@@ -1,92 +1,85 @@
-"""The vec0 tables of short codes, one a model: searched before the vectors are.
+"""The index tables of short codes, one a model: searched before the vectors are.
 
-It can be dropped and built again at any time. It holds what a search may find: the memories that
-are not archived.
+They hold what a search may find: the memories that are not archived. There are two kinds: a virtual
+table of sqlite-vec (``vec0``), and an ordinary one (``table``), which any program can read. Either
+can be dropped and built again at any time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal, Protocol
 
-from agent_memory.models.fields import to_json
-from agent_memory.storage.quantization import code_bits, code_of
+from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
+from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
+from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
 
-_CHUNK_SIZE: Final = 4096
-"""Vectors that vec0 keeps together, its most: with 1,024 a search took a fifth longer."""
+Kind = Literal["vec0", "table"]
 
-
-def table_name(model_id: int) -> str:
-    """Return the name of a model's index."""
-    return f"embedding_index_{model_id}"
+_SELECT: Final = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name"
 
 
-class CodeTable(Table):
-    """The vec0 tables of short codes, one a model."""
+class CodeTable(Protocol):
+    """One kind of index table; each method says of which model."""
 
-    def exists(self, model_id: int) -> bool:
-        """Return whether a model's index is in the file."""
-        sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
-        return self._db.row(sql, (table_name(model_id),)) is not None
+    def name(self, model_id: int) -> str:
+        """Return the name of a model's table."""
+
+    def is_own(self, sql: str) -> bool:
+        """Return whether a table made by this statement is one of this kind."""
 
     def create(self, model_id: int, dimensions: int) -> None:
-        """Make a model's index, empty, in place of the one that is there."""
-        self.drop(table_name(model_id))
-        self._db.run(
-            f"CREATE VIRTUAL TABLE {table_name(model_id)}"
-            f" USING vec0(code bit[{code_bits(dimensions)}], chunk_size={_CHUNK_SIZE})"
-        )
+        """Make a model's table, empty, in place of the one that is there."""
 
     def drop(self, name: str) -> None:
-        """Drop an index, by its table's name, if there is one.
+        """Drop a table, by its name, if there is one."""
 
-        sqlite3's ``.clone`` leaves a virtual table out and copies the tables that it is made of.
-        """
-        self._db.run(f"DROP TABLE IF EXISTS {name}")
-        sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?"
-        for (part,) in self._db.rows(sql, (f"{name}_*",)):
-            self._db.run(f"DROP TABLE IF EXISTS {part}")
-
-    def put(self, model_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Insert or replace vectors, by row id."""
-        entries = [(row_id, code_of(data)) for row_id, data in vectors]
-        self.remove(model_id, [row_id for row_id, _ in entries])  # vec0 knows no INSERT OR REPLACE
-        self._db.run_many(
-            f"INSERT INTO {table_name(model_id)} (rowid, code) VALUES (?, vec_bit(?))", entries
-        )
+    def put(self, model_id: int, codes: Sequence[tuple[int, bytes]]) -> None:
+        """Insert or replace codes, by row id."""
 
     def remove(self, model_id: int, row_ids: Iterable[int]) -> None:
         """Remove rows."""
-        sql = f"DELETE FROM {table_name(model_id)} WHERE rowid = ?"
-        self._db.run_many(sql, ((row_id,) for row_id in row_ids))
 
     def nearest(
-        self,
-        model_id: int,
-        query: bytes,
-        *,
-        limit: int,
-        within: Sequence[int] | None = None,
+        self, model_id: int, code: bytes, *, limit: int, within: Sequence[int] | None = None
     ) -> list[tuple[int, int]]:
-        """Return the rows whose codes are nearest to the query's, nearest first, with the distance.
+        """Return the rows whose codes differ least, nearest first, with the bits that differ.
 
         ``within``: of these rows only.
         """
-        sql = f"""SELECT rowid, CAST(distance AS INTEGER) FROM {table_name(model_id)}
-WHERE code MATCH vec_bit(?) AND k = ?"""
-        values: tuple[object, ...] = (code_of(query), limit)
-        if within is not None:
-            sql += " AND rowid IN (SELECT value FROM json_each(?))"
-            values += (to_json(list(within)),)
-        return self._db.rows(sql, values)
 
     def codes(self, model_id: int) -> dict[int, bytes]:
-        """Return all that is in a model's index: codes by row."""
-        return dict(self._db.rows(f"SELECT rowid, code FROM {table_name(model_id)}"))
+        """Return all that is in a model's table: codes by row."""
 
-    def tables(self) -> list[str]:
-        """Return the names of the indexes in the file, of whatever model."""
-        sql = """SELECT name FROM sqlite_schema
-WHERE name GLOB 'embedding_index_*' AND sql LIKE '%vec0%'"""
-        return [name for (name,) in self._db.rows(sql)]
+
+class CodeTables(Table):
+    """The index tables of a file, of both kinds."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        # An ordinary table goes before: where there is no sqlite-vec, one of vec0 beside it, which
+        # cannot be dropped there, no longer follows the memories.
+        self.kinds: dict[Kind, CodeTable] = {
+            "table": PlainCodes(database),
+            "vec0": Vec0Codes(database),
+        }
+
+    def kind_of(self, model_id: int) -> Kind | None:
+        """Return the kind of the table that a model's index is in, or ``None`` without one."""
+        names = [table.name(model_id) for table in self.kinds.values()]
+        sql_by_name: dict[str, str] = dict(self._db.rows(f"{_SELECT} IN (?, ?)", names))
+        for kind, table in self.kinds.items():
+            if table.is_own(str(sql_by_name.get(table.name(model_id)))):
+                return kind
+        return None
+
+    def names(self) -> dict[str, Kind]:
+        """Return the names of the index tables in the file, of whatever model, and their kinds."""
+        rows = self._db.rows(f"{_SELECT} GLOB 'embedding_*'")
+        return {
+            name: kind
+            for name, sql in rows
+            for kind, table in self.kinds.items()
+            if name.startswith(table.name(0)[:-1]) and table.is_own(str(sql))
+        }

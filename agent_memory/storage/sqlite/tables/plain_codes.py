@@ -1,0 +1,76 @@
+"""Index tables that any program can read: an ordinary table of short codes, one a model.
+
+They are searched with a function of sqlite-vec where it loads, else in Python.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+
+from agent_memory.models.fields import to_json
+from agent_memory.storage.quantization import distance
+from agent_memory.storage.sqlite.tables import Table
+
+
+class PlainCodes(Table):
+    """The ordinary tables of codes."""
+
+    def name(self, model_id: int) -> str:
+        """Return the name of a model's table."""
+        return f"embedding_codes_{model_id}"
+
+    def is_own(self, sql: str) -> bool:
+        """Return whether it is ours, letter by letter.
+
+        Another's could compute or refuse anything with each write.
+        """
+        name = sql.removeprefix("CREATE TABLE ").partition(" ")[0]
+        return sql == _create(name)
+
+    def create(self, model_id: int, dimensions: int) -> None:  # noqa: ARG002 - vec0 is told
+        """Make a model's table, empty, in place of the one that is there."""
+        self.drop(self.name(model_id))
+        self._db.run(_create(self.name(model_id)))
+
+    def drop(self, name: str) -> None:
+        """Drop a table, by its name, if there is one."""
+        self._db.run(f"DROP TABLE IF EXISTS {name}")
+
+    def put(self, model_id: int, codes: Sequence[tuple[int, bytes]]) -> None:
+        """Insert or replace codes, by row id."""
+        sql = f"INSERT OR REPLACE INTO {self.name(model_id)} (seq, code) VALUES (?, ?)"
+        self._db.run_many(sql, codes)
+
+    def remove(self, model_id: int, row_ids: Iterable[int]) -> None:
+        """Remove rows."""
+        sql = f"DELETE FROM {self.name(model_id)} WHERE seq = ?"
+        self._db.run_many(sql, ((row_id,) for row_id in row_ids))
+
+    def nearest(
+        self, model_id: int, code: bytes, *, limit: int, within: Sequence[int] | None = None
+    ) -> list[tuple[int, int]]:
+        """Return the rows whose codes differ least, with the bits that differ."""
+        source = f"FROM {self.name(model_id)} WHERE length(code) = ?"
+        values: tuple[object, ...] = (len(code),)
+        if within is not None:
+            source += " AND seq IN (SELECT value FROM json_each(?))"
+            values += (to_json(list(within)),)
+        if self._db.load_vectors():
+            sql = f"""SELECT seq, CAST(vec_distance_hamming(vec_bit(code), vec_bit(?)) AS INTEGER)
+{source} ORDER BY 2 LIMIT ?"""
+            return self._db.rows(sql, (code, *values, limit))
+        rows = self._db.rows(f"SELECT seq, code {source}", values)
+        distances = ((row_id, distance(other, code)) for row_id, other in rows)
+        return heapq.nsmallest(limit, distances, key=itemgetter(1))
+
+    def codes(self, model_id: int) -> dict[int, bytes]:
+        """Return all that is in a model's table: codes by row."""
+        return dict(self._db.rows(f"SELECT seq, code FROM {self.name(model_id)}"))
+
+
+def _create(name: str) -> str:
+    return (
+        f"CREATE TABLE {name} (seq INTEGER PRIMARY KEY, code BLOB NOT NULL) STRICT, WITHOUT ROWID"
+    )
