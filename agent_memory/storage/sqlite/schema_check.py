@@ -28,9 +28,7 @@ _PLAIN_INDEX: Final = re.compile(
 _OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_")
 """How the names of the index tables of vectors begin, which no migration makes."""
 _PLAIN_COLUMNS: Final = r"(?:,\s*\w{1,64}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)*"
-_MARK: Final = re.compile(
-    r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]", re.DOTALL
-)
+_MARK: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]", re.DOTALL)
 """What tells where a definition ends: comments and texts are passed over."""
 _IRREPLACEABLE: Final = ("memories", "agent")
 """Tables that are not made anew, empty: without them the file is lost, which must be reported."""
