@@ -11,6 +11,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -345,6 +347,23 @@ def test_a_file_that_another_process_holds_is_reported_locked_and_nothing_is_los
         found = memory.get(first)
         assert found is not None
         assert found.access_count == 1  # the search's count waited for the lock
+
+
+def test_who_is_seldom_let_run_waits_until_it_has_looked_often_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside many busy processes a writer was told "locked" that had looked a few times."""
+    monkeypatch.setattr("agent_memory.storage.sqlite.connection.opening.BUSY_TIMEOUT_SECONDS", 0.3)
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: sleep(seconds * 20))
+    path = tmp_path / "s.db"
+    with AgentMemory.open(path) as memory, python(HOLD, path, "BEGIN IMMEDIATE") as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        threading.Timer(0.9, holder.stdin.close).start()
+        assert memory.store("the second walnut")
+        assert holder.wait(timeout=60) == 0
 
 
 def test_opening_a_new_file_that_another_process_holds_says_so(
