@@ -23,7 +23,8 @@ GUIDES: Final = Path(__file__).parents[1] / "guides"
 TOPICS: Final = (
     "python", "shell", "search", "meaning", "duplicates", "formats", "life-cycle", "conversations",
     "sessions-and-users", "coding-agents", "inside-agents", "mcp", "amplifier", "events", "secrets",
-    "plain-sqlite", "reliability", "invariants", "measurements", "working-on-it",
+    "plain-sqlite", "errors", "reliability", "invariants", "measurements", "changes",
+    "working-on-it",
 )  # fmt: skip
 """The guides, in the order in which a newcomer may read them."""
 _WIDEST: Final = 100
