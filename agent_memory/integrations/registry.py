@@ -66,6 +66,20 @@ INTEGRATIONS: Final = {
             packages=("anthropic",),
         ),
         Integration(
+            "openai_agents",
+            "OpenAI's Agents SDK",
+            "tools for `Agent(tools=…)`",
+            extra="openai-agents",
+            packages=("agents",),
+        ),
+        Integration(
+            "pydantic_ai",
+            "pydantic-ai",
+            "tools for `Agent(tools=…)`",
+            extra="pydantic-ai",
+            packages=("pydantic_ai",),
+        ),
+        Integration(
             "mcp",
             "Claude, Cursor, VS Code",
             "a server of the Model Context Protocol (the extra is for HTTP alone)",

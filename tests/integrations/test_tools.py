@@ -77,6 +77,8 @@ def test_schemas_are_plain_and_say_what_each_field_is_for(name: str) -> None:
 
 def test_each_api_gets_its_own_shape() -> None:
     plain, openai = MemoryTools.definitions(), MemoryTools.definitions("openai")
+    flat = MemoryTools.definitions("openai-responses")
+    assert flat == [{"type": "function", "strict": False} | tool["function"] for tool in openai]
     assert MemoryTools.definitions("anthropic") == plain
     assert [it["function"]["name"] for it in openai] == NAMES
     assert {it["type"] for it in openai} == {"function"}
