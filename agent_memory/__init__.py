@@ -96,6 +96,10 @@ _NAMES: _Final = {
         SearchResults
     """,
     "models.session": "SessionContext SessionPermissions SessionType",
+    "models.statistics": """
+        Breakdown Contradiction Gap Growth MemoryStatistics OldAnswer RecallStatistics
+        RecalledMemory Recommendation Series
+    """,
     "runtime.paths": "database_path memory_root",
     "services.rendering": "estimate_tokens render_memories",
     "text.normalize": "DuplicateGrade",

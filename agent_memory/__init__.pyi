@@ -194,6 +194,16 @@ from agent_memory.models.search import SearchResults as SearchResults
 from agent_memory.models.session import SessionContext as SessionContext
 from agent_memory.models.session import SessionPermissions as SessionPermissions
 from agent_memory.models.session import SessionType as SessionType
+from agent_memory.models.statistics import Breakdown as Breakdown
+from agent_memory.models.statistics import Contradiction as Contradiction
+from agent_memory.models.statistics import Gap as Gap
+from agent_memory.models.statistics import Growth as Growth
+from agent_memory.models.statistics import MemoryStatistics as MemoryStatistics
+from agent_memory.models.statistics import OldAnswer as OldAnswer
+from agent_memory.models.statistics import RecallStatistics as RecallStatistics
+from agent_memory.models.statistics import RecalledMemory as RecalledMemory
+from agent_memory.models.statistics import Recommendation as Recommendation
+from agent_memory.models.statistics import Series as Series
 from agent_memory.runtime.paths import database_path as database_path
 from agent_memory.runtime.paths import memory_root as memory_root
 from agent_memory.services.rendering import estimate_tokens as estimate_tokens
@@ -235,9 +245,11 @@ __all__ = [
     "AnthropicChat",
     "AnthropicConfig",
     "BackupFile",
+    "Breakdown",
     "CheckReport",
     "ConfigurationError",
     "ContentBlock",
+    "Contradiction",
     "DateRange",
     "Duplicate",
     "DuplicateGrade",
@@ -264,6 +276,7 @@ __all__ = [
     "ExtractionMetadata",
     "FastEmbedEmbedder",
     "FoundSecrets",
+    "Gap",
     "GraphAction",
     "GraphChange",
     "GraphPath",
@@ -272,6 +285,7 @@ __all__ = [
     "GraphUpdate",
     "GraphUpdates",
     "GraphUpdatesMetadata",
+    "Growth",
     "HistoryEntry",
     "HistoryEvent",
     "ImageURL",
@@ -299,6 +313,7 @@ __all__ = [
     "MemoryRecordMetadata",
     "MemorySearchResponse",
     "MemorySearchResult",
+    "MemoryStatistics",
     "MemoryStorage",
     "MemoryToolConfig",
     "MemoryType",
@@ -319,6 +334,7 @@ __all__ = [
     "NotAMemoryFile",
     "Observation",
     "ObservationType",
+    "OldAnswer",
     "OnDuplicate",
     "OnSecret",
     "OpenAIChat",
@@ -334,6 +350,9 @@ __all__ = [
     "QdrantConfig",
     "RateLimitExceeded",
     "RebuildReport",
+    "RecallStatistics",
+    "RecalledMemory",
+    "Recommendation",
     "RecordSearchMetadata",
     "RejectedContent",
     "Rejection",
@@ -357,6 +376,7 @@ __all__ = [
     "SecretFound",
     "SecretScanner",
     "SentenceTransformerEmbedder",
+    "Series",
     "SessionContext",
     "SessionGraph",
     "SessionMemory",

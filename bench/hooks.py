@@ -71,6 +71,34 @@ def measure_processes(root: str, queries: list[str]) -> None:
         print(f"{name:30}{median(taken):8.1f} ms CPU{median(taken) - alone:8.1f} beside Python")
 
 
+def measure_server(root: str, queries: list[str]) -> None:
+    """Print what a prompt costs the server that runs already, as `mcp_tool` hooks ask it."""
+    words = [PROGRAM, "--root", root, "mcp", "--agent", "bench"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        begun = used = 0.0
+        for number, query in enumerate(queries):
+            names = {"host": "claude-code", "event": "UserPromptSubmit"}
+            arguments = {**names, "session_id": f"served-{number}", "cwd": root, "prompt": query}
+            params = {"name": "memory_hook", "arguments": arguments}
+            request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            server.stdin.write(json.dumps(request).encode() + b"\n")
+            server.stdin.flush()
+            server.stdout.readline()
+            used = cpu_of_running(server.pid)
+            begun = begun or used
+        server.stdin.close()
+    each = (used - begun) / (len(queries) - 1)
+    print(f"{'a prompt, by the server':30}{each:8.1f} ms CPU, after start and first: {begun:.0f}")
+
+
+def cpu_of_running(process_id: int) -> float:
+    """Return the CPU milliseconds that a process has used, of all its threads."""
+    ticks = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) * 1_000 / os.sysconf("SC_CLK_TCK")
+
+
 def simulate(root: str, queries: list[str], sessions: int) -> None:
     """Print what sessions were given, and what twice."""
     twice = longest = hooks = memories = 0
@@ -122,6 +150,7 @@ def main() -> None:
             memory.store_many(items)
         queries = [workload.question(str(item["content"])) for item in items[:: len(items) // 60]]
         measure_processes(root, queries)
+        measure_server(root, queries)
         simulate(root, queries, options.sessions)
 
 

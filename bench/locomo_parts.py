@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +38,7 @@ from bench.machine import describe_machine
 from bench.retrieval import Query, Store, read_corpus
 
 STILL: Final = RankingRates(decay=0.0, boost=0.0)
-PARTS: Final = tuple(part.name for part in fields(Weights))
+PARTS: Final = Weights._fields
 NOTHING: Final = Weights(**dict.fromkeys(PARTS, 0.0))
 MULTIPLES: Final = (0.0, 0.5, 2.0)
 
@@ -68,7 +68,7 @@ class Variant:
     def query(self, asked: Asked) -> QueryProfile:
         """Return what is known of a question to this way of ranking."""
         query = asked.gathered.query
-        return query if self.by_meaning else replace(query, cosine_scale=None)
+        return query if self.by_meaning else query._replace(cosine_scale=None)
 
 
 def stores_of(path: Path, most: int | None) -> dict[str, list[Store]]:
@@ -149,7 +149,7 @@ def stages(*, by_meaning: bool) -> list[Variant]:
     weights = NOTHING
     for part in PARTS:
         if by_meaning or "meaning" not in part:
-            weights = replace(weights, **{part: getattr(WEIGHTS, part)})
+            weights = weights._replace(**{part: getattr(WEIGHTS, part)})
             found.append(Variant(f"and {part.replace('_', ' ')}", weights, by_meaning=by_meaning))
     return found
 
@@ -162,7 +162,7 @@ def ablations(*, by_meaning: bool) -> list[Variant]:
     for part in PARTS:
         if by_meaning or "meaning" not in part:
             name = f"without {part.replace('_', ' ')}"
-            found.append(Variant(name, replace(WEIGHTS, **{part: 0.0})))
+            found.append(Variant(name, WEIGHTS._replace(**{part: 0.0})))
     return found
 
 
@@ -203,7 +203,7 @@ def cross_validate(by_corpus: dict[str, list[Asked]]) -> None:
                 key=lambda key: sum(scores[key][name] for name in units if name != left_out),
             )
             if best[0]:
-                fitted = replace(fitted, **{part: getattr(tried[best], part)})
+                fitted = fitted._replace(**{part: getattr(tried[best], part)})
         shipped, refitted = scores["", 1.0][left_out], _score(unit, Variant("", fitted))
         print(
             f"{left_out}: mean recall {shipped:.1f} as shipped,"
@@ -227,7 +227,7 @@ def _units(by_corpus: dict[str, list[Asked]]) -> dict[str, list[list[Asked]]]:
 
 
 def _times(part: str, multiple: float) -> Weights:
-    return replace(WEIGHTS, **{part: multiple * getattr(WEIGHTS, part)})
+    return WEIGHTS._replace(**{part: multiple * getattr(WEIGHTS, part)})
 
 
 def _score(unit: Sequence[Sequence[Asked]], variant: Variant) -> float:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -104,7 +103,7 @@ def places_of_vectors(memory: AgentMemory, ids: Sequence[str], *, centred: bool)
         with engine.read():
             asked: QueryVector = engine.vectors.center(vector)
             if not centred:
-                asked = replace(asked, seen=None)
+                asked = asked._replace(seen=None)
             cosines = engine.vectors.nearest(asked, NOT_ARCHIVED).cosines
             row_id = engine.database.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
         in_order: list[int] = sorted(cosines, key=cosines.__getitem__, reverse=True)

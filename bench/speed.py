@@ -82,6 +82,8 @@ def measure(size: int, rounds: int, embedder: str) -> None:
             measure_searches(memory, size, questions)
             report(size, "context", timed(lambda _: memory.context(), range(100)))
             report(size, "count", timed(lambda _: memory.count(), range(20)))
+            report(size, "statistics", timed(lambda _: memory.statistics(), range(10)))
+            report(size, "store beside `agent-memory stats`", stores_beside(memory, workload))
             measure_yardsticks(memory.path, size, questions)
         report(size, "open and close", timed(lambda _: reopen(folder), range(50)))
         report(size, "cold `agent-memory search`", timed(cold_search(folder), questions[:20]))
@@ -97,6 +99,18 @@ def measure_searches(memory: AgentMemory, size: int, questions: list[str]) -> No
         memory.search(question)
     for name, filters in FILTERS.items():
         report(size, name, timed(functools.partial(memory.search, filters=filters), questions))
+
+
+def stores_beside(memory: AgentMemory, workload: Workload) -> list[float]:
+    """Store while another process counts the statistics of the same file; return the times."""
+    program = str(Path(sys.executable).with_name("agent-memory"))
+    command = [program, "--db", str(memory.path), "stats", "--json"]
+    times: list[float] = []
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as counting:
+        while counting.poll() is None:
+            times += timed(memory.store, [workload.sentence()])
+            time.sleep(0.005)
+    return times
 
 
 def reopen(folder: str) -> None:

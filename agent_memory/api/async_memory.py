@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, Unpack
 
 from agent_memory.api.memory import AgentMemory
 from agent_memory.api.opening import MemoryOptions, with_options_in_signature
 from agent_memory.models.memory import Memory, ScoredMemory
+
+if TYPE_CHECKING:
+    from agent_memory.models.statistics import MemoryStatistics
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -54,6 +57,10 @@ class MemoryStorage:
     async def get(self, memory_id: str) -> Memory | None:
         """Return a memory by its id, or ``None``."""
         return await _in_thread(self._memory.get, memory_id)
+
+    async def statistics(self, since: datetime | None = None, limit: int = 10) -> MemoryStatistics:
+        """Return figures of the memory over time, as ``AgentMemory.statistics`` does."""
+        return await _in_thread(self._memory.statistics, since=since, limit=limit)
 
     async def close(self) -> None:
         """Close the file."""

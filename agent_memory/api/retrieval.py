@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from agent_memory.api.arguments import (
     Time,
     check_fraction,
+    check_ids,
     check_query,
     check_whole_number,
     join_filters,
@@ -163,20 +164,27 @@ class RetrievalVerbs(OpenMemory):
         limit: int = 10,
         *,
         offset: int = 0,
+        after: str | None = None,
         filters: SearchFilters | Mapping[str, Any] | None = None,
         as_of: Time | None = None,
     ) -> list[Memory]:
         """Return the newest memories by timestamp, newest first. ``limit`` is at least 1.
+
+        ``after`` is the id of the last memory of the page before: the list goes on behind it, as
+        quickly at the end of a long list as at its beginning, and though others were stored since.
+        Raises ``MemoryNotFound`` where it is gone.
 
         ``as_of`` returns those that there were at a time, as they were.
         """
         joined = join_filters(filters)
         limit = check_whole_number("limit", limit, lowest=1)
         offset = check_whole_number("offset", offset, lowest=0)
+        if after is not None:
+            (after,) = check_ids([after])
         if as_of is None:
-            return self._store.recent(joined, limit=limit, offset=offset)
+            return self._store.recent(joined, limit=limit, offset=offset, after=after)
         with self._as_of(as_of) as past:
-            return past.list_recent(limit, offset=offset, filters=joined)
+            return past.list_recent(limit, offset=offset, after=after, filters=joined)
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
         """Count the memories that are not archived, or those that the filters describe."""

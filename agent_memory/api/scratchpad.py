@@ -9,7 +9,7 @@ from agent_memory.api.arguments import check_whole_number, validate_model
 from agent_memory.api.opening import OpenMemory
 from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
-from agent_memory.services.rendering import render_context
+from agent_memory.services.rendering import estimate_tokens, render_context
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
@@ -90,4 +90,6 @@ class ScratchpadVerbs(OpenMemory):
             memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
         )
         self._store.searches.record_recalls([memory.id for memory in shown])
+        if self._events.has_listeners():
+            self._events.rendered(shown, tokens=(count_tokens or estimate_tokens)(text))
         return text

@@ -86,8 +86,14 @@ GROUPS: Final = {
         "restore": "admin",
     },
     "Coding agents": {"install": "hosts", "uninstall": "hosts", "doctor": "hosts", "hook": "hosts"},
-    "Serving": {"mcp": "mcp", "events": "events"},
-    "Care": {"agents": "admin", "info": "admin", "configure": "admin", "check": "admin"},
+    "Serving": {"ui": "ui", "mcp": "mcp", "events": "events"},
+    "Care": {
+        "agents": "admin",
+        "info": "admin",
+        "stats": "statistics",
+        "configure": "admin",
+        "check": "admin",
+    },
     "Help": {"guide": "guide", "completion": "admin"},
 }
 """Each command under its heading of `--help`, and the module that has it under its name."""
@@ -96,7 +102,7 @@ _NAME_WIDTH: Final = max(map(len, _MODULES))
 _ELSEWHERE: Final = {
     "delete": "forget", "find": "search", "get": "show", "list": "recent", "ls": "recent",
     "purge": "erase", "query": "search", "recall": "search", "remember": "store",
-    "remove": "forget", "rm": "forget", "save": "store", "stats": "info", "status": "info",
+    "remove": "forget", "rm": "forget", "save": "store", "statistics": "stats", "status": "info",
     "version": "--version",
 }  # fmt: skip
 """What commands are called by other tools, and here."""

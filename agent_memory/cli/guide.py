@@ -1,11 +1,13 @@
-"""The command `guide`: what is in `agent_memory/guides`, listed by topic or printed.
+"""The command `guide`: what is in `agent_memory/guides`, listed by topic, printed, or as a site.
 
+Two more are made when they are asked for: every command's help page, and every public name.
 Markdown is laid out for a terminal: prose filled to its width, tables in columns, code as it is.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 import textwrap
@@ -16,17 +18,22 @@ from typing import Final
 
 import click
 
-from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.options import FILE, Session, json_option
 from agent_memory.cli.render import emit
 
 GUIDES: Final = Path(__file__).parents[1] / "guides"
 TOPICS: Final = (
-    "python", "shell", "search", "meaning", "duplicates", "formats", "life-cycle", "conversations",
-    "sessions-and-users", "coding-agents", "inside-agents", "mcp", "amplifier", "events", "secrets",
-    "plain-sqlite", "errors", "reliability", "invariants", "measurements", "changes",
-    "working-on-it",
+    "python", "shell", "recipes", "search", "meaning", "duplicates", "formats", "life-cycle",
+    "conversations", "sessions-and-users", "coding-agents", "inside-agents", "frameworks",
+    "mcp", "amplifier", "page", "events", "statistics", "secrets", "plain-sqlite", "errors",
+    "reliability", "invariants", "measurements", "changes", "working-on-it",
 )  # fmt: skip
 """The guides, in the order in which a newcomer may read them."""
+MADE: Final = {
+    "commands": ("Every command", "Every command with its help page."),
+    "reference": ("Every public name", "Every public name, with what its docstring says."),
+}
+"""The guides that are made when they are asked for, with their titles and summaries."""
 _WIDEST: Final = 100
 _NEAREST: Final = 3
 _SHORTEST: Final = 3
@@ -54,47 +61,84 @@ def _read(topic: str) -> Guide:
     return Guide(topic, title.removeprefix("# "), summary.strip(), text)
 
 
+def _make(topic: str, program: click.Command) -> Guide:
+    """Make a guide from the program or from the public names."""
+    from agent_memory.cli.reference import commands_text, reference_text  # noqa: PLC0415 - seldom
+
+    title, summary = MADE[topic]
+    body = commands_text(program) if topic == "commands" else reference_text()
+    return Guide(topic, title, summary, f"# {title}\n\n{summary}\n\n{body}")
+
+
 def _completed(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the topics that begin with what was typed, for the shell."""
-    return [topic for topic in TOPICS if topic.startswith(incomplete)]
+    return [topic for topic in (*TOPICS, *MADE) if topic.startswith(incomplete)]
 
 
 @click.command()
 @click.argument("topic", required=False, shell_complete=_completed)
+@click.option("--no-pager", is_flag=True, help="Print a long guide in the terminal all at once.")
+@click.option("--html", "folder", metavar="DIR", type=FILE, help="Write all as a site into DIR.")
 @json_option
-@click.pass_obj
-def guide(session: Session, /, topic: str | None) -> None:
+@click.pass_context
+def guide(context: click.Context, topic: str | None, no_pager: bool, folder: str | None) -> None:
     """Print the guide to TOPIC, or list the topics.
 
-    In a terminal it is paged and fitted to the width; elsewhere it is printed as Markdown.
+    In a terminal it is fitted to the width, and paged where it is longer than the screen;
+    elsewhere it is printed as Markdown. --html writes all guides as a static site.
 
     \b
     Examples:
       agent-memory guide
       agent-memory guide search
-      agent-memory guide formats --json
+      agent-memory guide reference --no-pager
+      agent-memory guide --html ~/guides
     """
-    if topic is None:
-        _list(guides(), as_json=session.json)
-    elif topic not in TOPICS:
+    session: Session = context.obj
+    as_json = session.json
+    program = context.find_root().command
+    if folder is not None:
+        _write_site(topic, folder, program, as_json=as_json)
+    elif topic is None:
+        _list(as_json=as_json)
+    elif topic in MADE:
+        _print(_make(topic, program), as_json=as_json, is_paged=not no_pager)
+    elif topic in TOPICS:
+        _print(_read(topic), as_json=as_json, is_paged=not no_pager)
+    else:
         raise click.UsageError(_unknown(topic))
-    else:
-        _print(_read(topic), as_json=session.json)
 
 
-def _print(chosen: Guide, *, as_json: bool) -> None:
-    if sys.stdout.isatty() and not as_json:
-        click.echo_via_pager(terminal_text(chosen.text, _width()).rstrip("\n"))
-    else:
+def _print(chosen: Guide, *, as_json: bool, is_paged: bool) -> None:
+    if as_json or not sys.stdout.isatty():
         emit(asdict(chosen), text=chosen.text.rstrip("\n"), as_json=as_json)
+        return
+    text = terminal_text(chosen.text, _width()).rstrip("\n")
+    if is_paged and text.count("\n") + 1 >= _terminal_size().lines:
+        click.echo_via_pager(text)
+    else:
+        click.echo(text)
 
 
-def _list(listed: list[Guide], *, as_json: bool) -> None:
+def _write_site(topic: str | None, folder: str, program: click.Command, *, as_json: bool) -> None:
+    """Write all guides as a site, and say where."""
+    from agent_memory.cli.site import write_site  # noqa: PLC0415 - seldom
+
+    if topic is not None:
+        raise click.UsageError("--html writes all guides: leave the topic out")
+    pages = [*guides(), *(_make(made, program) for made in MADE)]
+    files = write_site(pages, Path(folder))
+    data = {"folder": folder, "files": [path.name for path in files]}
+    emit(data, text=f"{len(files)} files in {folder}: open {files[0]}", as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
     """Print each topic with the sentence that sums its guide up."""
+    listed = [(entry.topic, entry.title, entry.summary) for entry in guides()]
+    listed += [(topic, *about) for topic, about in MADE.items()]
     formatter = click.HelpFormatter(width=_width() if sys.stdout.isatty() else _WIDEST)
-    formatter.write_dl([(entry.topic, entry.summary) for entry in listed])
-    data = [{name: getattr(entry, name) for name in ("topic", "title", "summary")}
-            for entry in listed]  # fmt: skip
+    formatter.write_dl([(topic, summary) for topic, _, summary in listed])
+    data = [dict(zip(("topic", "title", "summary"), entry, strict=True)) for entry in listed]
     text = f"{formatter.getvalue()}\nagent-memory guide TOPIC prints one."
     emit({"topics": data}, text=text, as_json=as_json)
 
@@ -107,15 +151,20 @@ def _unknown(topic: str) -> str:
         for entry in guides()
         if len(word) >= _SHORTEST and word in f"{entry.title} {entry.summary}".lower()
     ]
-    near += difflib.get_close_matches(word, set(TOPICS).difference(near), _NEAREST, _SIMILARITY)
+    others = {*TOPICS, *MADE}.difference(near)
+    near += difflib.get_close_matches(word, others, _NEAREST, _SIMILARITY)
     meant = f" Did you mean {' or '.join(near[:_NEAREST])}?" if near else ""
     return f"there is no guide {topic!r:.80}.{meant} `agent-memory guide` lists the topics"
 
 
 def _width() -> int:
+    return min(_terminal_size().columns, _WIDEST)
+
+
+def _terminal_size() -> os.terminal_size:
     import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe need not pay
 
-    return min(shutil.get_terminal_size().columns, _WIDEST)
+    return shutil.get_terminal_size()
 
 
 _LEAST_COLUMN: Final = 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,14 @@ import click
 
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
 from agent_memory.cli.options import Session, confirm, json_option
-from agent_memory.cli.render import emit, safe
+from agent_memory.cli.render import emit, progress_bar, safe
 from agent_memory.cli.reports import rebuilt_text
-from agent_memory.embeddings.registry import EMBEDDERS
+from agent_memory.embeddings.registry import EMBEDDERS, embedder_names
+
+
+def _complete_embedders(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the embedders that begin with what was typed, for the shell."""
+    return [name for name in embedder_names() if name.startswith(incomplete)]
 
 
 @click.command()
@@ -21,6 +25,7 @@ from agent_memory.embeddings.registry import EMBEDDERS
     "-e",
     default="auto",
     show_default=True,
+    shell_complete=_complete_embedders,
     help=f"{', '.join(EMBEDDERS)}, NAME:MODEL, or NAME,NAME to try.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what it would take.")
@@ -58,13 +63,10 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
 
 
 def _with_bar(memory: AgentMemory, embedder: str, plan: MigrationPlan) -> MigrationProgress:
-    hidden = not sys.stderr.isatty()
-    with click.progressbar(
-        length=plan.memory_count, label="embedding", file=sys.stderr, hidden=hidden
-    ) as bar:
+    with progress_bar("embedding") as move:
         return memory.migrate(
             embedder=embedder,
-            progress=lambda now: bar.update(max(0, now.memories_processed - bar.pos)),
+            progress=lambda now: move(now.memories_processed, plan.memory_count),
         )
 
 
@@ -128,12 +130,9 @@ def embed(session: Session, /) -> None:
       agent-memory --agent bob embed
     """
     with session.open() as memory:
-        hidden = not sys.stderr.isatty()
         waiting = memory.info().pending_embeddings
-        with click.progressbar(
-            length=waiting, label="embedding", file=sys.stderr, hidden=hidden
-        ) as bar:
-            done = memory.embed(progress=lambda count, _: bar.update(count - bar.pos))
+        with progress_bar("embedding") as move:
+            done = memory.embed(progress=lambda count, _: move(count, waiting))
         backend = memory.info().storage_backend
     text = f"embedded {done:,} memories"
     text += ": search is by keyword; `agent-memory migrate` changes that" * (backend == "file")

@@ -23,6 +23,7 @@ from agent_memory import (
     Memory,
     MemoryCategory,
     MemoryKind,
+    MemoryToolConfig,
     MissingAgentIdentity,
     OnSecret,
     TaskStatus,
@@ -42,7 +43,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
 # Each command loads its model anew: sentence-transformers takes over five seconds for it.
-_CONFIG: Final = {"embedding_timeout_seconds": 20.0}
+_EMBEDDING_TIMEOUT_SECONDS: Final = 20.0
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -100,12 +101,23 @@ class Session:
 
     def open(self, *, create: bool = False, session_id: str | None = None) -> AgentMemory:
         """Open the memory that is meant. Only a command that stores makes a new one."""
-        path = self.path()
+        path = self.path() if create else self.existing_path()
+        # Not validated: building the validator takes a tenth of a cold search.
+        config = MemoryToolConfig.model_construct(
+            embedding_timeout_seconds=_EMBEDDING_TIMEOUT_SECONDS
+        )
         if self.db is not None:
             return AgentMemory.open(
-                path, agent_id=self.agent, create=create, session_id=session_id, config=_CONFIG
+                path, agent_id=self.agent, create=create, session_id=session_id, config=config
             )
-        if not create and not path.exists():
+        return AgentMemory(
+            self.agent or "", root=self.root, create=create, session_id=session_id, config=config
+        )
+
+    def existing_path(self) -> Path:
+        """Return the file that is meant; that of an agent must be there."""
+        path = self.path()
+        if self.db is None and not path.exists():
             raise AgentNotFound(
                 f"agent {self.agent!r} has no memories yet: there is no {path}. "
                 + (
@@ -114,9 +126,7 @@ class Session:
                     " `agent-memory agents` lists those that there are"
                 )
             )
-        return AgentMemory(
-            self.agent or "", root=self.root, create=create, session_id=session_id, config=_CONFIG
-        )
+        return path
 
     def path(self) -> Path:
         """Return the file that is meant."""

@@ -14,7 +14,7 @@ import click
 
 from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import FILE, Session, as_of_option, json_option
-from agent_memory.cli.render import emit, safe
+from agent_memory.cli.render import emit, progress_bar, safe
 from agent_memory.cli.reports import import_text
 from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
 from agent_memory.formats import registry
@@ -164,14 +164,12 @@ def _from_stdin(stack: contextlib.ExitStack) -> Path:
 
 
 def _with_bar(memory: AgentMemory, place: Path, **options: Any) -> ImportReport:
-    hidden = not sys.stderr.isatty()
-    with click.progressbar(length=0, label="importing", file=sys.stderr, hidden=hidden) as bar:
+    with progress_bar("importing") as move:
 
         def progress(done: int, total: int) -> None:
             if total:
-                bar.length = total
-                bar.update(done - bar.pos)
-            elif not hidden:
+                move(done, total)
+            elif sys.stderr.isatty():
                 click.echo(f"\rreading: {done:,}", nl=False, err=True)
 
         return memory.import_(place, progress=progress, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, BinaryIO, Final
@@ -35,6 +34,7 @@ from agent_memory.cli.render import (
     duplicates_text,
     emit,
     groups_text,
+    progress_bar,
     safe,
     secret_text,
 )
@@ -216,15 +216,13 @@ def _store_items(
     secrets: _SecretListener,
 ) -> None:
     """Store the items of a JSONL file in one transaction; ``numbers`` are those of their lines."""
-    with click.progressbar(
-        length=len(items), label="storing", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
+    with progress_bar("storing") as move:
         try:
             ids = memory.store_many(
                 items,
                 on_duplicate=listener,
                 on_secret=secrets,
-                progress=lambda done, _: bar.update(done - bar.pos),
+                progress=lambda done, _: move(done, len(items)),
             )
         except DuplicateMemory as error:
             first = error.errors()[0]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Prefixes:
+class Prefixes(NamedTuple):
     """What a model was trained to read before a question, and before a text that is stored."""
 
     query: str = ""

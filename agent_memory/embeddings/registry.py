@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from agent_memory.embeddings.settings import (
     KEY_VARIABLE,
@@ -29,8 +28,7 @@ EmbedderSpec = str | Embedder | Sequence[str | Embedder] | None
 """What ``create_embedder`` takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderKind:
+class EmbedderKind(NamedTuple):
     """An embedder of ours that is asked for by a name."""
 
     name: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import InvalidSession, ValidationError
 from agent_memory.extraction.llm.registry import PROMPT_SETTINGS, as_language_model
@@ -39,8 +38,7 @@ _SCOPE: Final = ("user_id", "agent_id", "run_id")
 """What C's Add Memory Request says of whose the memories are."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddRequest:
+class AddRequest(NamedTuple):
     """What ``AgentMemory.add`` was given."""
 
     messages: Any
@@ -125,7 +123,7 @@ def _joined(request: AddRequest, stated: Mapping[str, Any]) -> AddRequest:
     for source in (inner, beside):
         for name, value in source.items():
             metadata[name] = _agreed(f"metadata.{name}", metadata.get(name), value)
-    return replace(request, **scope, metadata=metadata)
+    return request._replace(**scope, metadata=metadata)
 
 
 def _refuse_unknown_keys(stated: Mapping[str, Any]) -> None:

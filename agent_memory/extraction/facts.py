@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -53,8 +53,7 @@ class _Answer(BaseModel):
     facts: list[Annotated[_FactAnswer, BeforeValidator(_as_fact)]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fragment:
+class _Fragment(NamedTuple):
     """A message, or a part of a long one, with its place in the conversation."""
 
     place: int
@@ -250,7 +249,7 @@ def _merged(facts: Iterable[Fact]) -> list[Fact]:
         form = exact_form(fact.text)
         if form in merged:
             sources = {*merged[form].sources, *fact.sources}
-            merged[form] = replace(merged[form], sources=tuple(sorted(sources)))
+            merged[form] = merged[form]._replace(sources=tuple(sorted(sources)))
         else:
             merged[form] = fact
     return list(merged.values())

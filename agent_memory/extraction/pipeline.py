@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from agent_memory.errors import ValidationError
 from agent_memory.extraction.decisions import decide
@@ -58,8 +58,7 @@ class ApplyDecisions(Protocol):
         """Return what became of each, and what the graph could not follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPort:
+class MemoryPort(NamedTuple):
     """What the pipeline may do with the store: the port between extraction and the library.
 
     ``prepare`` returns the memory of an item as it may be stored, and raises what ``store`` would.
@@ -75,8 +74,7 @@ class MemoryPort:
     """Return what holds in a user's graph, of a run what its memories say."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionRequest:
+class ExtractionRequest(NamedTuple):
     """How facts are to be extracted and decided about: an ``AddRequest`` that was checked."""
 
     user_id: str | None
@@ -139,7 +137,7 @@ class ExtractionPipeline:
             decisions = self._decisions(operation, about, known_memories)
             if place in plan.in_question:
                 decisions = [
-                    replace(decision, in_review=decision.event != "ADD") for decision in decisions
+                    decision._replace(in_review=decision.event != "ADD") for decision in decisions
                 ]
             result.decisions += decisions
         if request.graph:
@@ -206,7 +204,7 @@ class ExtractionPipeline:
             for part in parts
         ]
         return [
-            replace(decision, in_review=decision.event == "UPDATE")
+            decision._replace(in_review=decision.event == "UPDATE")
             for decision in made
             if decision is not None
         ]
@@ -299,7 +297,7 @@ class ExtractionPipeline:
                 for place in _who_says(update, texts):
                     updates_of[place].append(update)
         return [
-            replace(decision, graph=tuple(updates_of[place])) if place in updates_of else decision
+            decision._replace(graph=tuple(updates_of[place])) if place in updates_of else decision
             for place, decision in enumerate(decisions)
         ]
 

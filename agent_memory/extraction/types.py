@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent_memory.models.conversation import (
     ExtractedFacts,
@@ -18,8 +18,7 @@ By = Literal["model", "rules", "raw"]
 """Who said it: a language model, rules, or nobody: what was given is taken as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """Something that a conversation says and that may be worth keeping.
 
     ``text`` can be a memory's content. ``sources`` are the places (from 0) of the messages that say
@@ -55,8 +54,7 @@ class Extraction:
         return ExtractedFacts(facts=texts, extraction_metadata=self.metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedMemory:
+class RelatedMemory(NamedTuple):
     """A memory that may have to do with a fact: its id, what it says, when it was learned."""
 
     id: str

@@ -11,9 +11,8 @@ import codecs
 import math
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from json import JSONDecodeError, JSONDecoder
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
 
 from agent_memory.errors import ValidationError
 
@@ -31,8 +30,7 @@ _LISTS: Final = ("results", "memories")
 """The keys whose list has the items, where an object stands around it (A, C)."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonItem:
+class JsonItem(NamedTuple):
     """A value that was read: its line from 1, and what is wrong with it."""
 
     line: int

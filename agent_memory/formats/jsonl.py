@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import parse
@@ -13,8 +12,7 @@ MAX_LINE_BYTES: Final = 1_000_000
 """A memory's content is 10,000 characters; its metadata has room for the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line that was read: its number from 1, and the object, or what is wrong with it."""
 
     number: int

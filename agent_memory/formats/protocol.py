@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.memory import Memory
@@ -14,8 +14,7 @@ from agent_memory.models.portable import Entry
 from agent_memory.models.scratchpad import Scratchpad
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """The beginning of what is to be recognised. ``head`` has 64 KiB at most, none of a folder."""
 
     path: Path

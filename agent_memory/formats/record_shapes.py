@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory
+from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, MemoryType
 from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
 from agent_memory.models.portable import Entry, Section
+from agent_memory.models.times import format_time, parse_time
 
 KEPT: Final = "agent_memory"
 """The key of C's ``custom_metadata`` under which stands what C's record has no place for."""
@@ -28,14 +29,14 @@ _BEYOND_RECORD: Final[dict[str, object]] = {
     )
 }
 """What C's record has no place for, with what it is when it is not told."""
+_LATEST_SECONDS: Final = 32_503_680_000  # of the year 3000
 _MARKS_OF_RECORD: Final = ("created_at", "updated_at", "memory_type", "custom_metadata")
 _ONLY_IN_A: Final = _FIELDS - {"id", "content", "embedding", "metadata", "version"}
 _PLACED: Final = {"id", "content", "embedding", "metadata", "version", "score"}
 _PLACED_IN_METADATA: Final = {*_IN_RECORD, "created_at", "tags", "custom_metadata"}
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedItem:
+class ParsedItem(NamedTuple):
     """What was found in a file: where, a value, and what is wrong with it."""
 
     place: str
@@ -149,6 +150,7 @@ def _is_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
 
 
 def _of_memory(item: Mapping[str, Any]) -> dict[str, Any]:
+    item = _in_our_names(item)
     fields = {name: value for name, value in item.items() if name in _FIELDS}
     unknown = {name: value for name, value in item.items() if name not in _FIELDS}
     unknown.pop("relevance_score", None)  # D's search adds it
@@ -157,6 +159,36 @@ def _of_memory(item: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in unknown.items():
         _keep(fields, name, value)
     return fields
+
+
+def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what another program tells of a memory under the names that it has here.
+
+    mem0 calls the text ``memory``; mcp-memory-service writes times as seconds, and has types of its
+    own. When it was written is its time here: else everything would be of today.
+    """
+    named = dict(item)
+    if "content" not in named and isinstance(named.get("memory"), str):
+        named["content"] = named.pop("memory")
+    for name in ("created_at", "updated_at"):
+        if isinstance(named.get(name), int | float) and abs(named[name]) < _LATEST_SECONDS:
+            named[name] = format_time(datetime.fromtimestamp(named[name], UTC))
+    if "timestamp" not in named and _is_time(named.get("created_at")):
+        named["timestamp"] = named.pop("created_at")
+        named.pop("created_at_iso", None)
+        named.pop("updated_at_iso", None)
+    kind = named.get("memory_type")
+    if isinstance(kind, str) and kind not in list(MemoryType):
+        named["original_type"] = named.pop("memory_type")
+    return named
+
+
+def _is_time(value: object) -> bool:
+    try:
+        parse_time(str(value))
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 def _of_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:

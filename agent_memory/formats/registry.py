@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from agent_memory.errors import StorageUnavailable, ValidationError
 from agent_memory.formats.protocol import Codec, Sample
@@ -19,8 +18,7 @@ SAMPLE_BYTES: Final = 64 * 1024
 """How much of a file is looked at to tell its format."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """A format that exports and imports know by its name."""
 
     name: str
@@ -45,8 +43,8 @@ _ROWS: Final = (
     Format("scratchpad", "formats.scratchpad:CODEC", "the hot set: scratchpad.yaml", 2),
     Format("backup", "formats.scratchpad:BACKUP",
            "all memories in the same format: scratchpad.yaml.backup"),
-    Format("json", "formats.json_memories:JSON", "memories as JSON: an array, one a line", 8),
-    Format("jsonl", "formats.json_memories:JSONL", "memories as JSON, one a line", 7),
+    Format("json", "formats.json_memories:JSON", "memories as JSON: an array, one a line", 9),
+    Format("jsonl", "formats.json_memories:JSONL", "memories as JSON, one a line", 8),
     Format("record-json", "formats.json_memories:RECORD_JSON",
            "memory records with nested metadata: an array"),
     Format("record-jsonl", "formats.json_memories:RECORD_JSONL", "memory records, one a line"),
@@ -54,6 +52,8 @@ _ROWS: Final = (
            "core_memories.jsonl, learnings.jsonl, tasks.jsonl, index.json, archive/", 3),
     Format("metadata", "formats.settings:CODEC", "metadata.json: figures and settings", 4),
     Format("settings", "formats.settings:CODEC_YAML", "the settings of migration, as YAML", 5),
+    Format("markdown", "formats.markdown:CODEC",
+           "a folder of notes, for Obsidian and the like", 7),
     Format("sqlite", "api.sqlite_codec:CODEC", "the file itself: a memories.db", 6),
 )
 # fmt: on

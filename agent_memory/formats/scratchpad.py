@@ -7,7 +7,7 @@ ours, A's, B's with nothing but ``memories``, or one that was written by hand.
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -289,7 +289,7 @@ def _entries_of_folder(folder: Path) -> Iterator[Entry]:
     metadata = folder / METADATA_FILENAME
     if metadata.is_file():
         for entry in settings.CODEC.read(metadata):
-            yield replace(entry, place=f"{METADATA_FILENAME}: {entry.place}")
+            yield entry._replace(place=f"{METADATA_FILENAME}: {entry.place}")
     yield from _entries(folder / SCRATCHPAD_FILENAME)
 
 

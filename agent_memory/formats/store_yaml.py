@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -191,7 +190,7 @@ def _entry(item: Item) -> Entry:
     if section is Section.MEMORY:
         entry = memory_entry(item)
         return (
-            replace(entry, fields={**entry.fields, **_LEFT_OUT, **entry.fields})
+            entry._replace(fields={**entry.fields, **_LEFT_OUT, **entry.fields})
             if entry.fields
             else entry
         )

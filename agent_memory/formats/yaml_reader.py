@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.times import format_time
@@ -28,8 +27,7 @@ _MOST_KNOWN: Final = 2000
 _CHUNK: Final = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """The value of a key of the file's mapping, or one item of the list that is its value.
 
     ``number`` is the item's place in the list, from 1, and ``None`` for a value that is no list,

@@ -6,15 +6,20 @@ What it holds is recalled data, and says so: see ``AgentMemory.context``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agent_memory import MemoryContextConfig
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory import MemoryContextConfig, ValidationError, render_memories
 from agent_memory.integrations.identity import opener_of
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession, Opener
 
 Role = Literal["system", "developer", "user"]
+
+_LONGEST_QUERY: Final = 2_000
+"""Characters of a message that are searched for: what was pasted comes after what is asked."""
 
 
 class MemoryContext:
@@ -42,6 +47,22 @@ class MemoryContext:
         """Return the scratchpad as Markdown within the budget; empty when there is nothing."""
         return self._open().context(
             token_budget, config=self._config, count_tokens=self._count_tokens
+        )
+
+    def recall(self, query: str, *, limit: int = 10, token_budget: int | None = None) -> str:
+        """Return the memories that answer a query as Markdown within the budget.
+
+        It is empty when none does. ``limit`` is the most of them, 1 to 100. Of a query of over
+        2,000 characters the first are searched for.
+        """
+        memory = self._open()
+        hits = memory.search(query[:_LONGEST_QUERY], limit, include_weak=False)
+        return render_memories(
+            hits,
+            token_budget,
+            config=_config_of(self._config),
+            agent_id=memory.agent_id,
+            count_tokens=self._count_tokens,
         )
 
     def news(self, token_budget: int | None = None) -> str | None:
@@ -86,3 +107,14 @@ class MemoryContext:
         )
         text = self.text(token_budget)
         return [*blocks, {"type": "text", "text": text}] if text else blocks
+
+
+def _config_of(
+    config: MemoryContextConfig | Mapping[str, Any] | None,
+) -> MemoryContextConfig | None:
+    if config is None or isinstance(config, MemoryContextConfig):
+        return config
+    try:
+        return MemoryContextConfig.model_validate(config)
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error) from error

@@ -80,6 +80,30 @@ INTEGRATIONS: Final = {
             packages=("pydantic_ai",),
         ),
         Integration(
+            "llama_index",
+            "LlamaIndex",
+            "a block of `Memory`",
+            guide="frameworks",
+            extra="llama-index",
+            packages=("llama_index",),
+        ),
+        Integration(
+            "google_adk",
+            "Google's ADK",
+            "a memory service for `Runner`",
+            guide="frameworks",
+            extra="google-adk",
+            packages=("google",),
+        ),
+        Integration(
+            "agent_framework",
+            "Microsoft's Agent Framework",
+            "a context provider for `Agent`",
+            guide="frameworks",
+            extra="agent-framework",
+            packages=("agent_framework",),
+        ),
+        Integration(
             "mcp",
             "Claude, Cursor, VS Code",
             "a server of the Model Context Protocol (the extra is for HTTP alone)",
@@ -87,6 +111,7 @@ INTEGRATIONS: Final = {
             extra="mcp",
             packages=("mcp", "anyio", "mcp_types", "starlette", "uvicorn"),
         ),
+        Integration("ui", "people", "a page in the browser, on this machine", guide="page"),
         Integration(
             "sqlite_tools",
             "Datasette, sqlite-utils",

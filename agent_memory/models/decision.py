@@ -1,14 +1,15 @@
 """Decisions about memories: ready to be carried out, carried out, or waiting for somebody."""
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
-from agent_memory.models.graph import GraphUpdate
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.models.times import UtcDatetime
+
+if TYPE_CHECKING:  # a search reads of reviews, and does without the models of the graph
+    from agent_memory.models.graph import GraphUpdate
 
 Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
@@ -16,8 +17,7 @@ SAID_AT: Final = "said_at"
 """The metadata's key for when a conversation last said what a memory says, as ISO 8601."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """One decision, ready to be carried out.
 
     ``memory`` is what is stored by an ADD, and by an UPDATE whose memory is not what it was any
@@ -35,11 +35,10 @@ class Decision:
     confidence: float | None = None
     reasoning: str | None = None
     in_review: bool = False
-    graph: tuple[GraphUpdate, ...] | None = None
+    graph: "tuple[GraphUpdate, ...] | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionOutcome:
+class DecisionOutcome(NamedTuple):
     """What became of a step: ``event`` is NONE where nothing was changed, ``problem`` says why."""
 
     event: Event

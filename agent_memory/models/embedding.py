@@ -1,8 +1,7 @@
 """Vectors: the model that a file's come from, texts that wait for one, a move to them (A)."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from pydantic import Field
 
@@ -14,8 +13,7 @@ from agent_memory.models.record import Record
 from agent_memory.models.times import UtcDatetime, now_utc
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingModel:
+class EmbeddingModel(NamedTuple):
     """A model whose vectors are in a file; the fields are those of the table."""
 
     model_id: int
@@ -37,8 +35,7 @@ class EmbeddingModel:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedMemory:
+class QueuedMemory(NamedTuple):
     """A memory that something happened to since the embeddings were last looked at.
 
     ``text`` is ``None`` where the memory is gone, and where its bytes are no text.
@@ -51,8 +48,7 @@ class QueuedMemory:
     is_refused: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PendingText:
+class PendingText(NamedTuple):
     """A memory whose embedding is missing or of another text, by its row number."""
 
     row_id: int

@@ -106,6 +106,7 @@ class EventName(StrEnum):
     STORED = "memory:stored"
     SEARCHED = "memory:searched"
     PROMOTED = "memory:promoted"
+    RENDERED = "memory:rendered"
     MIGRATION_SUGGESTED = "memory:migration_suggested"
     MIGRATION_STARTED = "memory:migration_started"
     MIGRATION_PROGRESS = "memory:migration_progress"

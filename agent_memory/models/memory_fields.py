@@ -6,11 +6,10 @@ column and rewrites the triggers of the history (a test has their text), and its
 """
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from inspect import get_annotations
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import uuid4
 
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, ValidationInfo
@@ -88,8 +87,7 @@ def new_memory_id() -> str:
 # The rows -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """How a field is stored, and what becomes of it."""
 
     kind: Literal["text", "word", "list", "object", "task", "time", "flag", "count"]
@@ -171,8 +169,7 @@ class StoredFields(SharedFields):
 # The table ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryField:
+class MemoryField(NamedTuple):
     """A field of a memory that is a column of its row."""
 
     name: str

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, create_model, model_validator
 
@@ -335,8 +334,7 @@ class Section(StrEnum):
     TOMBSTONE = "tombstone"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One thing that a file or a store tells: plain JSON data, not validated yet.
 
     The ``fields`` of a ``MEMORY`` are named as those of ``Memory`` are, times ISO 8601 text; what
@@ -351,8 +349,7 @@ class Entry:
     repairs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StagedEntry:
+class StagedEntry(NamedTuple):
     """An entry that was validated: by column, what it tells, and nothing that it does not."""
 
     section: Section

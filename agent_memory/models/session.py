@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import (
     BeforeValidator,
@@ -124,8 +123,7 @@ class SessionContext(SparseRecord):
             raise InvalidSession.of("session", "is nested too deep", session) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """Whose memories are meant: a user's, or those of one run of this user's."""
 
     user_id: str

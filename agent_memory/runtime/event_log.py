@@ -176,17 +176,18 @@ class EventLog:
     # Erasing ----------------------------------------------------------------------------------
 
     def forget(self, memory_ids: Collection[str]) -> None:
-        """Take the lines out that name one of the memories, or quote a query or a memory.
+        """Take the lines out that are about one of the memories, or quote a query or a memory.
 
-        A text may be what was erased, whichever event it stands in. Raises ``StorageError``.
+        A text may be what was erased, whichever event it stands in. Of a search that returned one
+        of the memories, its id goes and the line stays. Raises ``StorageError``.
         """
         with translated_errors(self.path, "read"):
             for path in self.files():
                 lines = path.read_bytes().splitlines(keepends=True)
-                kept = [line for line in lines if _may_stay(line, memory_ids)]
-                if len(kept) < len(lines):
+                kept = [_without(line, memory_ids) for line in lines]
+                if kept != lines:
                     with written_atomically(path) as new:
-                        new.writelines(kept)
+                        new.writelines(filter(None, kept))
 
 
 def _line_of(event: MemoryEvent) -> str:
@@ -215,11 +216,23 @@ def _event_of(line: bytes) -> MemoryEvent | None:
         return None  # Pydantic's errors are ValueErrors
 
 
-def _may_stay(line: bytes, memory_ids: Collection[str]) -> bool:
+def _without(line: bytes, memory_ids: Collection[str]) -> bytes | None:
+    """Return a line without the ids of these memories; ``None`` for one that must go."""
     event = _event_of(line)
     if event is None or any(name in event.data for name in _TEXTS):
-        return False
-    return not any(event.data.get(name) in memory_ids for name in ("memory_id", "evicted"))
+        return None
+    if any(event.data.get(name) in memory_ids for name in ("memory_id", "evicted")):
+        return None
+    results = event.data.get("memory_ids")
+    kept = (
+        results
+        if not isinstance(results, list)
+        else [name for name in results if isinstance(name, str) and name not in memory_ids]
+    )
+    if kept == results:
+        return line
+    event.data["memory_ids"] = kept
+    return _line_of(event).encode(errors="replace")
 
 
 def is_log_read(logger: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -188,8 +188,7 @@ class _Application:
                 if not rest or rest == decision.memory.content:
                     continue
                 self._cut[place] = f"a part of a fact was not stored: {self._explained(refusal)}"
-                self._decisions[place] = replace(
-                    decision,
+                self._decisions[place] = decision._replace(
                     memory=decision.memory.model_copy(update={"content": rest}),
                     in_review=decision.event == "UPDATE",
                 )
@@ -249,7 +248,7 @@ class _Application:
         problem = f"memory {existing.id} was not changed: {self._explained(refusal)}"
         if isinstance(refusal, RejectedContent):  # the old metadata may hold it, not the new text
             self._cut[place] = problem
-            self._decisions[place] = replace(self._decisions[place], in_review=True)
+            self._decisions[place] = self._decisions[place]._replace(in_review=True)
             return None
         return DecisionOutcome("NONE", existing.id, existing.content, problem=problem)
 

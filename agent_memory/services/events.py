@@ -20,6 +20,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchResults
 from agent_memory.runtime.event_log import EventLog, is_log_read
+from agent_memory.services.rendering import estimate_tokens
 
 if TYPE_CHECKING:
     from agent_memory.models.embedding import MigrationPlan, MigrationProgress
@@ -137,14 +138,25 @@ class Events:
         self.publish_all(events)
 
     def searched(self, query: str, results: SearchResults, *, backend: StorageBackend) -> None:
-        """Publish a search: how many were found, and how long it took."""
+        """Publish a search: what was found, how similar the best hit is, and how long it took.
+
+        ``tokens`` is what a model is given with the contents of the hits, estimated.
+        """
         data = {
             "results_count": len(results),
             "total_found": results.total_count,
             "latency_ms": round(results.search_metadata.processing_time_ms, 3),
             "backend": backend.value,
+            "memory_ids": [hit.memory.id for hit in results],
+            "best_similarity": round(max((hit.similarity for hit in results), default=0.0), 3),
+            "tokens": sum(estimate_tokens(hit.memory.content) for hit in results),
         }
         self.publish(EventName.SEARCHED, data, text={"query": query})
+
+    def rendered(self, memories: Sequence[Memory], *, tokens: int) -> None:
+        """Publish that memories were rendered as a model's context, and its tokens."""
+        data = {"memory_count": len(memories), "tokens": tokens}
+        self.publish(EventName.RENDERED, data)
 
     def promoted(self, promoted: Promoted) -> None:
         """Publish what use brought into the scratchpad, and which memories made room, if any."""

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from agent_memory.services.erasure.service import ErasureService
     from agent_memory.services.graph.service import GraphService
     from agent_memory.services.lifecycle.service import LifecycleService
+    from agent_memory.services.statistics.service import StatisticsService
     from agent_memory.services.transfer.service import TransferService
 
 _PAGE: Final = 1_000
@@ -114,6 +115,15 @@ class Store:
         from agent_memory.services.decisions import DecisionService  # noqa: PLC0415
 
         return DecisionService(self._engine, self._unit_of_work, self._complete_fingerprints)
+
+    @cached_property
+    def statistics(self) -> StatisticsService:
+        """How the memory grew, and how it is used."""
+        from agent_memory.services.statistics.service import StatisticsService  # noqa: PLC0415
+
+        return StatisticsService(
+            self._engine, self._unit_of_work, self._clock, self._complete_fingerprints
+        )
 
     @cached_property
     def graph(self) -> GraphService:
@@ -301,10 +311,18 @@ class Store:
         """Return a memory, or ``None``."""
         return self._engine.memories.get(memory_id)
 
-    def recent(self, filters: SearchFilters, *, limit: int, offset: int) -> list[Memory]:
-        """Return the newest memories, newest first."""
+    def recent(
+        self, filters: SearchFilters, *, limit: int, offset: int, after: str | None = None
+    ) -> list[Memory]:
+        """Return the newest memories, newest first, or those that follow the memory ``after``.
+
+        Raises ``MemoryNotFound`` where that one is gone.
+        """
         passing = filter_of(filters, agent_id=self.agent_id)
-        return self._engine.memories.recent(passing, limit=limit, offset=offset)
+        with self._engine.read():
+            if after is not None and not self._engine.memories.exists(after):
+                raise MemoryNotFound(after)
+            return self._engine.memories.recent(passing, limit=limit, offset=offset, after=after)
 
     def ids(self, filters: SearchFilters) -> list[str]:
         """Return the ids of the memories that the filters describe, oldest first."""

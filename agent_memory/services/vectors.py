@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
@@ -25,8 +24,7 @@ _SPOT_CHECKS: Final = 20
 _SAME_MEANING: Final = 0.99
 
 
-@dataclass(frozen=True, slots=True)
-class VectorState:
+class VectorState(NamedTuple):
     """The model that searches use, the one being built, and whether the embeddings are behind.
 
     They are when memories changed since they were looked at, or an index is missing, which

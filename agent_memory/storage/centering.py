@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from operator import mul
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.storage.quantization import quantize
 
@@ -20,8 +19,7 @@ _PRIOR: Final = 10
 """Vectors of nothing that the middle is drawn towards: that of three vectors tells little."""
 
 
-@dataclass(frozen=True, slots=True)
-class Middle:
+class Middle(NamedTuple):
     """The mean of vectors of length 1: its numbers, its direction quantized, its length."""
 
     numbers: Sequence[float]
@@ -43,8 +41,7 @@ def middle_of(vectors: Iterable[bytes], dimensions: int) -> Middle | None:
     return Middle(numbers, quantize(numbers).data, length) if length > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Centred:
+class Centred(NamedTuple):
     """A query's vector seen from the middle: quantized, its length, and how far the middle is.
 
     ``offset`` is the product of this vector and the middle.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         VectorIndex,
     )
     from agent_memory.storage.records import FileSummary, Purged, Replaced
+    from agent_memory.storage.statistics_queries import StatisticsQueries
     from agent_memory.storage.tables import (
         AgentTable,
         ErasureQueries,
@@ -146,6 +147,10 @@ class Engine(Protocol):
     @property
     def usage(self) -> UsageQueries:
         """Queries on the use of each memory, and on the number and size of each kind."""
+
+    @property
+    def statistics(self) -> StatisticsQueries:
+        """Queries for statistics."""
 
     @property
     def erasure(self) -> ErasureQueries:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import mul
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.errors import EmbeddingError
 
@@ -31,8 +30,7 @@ _THRESHOLDS: Final = (
 """By how many there are, in units of the vector's root mean square."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantized:
+class Quantized(NamedTuple):
     """A vector of signed bytes, the largest of them 127 or -127; times ``scale``, the vector."""
 
     scale: float

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeGuard
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.embedding import EmbeddingModel
 from agent_memory.models.enums import MemoryKind
-from agent_memory.models.fields import decode_json, to_json
+from agent_memory.models.fields import decode_json, normalize_tags, to_json
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, MemoryField, TaskMetadata
 from agent_memory.models.times import format_time, read_stored_time, shifted
@@ -106,9 +106,16 @@ def _plain(of_memory: MemoryField, value: Any) -> Any:  # noqa: ANN401 - any col
     if not of_memory.is_json:
         return value
     try:
-        return json.loads(value)
+        plain = json.loads(value)
     except (ValueError, RecursionError):  # another program's: `check` reports it
         return value
+    if of_memory.column.kind == "list" and _is_list_of_texts(plain):
+        return normalize_tags(plain)
+    return plain
+
+
+def _is_list_of_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _reader_of_word(row: MemoryField) -> Callable[[str], Enum]:
@@ -142,8 +149,9 @@ def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
 
 
 def _read_list(text: str | None) -> list[str]:
+    """Read tags as the table of tags has them: another program may have written ``["DB"]``."""
     value = read_json(text or "[]")
-    return [str(tag) for tag in value] if isinstance(value, list) else []
+    return normalize_tags(map(str, value)) if isinstance(value, list) else []
 
 
 def _read_object(text: str | None) -> dict[str, Any]:
@@ -179,8 +187,7 @@ def _reader_of(row: MemoryField) -> Callable[[Any], Any] | None:
 _READERS: Final = {name: _reader_of(row) for name, row in MEMORY_FIELDS.items()}
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One change as the table holds it: the values are those of the columns of ``memories``.
 
     A column that was NULL is left out; JSON columns are their text.
@@ -209,8 +216,7 @@ def is_as_it_was_added(change: Change, row: Mapping[str, Any] | None) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """What was done, and the numbers of its first and last change in the history."""
 
     operation_id: int
@@ -236,8 +242,7 @@ def recall_window(now: datetime) -> tuple[str, str]:
     return format_time(shifted(now, -RECALL_WINDOW)), format_time(now)
 
 
-@dataclass(frozen=True)
-class DuplicateCandidate:
+class DuplicateCandidate(NamedTuple):
     """A memory that may say the same; ``tags`` are JSON.
 
     ``timestamp`` is when it was learned, ``recalled_at`` when it was last given out, if that is
@@ -281,8 +286,7 @@ class DuplicateQuery:
     index: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(NamedTuple):
     """What may stand in a memory for a word of a query: a form of it, its parts, what was meant.
 
     All of ``words``, as the index holds them, must stand in a memory; where ``is_phrase``, one
@@ -296,8 +300,7 @@ class Alternative:
     is_phrase: bool = False
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A word of a query: as the index holds it, stemmed, and as it was written.
 
     ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
@@ -336,8 +339,7 @@ class WordCounts:
     variants: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(NamedTuple):
     """How a memory is used, times as the file holds them.
 
     ``size`` is of its content, in bytes. ``is_kept`` tells that nothing may archive it by itself.
@@ -362,8 +364,7 @@ class Amount:
     size: int = 0
 
 
-@dataclass(frozen=True)
-class GraphMoment:
+class GraphMoment(NamedTuple):
     """A time that the graph is looked at, as it is stored, and whose graph; ``None``: everybody's.
 
     ``is_past`` lets memories count that were deleted later. With a ``run_id`` only what memories of
@@ -485,8 +486,7 @@ VECTOR_COLUMNS: Final = ("storage_backend", "migration_date", "migration", "embe
 """Columns that tell of the move to search by meaning."""
 
 
-@dataclass(frozen=True)
-class QueryVector:
+class QueryVector(NamedTuple):
     """A query's vector, quantized, and the model that it and the vectors it meets are of.
 
     ``seen`` is the vector as seen from the middle of the store, if cosines are to be from there.
@@ -507,8 +507,7 @@ class QueryVector:
         return self.data if self.seen is None else self.seen.data
 
 
-@dataclass(frozen=True)
-class NearestVectors:
+class NearestVectors(NamedTuple):
     """Cosines by row of the nearest, and what was not as it should be."""
 
     cosines: dict[int, float]
@@ -526,8 +525,7 @@ class Purged(NamedTuple):
         return Purged(self.erased + other.erased, self.memories + other.memories)
 
 
-@dataclass(frozen=True)
-class FileSummary:
+class FileSummary(NamedTuple):
     """What a file says of itself: whose it is, the version of its schema, its page size."""
 
     agent_id: str | None

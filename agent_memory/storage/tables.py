@@ -68,8 +68,13 @@ class MemoryTable(Protocol):
     def readable(self, *, after: int, until: int) -> list[Memory]:
         """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
 
-    def recent(self, filters: Filter, *, limit: int, offset: int) -> list[Memory]:
-        """Return the newest memories that pass the filters, newest first."""
+    def recent(
+        self, filters: Filter, *, limit: int, offset: int, after: str | None = None
+    ) -> list[Memory]:
+        """Return the newest memories that pass the filters, newest first.
+
+        With ``after`` the list begins behind the memory of this id, which need not pass.
+        """
 
     def beginnings(self, filters: Filter, *, characters: int, limit: int) -> list[str]:
         """Return the first characters of the newest memories that pass the filters."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.text.sentences import sentence_spans
 
@@ -84,8 +84,7 @@ _FOREIGN: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """One sentence as it was said, without markup, and what stands around it.
 
     ``at`` is where in the sentence the place is. ``shapes`` are words like ``code``, ``comment``,

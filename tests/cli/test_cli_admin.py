@@ -100,6 +100,7 @@ KEYS = {
     "info": {"agent_id", "memory_count", "path", "schema_version", "stats", "config"},
     "check": {"ok", "path", "memory_count", "problems"},
     "events": {"events"},
+    "stats": {"periods", "memory_count", "recalls", "gaps", "recommendations"},
     "backup": {"path"},
     "configure": {"scratchpad_max_size", "categories", "similarity_threshold"},
     "forget": {"deleted"},
@@ -130,8 +131,8 @@ KEYS = {
 }
 
 
-NO_DATA = ("completion", "hook", "mcp")
-"""Commands that print what is not ours to shape."""
+NO_DATA = ("completion", "hook", "mcp", "ui")
+"""Commands that print what is not ours to shape, or serve."""
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NO_DATA])
@@ -488,6 +489,7 @@ def test_completion_knows_agents_categories_formats_and_leaves_files_to_the_shel
     assert completed(f"{program} --agent k") == {"plain,kestrel"}
     assert completed(f"{program} search --agent k") == {"plain,kestrel"}
     assert completed(f"{program} --agent kestrel search -c re") == {"plain,recipe"}
+    assert completed(f"{program} migrate --embedder word") == {"plain,wordllama"}
     assert completed(f"{program} --agent nobody store -c dec") == {"plain,decision"}
     assert "plain,store" in completed(f"{program} import --format s")
     for words in ("import ", "export -o x", "restore x", "backup x", "add x"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import resource
 import stat
 import subprocess
@@ -11,13 +12,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
+from agent_memory.cli.render import progress_bar
 from agent_memory.formats import registry as codecs
 
 PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
@@ -27,6 +31,9 @@ Cli = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def bob(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+
+
+FOLDERS = [name for name in codecs.names() if codecs.codec(name).is_folder]
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +87,7 @@ def test_every_format_is_written_and_read_again(
     done = cli("export", "--format", name, "--output", str(path))
     assert done.code == 0, done.err
     assert done.out.endswith(f" memories to {path}\n")
-    wanted = 0o700 if name == "directory" else 0o600
+    wanted = 0o700 if name in FOLDERS else 0o600
     assert stat.S_IMODE(path.stat().st_mode) == wanted
     took = cli("--agent", "alice", "import", str(path), "--json")
     assert took.code == 0, took.err
@@ -94,7 +101,7 @@ def test_every_format_is_written_and_read_again(
         assert contents(root, "alice") == contents(root)
 
 
-@pytest.mark.parametrize("name", [it for it in codecs.names() if it != "directory"])
+@pytest.mark.parametrize("name", [name for name in codecs.names() if name not in FOLDERS])
 def test_stdout_gets_the_bytes_and_nothing_else(stored: Path, tmp_path: Path, name: str) -> None:
     words = [PROGRAM, "--db", str(stored), "export", "-f", name]
     if name == "sqlite":
@@ -195,7 +202,8 @@ def test_a_full_disk_leaves_no_half_file(root: Path, stored: Path, tmp_path: Pat
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 
     for name in codecs.names():
-        if name in ("scratchpad", "metadata", "settings"):  # small however much is stored
+        # Small however much is stored, or of many small files.
+        if name in ("scratchpad", "metadata", "settings", "markdown"):
             continue
         words = [PROGRAM, "--db", str(stored), "export", "-f", name, "-o", str(tmp_path / "out/it")]
         done = subprocess.run(words, capture_output=True, text=True, preexec_fn=little_room)
@@ -378,6 +386,21 @@ def test_progress_is_shown_to_a_terminal_alone(
     assert out == "jsonl: 1,200 new\n"
     assert "importing" in err
     assert "1,000" in err or "100%" in err
+
+
+def test_the_time_that_is_left_is_told_from_what_was_done_since_the_bar_began(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(datetime(2026, 1, 30, tzinfo=UTC))
+    monkeypatch.setattr(time, "time", lambda: clock().timestamp())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with progress_bar("importing") as move:
+        clock.forward(seconds=60)  # reading
+        for second in range(6):  # 100 a second: 400 more take four
+            move(100 * second, 800)
+            clock.forward(seconds=1)
+        move(600, 800)
+    assert re.search(r" 00:00:0[23]\b", capsys.readouterr().err.split("\r")[-1])
 
 
 # Found once: an empty temporary folder is made where nothing needs one, and a kill leaves it.

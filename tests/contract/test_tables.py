@@ -57,6 +57,9 @@ class TestMemories:
         anns = Equals("user_id", "ann")
         recent = engine.memories.recent(EVERYTHING, limit=2, offset=1)
         assert [memory.id for memory in recent] == ["mem-3", "mem-2"]
+        for filters, ids in ((EVERYTHING, ["mem-2", "mem-1"]), (anns, ["mem-1"])):
+            following = engine.memories.recent(filters, limit=9, offset=0, after="mem-3")
+            assert [memory.id for memory in following] == ids
         assert engine.memories.ids(anns) == ["mem-3", "mem-1"]
         assert engine.memories.count(anns) == 2
         assert engine.memories.count(NOT_ARCHIVED) == 4
@@ -364,6 +367,34 @@ class TestUsageAndErasure:
         ]
         assert engine.usage.amounts(every_kind)["learning"].count == 2
         assert engine.usage.least_used(MemoryKind.LEARNING, limit=5) == ["mem-3"]
+
+    def test_statistics_count_by_day_and_by_use(self, engine: Engine) -> None:
+        first, _, third = stored(
+            engine,
+            memory_of(1, "Grüße", metadata={"source": "wiki"}),
+            memory_of(2, metadata={"source": 7}),
+            memory_of(3),
+        )
+        later = NOW + timedelta(days=2)
+        with engine.write():
+            engine.memories.update(first, {"content": "Tee"}, now=later)
+            engine.memories.count_accesses({first: (2, format_time(later))})
+            engine.memories.delete(third)
+        queries = engine.statistics
+        sources = {value for value, _, _ in queries.stored_by_day("source", since="")}
+        assert sources == {"wiki", None}
+        assert sum(count for _, _, count in queries.stored_by_day("category", since="")) == 2
+        changes = {change.event: change for change in queries.changes_by_day(since="")}
+        assert changes["ADD"].changes == 3
+        assert changes["UPDATE"][2:] == (1, len(b"Tee") - len("Grüße".encode()))
+        assert changes["DELETE"].grown_bytes == -len(b"fact number 3")
+        totals = queries.totals()
+        assert totals[:3] == (2, 0, len(b"Teefact number 2"))
+        assert totals.file_bytes > 0
+        assert queries.never_recalled(written_until=format_time(later), limit=5) == (1, ["mem-2"])
+        assert queries.most_recalled(limit=5) == [("mem-1", 2)]
+        assert queries.written(["mem-1", "mem-3"]) == {"mem-1": format_time(later)}
+        assert queries.stored_by_day("session", since="9999") == []
 
     def test_erasing_leaves_no_row(self, engine: Engine) -> None:
         (row_id, _) = stored(engine, memory_of(1, "the secret word"), memory_of(2))

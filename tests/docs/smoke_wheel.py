@@ -14,6 +14,8 @@ package = Path(agent_memory.__file__).parent
 assert "site-packages" in package.parts, f"not the installed package: {package}"
 assert (package / "py.typed").is_file()
 assert (package / "integrations" / "amplifier" / "bundle.md").is_file()
+assert (package / "integrations" / "ui" / "page" / "index.html").is_file()
+assert (package / "cli" / "style.css").is_file()
 assert {path.suffix for path in (package / "migrations").iterdir()} == {".sql"}
 assert {path.stem for path in (package / "guides").iterdir()} == set(TOPICS)
 

@@ -884,3 +884,63 @@ def test_the_formats_are_codecs() -> None:
     for name in FORMATS:
         one: Codec = codec(name)
         assert (one.name, one.is_folder) == (name, False)
+
+
+# Other programs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "metadata"),
+    [
+        (  # mem0's get_all()
+            {
+                "results": [
+                    {
+                        "id": "5b2a1f1e-6f0e-4f0f-9d1e-1f2e3d4c5b6a",
+                        "memory": "Likes green tea",
+                        "hash": "ab12",
+                        "metadata": {"topic": "drinks"},
+                        "created_at": "2025-03-04T05:06:07.5-07:00",
+                        "updated_at": None,
+                        "user_id": "mara",
+                    }
+                ]
+            },
+            ("Likes green tea", "2025-03-04T12:06:07.500000+00:00", [], "mara"),
+            {"topic": "drinks", "hash": "ab12"},
+        ),
+        (  # mcp-memory-service
+            {
+                "export_metadata": {"version": "8.0"},
+                "memories": [
+                    {
+                        "content": "Use ruff",
+                        "content_hash": "aa",
+                        "tags": ["Style"],
+                        "created_at": 1741064767.5,
+                        "created_at_iso": "2025-03-04T05:06:07Z",
+                        "updated_at": 1741064767.5,
+                        "memory_type": "decision",
+                        "metadata": {"x": 1},
+                    }
+                ],
+            },
+            ("Use ruff", "2025-03-04T05:06:07.500000+00:00", ["style"], None),
+            {"x": 1, "content_hash": "aa", "original_type": "decision"},
+        ),
+    ],
+    ids=["mem0", "mcp-memory-service"],
+)
+def test_exports_of_other_programs_keep_their_times(
+    text: dict[str, Any],
+    expected: tuple[str, str, list[str], str | None],
+    metadata: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(text))
+    with AgentMemory("bob", root=tmp_path) as memory:
+        assert memory.import_(tmp_path / "in.json").new == 1
+        assert memory.import_(tmp_path / "in.json").same == 1
+        (taken,) = memory.list_recent()
+    known = (taken.content, taken.timestamp.isoformat(), taken.tags, taken.user_id)
+    assert (known, taken.metadata) == (expected, metadata)

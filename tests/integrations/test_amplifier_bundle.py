@@ -12,7 +12,7 @@ import yaml
 
 import agent_memory
 from agent_memory.integrations.amplifier import BUNDLE
-from agent_memory.integrations.tools.memory_tools import TOOLS
+from agent_memory.integrations.tools import TOOLS
 from agent_memory.models.config import MemoryCaptureConfig, MemoryContextConfig, MemoryToolConfig
 
 NAME = "agent-memory"

@@ -24,7 +24,7 @@ from agent_memory.integrations.amplifier import context_manager as scratchpad
 from agent_memory.integrations.amplifier import tools
 from agent_memory.integrations.amplifier.capture_hook import output_of
 from agent_memory.integrations.amplifier.shared_memory import EventBridge
-from agent_memory.integrations.tools.memory_tools import TOOLS
+from agent_memory.integrations.tools import TOOLS
 from agent_memory.models.times import now_utc
 
 MOUNTS = [tools.mount, capturing.mount, reminding.mount, scratchpad.mount]

@@ -375,9 +375,9 @@ def test_other_machines_are_answered_under_the_names_that_were_allowed(root: Pat
 
 
 def test_answers_over_http_are_not_held_back_until_there_are_more() -> None:
-    from agent_memory.integrations.mcp.run import _listening
+    from agent_memory.integrations.loopback import listening_socket
 
-    with _listening("127.0.0.1", 0) as listening:
+    with listening_socket("127.0.0.1", 0, advice="another") as listening:
         # Nagle's algorithm costs 40 ms an answer; asyncio turns it off for sockets that name TCP.
         assert listening.proto == socket.IPPROTO_TCP
         assert listening.getsockname()[1] > 0

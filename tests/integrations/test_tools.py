@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.identity import LazyMemory
-from agent_memory.integrations.tools.memory_tools import DATA_NOTICE, TOOLS, MemoryTools
+from agent_memory.integrations.tools import DATA_NOTICE, TOOLS, MemoryTools
 
 NAMES = [tool.name for tool in TOOLS]
 
@@ -60,6 +60,7 @@ def test_the_documented_tools_are_there_and_three_more() -> None:
     assert set(NAMES) == {
         *("memory_store", "memory_search", "memory_promote", "memory_list_recent"),
         *("memory_get", "memory_update", "memory_forget"),
+        *("memory_add", "memory_reviews", "memory_resolve", "memory_graph"),
     }
 
 
@@ -203,7 +204,7 @@ def test_a_list_has_twenty_memories_at_most_unless_more_are_wanted(memory: Agent
             assert len(data(tools, name, **query, limit=2)["memories"]) == 2
     for style in ("openai", "anthropic"):
         texts = json.dumps(MemoryTools.definitions(style))
-        assert texts.count('"maximum": 20') == 2
+        assert texts.count('"maximum": 20') == 3
 
 
 def test_as_many_are_found_as_are_listed(memory: AgentMemory, tools: MemoryTools) -> None:
@@ -299,6 +300,76 @@ def test_promote_and_forget(memory: AgentMemory, tools: MemoryTools) -> None:
 
 
 # What goes wrong ----------------------------------------------------------------------------------
+
+
+# Conversations, questions, the graph ------------------------------------------------------------
+
+
+def told(tools: MemoryTools, text: str) -> dict[str, Any]:
+    return data(tools, "memory_add", messages=[{"role": "user", "content": text}])
+
+
+def test_a_conversation_becomes_memories(memory: AgentMemory, tools: MemoryTools) -> None:
+    done = data(
+        tools,
+        "memory_add",
+        messages=[
+            {"role": "user", "content": "Hi! I am allergic to peanuts."},
+            {"role": "assistant", "content": "I will remember that."},
+        ],
+    )
+    (change,) = done["changes"]
+    assert (change["event"], "peanuts" in change["memory"]) == ("ADD", True)
+    stored = memory.get(change["id"])
+    assert stored is not None
+    assert stored.content == change["memory"]
+    assert told(tools, "Hi! I am allergic to peanuts.")["changes"] == []
+    assert told(tools, "Thanks!") == {"changes": [], "facts": 0}
+
+
+def graph(tools: MemoryTools, **arguments: Any) -> dict[str, Any]:
+    result = tools.call("memory_graph", arguments)
+    assert result.data is not None, result.error
+    return result.data
+
+
+@pytest.mark.parametrize("still_true", [True, False])
+def test_what_became_unsure_is_asked_and_answered(
+    memory: AgentMemory, tools: MemoryTools, still_true: bool
+) -> None:
+    (first,) = told(tools, "I live in Oslo.")["changes"]
+    later = told(tools, "I don't live in Oslo any more, I think.")
+    listed = data(tools, "memory_reviews")
+    (review,) = listed["reviews"]
+    assert listed["total"] == 1
+    assert (review["memory_id"], review["content"]) == (first["id"], "I live in Oslo.")
+    assert [review["review_id"]] == later["questions"]
+    done = data(tools, "memory_resolve", review_id=review["review_id"], still_true=still_true)
+    assert done["forgotten"] is not still_true
+    assert (memory.get(first["id"]) is not None) is still_true
+    assert data(tools, "memory_reviews") == {"reviews": [], "total": 0}
+    assert error(tools, "memory_resolve", review_id=review["review_id"], still_true=True)
+
+
+def test_the_graph_is_seen_whole_near_and_between(memory: AgentMemory, tools: MemoryTools) -> None:
+    assert data(tools, "memory_graph") == {"names": []}
+    memory.graph.add("Nadia", "works at", "Acme")
+    memory.graph.add("Acme", "is in", "Ghent")
+    whole = data(tools, "memory_graph")
+    assert [each["name"] for each in whole["names"]] == ["Nadia", "Acme", "Ghent"]
+    near = graph(tools, name="Nadia")
+    assert [(each["name"], each["distance"]) for each in near["names"]] == [("Acme", 1)]
+    far = graph(tools, name="nadia", depth=2)
+    assert [each["name"] for each in far["names"]] == ["Acme", "Ghent"]
+    way = graph(tools, name="Nadia", to="Ghent")
+    assert [each["name"] for each in way["names"]] == ["Nadia", "Acme", "Ghent"]
+    assert [each["relationship"] for each in way["relationships"]] == ["works_at", "is_in"]
+    memory.graph.add_entity("Island")
+    apart = graph(tools, name="Nadia", to="Island")
+    assert (apart["names"], apart["relationships"]) == ([], [])
+    nobody = tools.call("memory_graph", {"name": "Nobody"}).error
+    assert nobody is not None
+    assert "Nobody" in nobody["message"]
 
 
 def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) -> None:

@@ -47,12 +47,17 @@ def of(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def arguments_of(name: str, memory_id: str) -> Mapping[str, Any]:
-    return {
+    by_name: dict[str, dict[str, Any]] = {
         "memory_store": {"content": f"The {SECRET} plan is in the drawer"},
         "memory_search": {"query": f"{SECRET} plan"},
         "memory_list_recent": {},
+        "memory_add": {"messages": [{"role": "user", "content": f"The {SECRET} is found"}]},
+        "memory_reviews": {},
+        "memory_resolve": {"review_id": 1, "still_true": False},
+        "memory_graph": {},
         "memory_update": {"memory_id": memory_id, "content": "taken over"},
-    }.get(name, {"memory_id": memory_id})
+    }
+    return by_name.get(name, {"memory_id": memory_id})
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
@@ -61,6 +66,7 @@ def test_each_tool_treats_anothers_memory_as_none(
 ) -> None:
     bens = ben.store(f"The {SECRET} plan is in the drawer", tags=["bens-tag"])
     ben.promote(bens)
+    ben.graph.add("Ben", "keeps", "bens-tag", memory_id=bens)
     before = memory.get(bens)
     result = of(MemoryTools(ann), tool, **arguments_of(tool, bens))
     shown = json.dumps(result)

@@ -184,6 +184,8 @@ class Life(RuleBasedStateMachine):
         with AgentMemory("zoe", root=self.folder / f"other-{self.number}") as other:
             if (sharing := self.memory.configure().sharing) is not None:
                 other.configure(sharing=sharing)  # which no import does
+            if own := self.memory.configure().categories:  # a rebuild adds those that it finds
+                other.configure(categories=own)
             # Nothing at all does not tell its form.
             read = other.import_(path, format=None if self.held else form)
             assert (read.refused, read.new) == (0, len(self.held)), (form, read)

@@ -167,3 +167,25 @@ def test_a_rollback_file_holds_no_nul_and_can_be_read(tmp_path: Path) -> None:
     with AgentMemory("ann", root=tmp_path) as other:
         assert other.import_(file).new == 2
         assert {each.content for each in other.list_recent()} == {"first", "a<00>"}
+
+
+def test_an_id_with_a_nul_is_given_another_and_keeps_its_history(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("first")
+    assert insert(memory.path, [{"id": b"a\x00b"}], checked=True) == 1, "the schema sees no NUL"
+    with AgentMemory("bob", root=tmp_path) as memory:
+        assert memory.check(repair=True).ok
+        assert memory.check().problems == []
+        (mended,) = (each for each in memory.list_recent() if each.content == "plain")
+        assert mended.metadata == {"original_id": "a<00>b"}
+        assert [change.memory_id for change in memory.history(mended.id)][-1] == mended.id
+
+
+def test_tags_of_another_program_are_read_as_they_are_searched(fresh: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copy(fresh, tmp_path / "memories.db"))
+    insert(path, [{"tags": '["DB", " db ", ""]', "archived": 1}], checked=True)
+    with AgentMemory.open(path, clock=Clock()) as memory:
+        (found,) = memory.list_recent(filters={"tags": ["db"], "archived": True})
+        assert found.tags == ["db"]
+        assert memory.check().problems == []
+        assert_comes_back(memory, tmp_path)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import Clock
 
-from agent_memory import AgentMemory, EventName, MemoryEvent, MigrationError
+from agent_memory import AgentMemory, EventName, MemoryEvent, MigrationError, estimate_tokens
 from agent_memory.runtime.event_log import EventLog
 
 
@@ -92,17 +92,33 @@ def test_a_search_is_told_without_its_words_unless_they_are_asked_for(
 ) -> None:
     heard: list[MemoryEvent] = []
     with opened(root, clock, heard) as memory:
-        memory.store("Prefer tea")
+        memory_id = memory.store("Prefer tea")
         assert len(memory.search("tea", limit=3)) == 1
     event = heard[-1]
     assert event.name == EventName.SEARCHED
-    assert set(event.data) == {"results_count", "total_found", "latency_ms", "backend"}
+    assert set(event.data) == {
+        "results_count", "total_found", "latency_ms", "backend", "memory_ids", "best_similarity",
+        "tokens",
+    }  # fmt: skip
     assert (event.data["results_count"], event.data["backend"]) == (1, "file")
+    assert event.data["memory_ids"] == [memory_id]
+    assert (event.data["best_similarity"], event.data["tokens"]) == (1.0, 3)  # 10 bytes
     with opened(root, clock, heard, event_text=True) as memory:
         memory.search("tea")
         memory.store("Prefer milk")
     assert heard[-2].data["query"] == "tea"
     assert heard[-1].data["content"] == "Prefer milk"
+
+
+def test_a_context_is_told_with_its_tokens(root: Path, clock: Clock) -> None:
+    heard: list[MemoryEvent] = []
+    with opened(root, clock, heard, event_text=True) as memory:
+        memory.store("Prefer tea")
+        text = memory.context()
+        memory.context(count_tokens=len)
+    assert [event.name for event in heard[1:]] == [EventName.RENDERED] * 2
+    assert heard[1].data == {"memory_count": 1, "tokens": estimate_tokens(text)}
+    assert heard[2].data == {"memory_count": 1, "tokens": len(text) + 1}  # "~100 tokens" has more
 
 
 def test_promotions_are_told_by_hand_and_by_use(root: Path, clock: Clock) -> None:

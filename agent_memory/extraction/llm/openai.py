@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_memory.errors import ProviderError
 from agent_memory.extraction.llm.settings import ChatSettings
@@ -18,8 +17,7 @@ _LOOSER: Final = {"json_schema": "json_object", "json_object": ""}
 """What is asked for next where a server will not have a format of the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     """How a request is written; servers and models differ in what they take."""
 
     answer: str = "json_schema"
@@ -29,11 +27,11 @@ class _Form:
     def after(self, refusal: str) -> _Form | None:
         """Return the form to try after a refusal, ``None`` where there is no other."""
         if self.length == "max_tokens" and "max_completion_tokens" in refusal:
-            return replace(self, length="max_completion_tokens")
+            return self._replace(length="max_completion_tokens")
         if self.has_temperature and "temperature" in refusal:
-            return replace(self, has_temperature=False)
+            return self._replace(has_temperature=False)
         if self.answer in _LOOSER:
-            return replace(self, answer=_LOOSER[self.answer])
+            return self._replace(answer=_LOOSER[self.answer])
         return None
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.text.stems import stems
 
@@ -136,8 +135,7 @@ _UNREAL: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What a text tells of change.
 
     ``corrects``: it says that something said before was wrong. ``is_new``: that something is so

@@ -8,9 +8,8 @@ same said and denied, a thing that is no more, a sentence that differs in one va
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import Change, change_of, says_that_it_ended
 from agent_memory.extraction.rules.statements import (
@@ -132,8 +131,7 @@ _MOST_WORDS: Final = 5
 """Words of a value in which two sentences differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A text as it is compared: who speaks, of whom, what is stated and denied."""
 
     speaker: str
@@ -148,8 +146,7 @@ class Reading:
     is_one_sentence: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(NamedTuple):
     """Why a text may be against an older one, and whether it surely takes its place."""
 
     why: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from agent_memory.extraction.rules.statements import statement
@@ -84,7 +83,7 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
         sure = _worth(sentence, message.role)
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
-            yield replace(fact, category=MemoryCategory.PREFERENCE)
+            yield fact._replace(category=MemoryCategory.PREFERENCE)
         elif sure and _stands_alone(sentence):
             yield _fact(message, place, _bare(sentence), sure)
         elif sure or _belongs(sentence, message.role, keeps_small_talk=is_among_people):

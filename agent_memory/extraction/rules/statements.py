@@ -7,8 +7,7 @@ slot that is no value of its kind ("My budget is tight") is beside its value, an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
 from agent_memory.text.normalize import exact_form
@@ -170,8 +169,7 @@ _MORE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """Of whom (``""``: the user), of which slot, which value.
 
     ``says_more`` tells that something else is said with it, ``whose`` whether the slot is

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
@@ -32,8 +31,7 @@ MAX_BACKUPS: Final = 5
 """Of each file; the oldest goes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
+class Shelf(NamedTuple):
     """One of E's three files: the name of it without its ending, and how much goes into it."""
 
     stem: str

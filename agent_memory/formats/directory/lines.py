@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import FileIO
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.jsonl import MAX_LINE_BYTES, parse_object
@@ -38,8 +37,7 @@ def encoded(text: str) -> bytes:
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
+class RawLine(NamedTuple):
     """A line as it stands in a file: its number from 1, and where it begins, in bytes.
 
     Of a line that is longer than the ``limit``, ``raw`` has the beginning.

@@ -7,9 +7,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.directory.index import StoredIndex
@@ -60,7 +59,7 @@ def read_folder(folder: Path) -> Iterator[Entry]:
     if last is not None:
         # Only now it is known what the index should say.
         wrong = index.wrong(counted)
-        yield replace(last, repairs=(*last.repairs, wrong)) if wrong else last
+        yield last._replace(repairs=(*last.repairs, wrong)) if wrong else last
 
 
 def read_file(path: Path) -> Iterator[Entry]:
@@ -74,8 +73,7 @@ def read_file(path: Path) -> Iterator[Entry]:
             yield from reader.file(path.name, count)
 
 
-@dataclass(frozen=True, slots=True)
-class _Restored:
+class _Restored(NamedTuple):
     """A memory whose line is broken, as its newest backup has it."""
 
     place: str

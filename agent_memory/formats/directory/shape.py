@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from agent_memory.formats.directory.layout import MAX_LINE_BYTES
@@ -40,8 +39,7 @@ _OF_STATUS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Shaped:
+class Shaped(NamedTuple):
     """A memory as E has it, in E's order, and by our names what E has no place for."""
 
     fields: dict[str, Any]

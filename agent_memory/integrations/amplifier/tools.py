@@ -62,7 +62,7 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     """Mount the tools. Nothing is opened before one of them is used.
 
     ``config`` may have the options of the memory (``sharing.OPTIONS``), ``tools``, a list of the
-    names to mount instead of all seven, and ``max_query_results``, the most that a search or a
+    names to mount instead of all, and ``max_query_results``, the most that a search or a
     list returns (20, and 100 at most).
     """
     membership, rest = join(coordinator, config)

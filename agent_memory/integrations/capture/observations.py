@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -220,7 +220,7 @@ def _inner(text: str, key: str, config: MemoryCaptureConfig) -> Iterator[Passage
         if is_part_of_name(plain, start, end):
             continue
         inner = passages.passage(plain, start, end)
-        yield replace(inner, shapes=inner.shapes | {"value"}, key=key)
+        yield inner._replace(shapes=inner.shapes | {"value"}, key=key)
 
 
 def is_part_of_name(text: str, start: int, end: int) -> bool:

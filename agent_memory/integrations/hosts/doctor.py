@@ -23,7 +23,7 @@ from agent_memory.integrations.hosts.installation import Installation, Installed
 from agent_memory.integrations.hosts.journal import Journal, agent_folder
 from agent_memory.integrations.hosts.occasion import Call
 from agent_memory.integrations.hosts.project import Project
-from agent_memory.integrations.hosts.table import HOSTS, SERVER, Host
+from agent_memory.integrations.hosts.table import HOOK_TOOL, HOSTS, SERVER, Host
 
 _PATIENCE_SECONDS: Final = 10.0
 _START_SECONDS: Final = 0.5
@@ -112,7 +112,7 @@ class Examination:
                 "host": host.name,
                 "scope": scope,
                 "server": server is not None,
-                "hooks": [self._tried(host, hook) for hook in hooks],
+                "hooks": [self._tried(host, hook, server) for hook in hooks],
             }
         if host.name == "claude-code" and _has_plugin(host):
             scopes.append("plugin")
@@ -147,8 +147,17 @@ class Examination:
                     "start codex, type /hooks, and trust those of agent-memory",
                 )
 
-    def _tried(self, host: Host, hook: InstalledHook) -> dict[str, Any]:
+    def _tried(
+        self, host: Host, hook: InstalledHook, server: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         """Run a hook as its host would, and return how that went."""
+        sample = _sample(hook.event, self._project)
+        command, data = hook.command, json.dumps(sample)
+        if not command and server is None:
+            return {"event": hook.event, "command": "", "ok": False, "milliseconds": 0}
+        if not command and server is not None:
+            command = shlex.join([str(server.get("command")), *map(str, server.get("args") or [])])
+            data = _call_of_server(host, hook.event, sample)
         environment = {**os.environ, TRIAL_VARIABLE: "1"}
         if host.project_variable:
             environment[host.project_variable] = self._project
@@ -156,9 +165,9 @@ class Examination:
         problem = ""
         try:
             done = subprocess.run(  # noqa: S602 - hosts run it by the shell as well
-                hook.command,
+                command,
                 shell=True,
-                input=json.dumps(_sample(hook.event, self._project)).encode(),
+                input=data.encode(),
                 capture_output=True,
                 cwd=self._project,
                 env=environment,
@@ -168,18 +177,18 @@ class Examination:
         except subprocess.TimeoutExpired:
             problem = f"it did not end within {_PATIENCE_SECONDS:.0f} seconds"
         else:
-            problem = _fault_of(done)
+            problem = _fault_of(done) if hook.command else _fault_of_server(done)
         seconds = time.monotonic() - started
         if not problem and seconds > seconds_allowed() + _START_SECONDS:
             problem = f"it took {seconds:.1f} seconds: the machine is busy, or its disk is slow"
         if problem:
             self._find(
                 f"{host.title}, {hook.event}: {problem}",
-                f"agent-memory install {host.name} registers it anew; by hand: {hook.command}",
+                f"agent-memory install {host.name} registers it anew; by hand: {command}",
             )
         return {
             "event": hook.event,
-            "command": hook.command,
+            "command": command,
             "ok": not problem,
             "milliseconds": round(seconds * 1_000),
         }
@@ -257,6 +266,25 @@ def _fault_of(done: subprocess.CompletedProcess[bytes]) -> str:
     except ValueError:
         return "what it prints is no JSON"
     return "" if isinstance(answer, dict) else "what it prints is no JSON object"
+
+
+def _call_of_server(host: Host, event: str, sample: Mapping[str, Any]) -> str:
+    """Return the line by which a host asks the server what it asks a hook."""
+    arguments = {**sample, "host": host.name, "event": event}
+    params = {"name": HOOK_TOOL, "arguments": arguments}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return f"{json.dumps(request)}\n"
+
+
+def _fault_of_server(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Return what is wrong with how the server answered; an empty text where nothing is."""
+    try:
+        result = json.loads(done.stdout).get("result") or {}
+        text = result["content"][0]["text"]
+    except (ValueError, AttributeError, LookupError, TypeError):
+        return _fault_of(done) or "the server did not answer"
+    answered = subprocess.CompletedProcess(done.args, done.returncode, text.encode(), done.stderr)
+    return text[:200] if result.get("isError") else _fault_of(answered)
 
 
 def _sample(event: str, project: str) -> dict[str, Any]:

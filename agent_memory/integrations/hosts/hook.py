@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_memory.integrations.hosts.journal import (
@@ -58,17 +58,28 @@ def main(words: Sequence[str]) -> None:
     if isinstance(call, str):
         _complain(call)
         os._exit(0)
-    _thread.start_new_thread(_run, (call, outcome, entry))
+    _thread.start_new_thread(_run, (call, outcome, entry, _standard_input))
     outcome.wait_until_ready(deadline - time.monotonic())
     with contextlib.suppress(OSError):
         os.write(outgoing, rendered(call, outcome.context))
     if not outcome.wait_until_done(deadline - time.monotonic()):
-        why = f"ended after {seconds:g} s: the disk, a lock or a busy machine kept it waiting"
-        _complain(why)
-        last = {**entry, "outcome": "late", "why": why}
-        _thread.start_new_thread(_log, (last, last_words := Outcome()))
-        last_words.wait_until_done(_LAST_WORDS_SECONDS)
+        _log_lateness(entry, seconds)
     os._exit(0)  # what still waits for a lock or a provider ends with the process
+
+
+def answer(call: Call, fields: Mapping[str, Any]) -> str:
+    """Return the answer to one event, in the process that serves the memory already.
+
+    It is there within the time that a process of its own would have, and never fails.
+    """
+    seconds = seconds_allowed()
+    outcome = Outcome()
+    entry: dict[str, Any] = {}
+    data = json.dumps(fields, ensure_ascii=False).encode(errors="replace")
+    _thread.start_new_thread(_run, (call, outcome, entry, lambda: data))
+    if not outcome.wait_until_done(seconds):
+        _log_lateness(entry, seconds)
+    return rendered(call, outcome.context).decode()
 
 
 def parse(words: Sequence[str]) -> Call | str:
@@ -109,14 +120,16 @@ def rendered(call: Call, context: str) -> bytes:
 # At work ------------------------------------------------------------------------------------------
 
 
-def _run(call: Call, outcome: Outcome, entry: dict[str, Any]) -> None:
+def _run(
+    call: Call, outcome: Outcome, entry: dict[str, Any], read_input: Callable[[], bytes]
+) -> None:
     """Do what an event asks for, in a thread that the process does not wait for."""
     started = time.monotonic()
     occasion = None
     entry.update(host=call.host.name, event=call.event.name)
     try:
         entry["folder"] = agent_folder(_agent_of(call, {}), call.root)
-        occasion = occasion_of(call, _standard_input())
+        occasion = occasion_of(call, read_input())
         entry.update(folder=occasion.folder, session=occasion.label)
         _handle(occasion, outcome)
     except Exception as error:  # noqa: BLE001 - no fault of ours may reach the host
@@ -253,6 +266,15 @@ def _log(entry: dict[str, Any], outcome: Outcome) -> None:
         with contextlib.suppress(OSError):  # there is no place for it: stderr has it
             Journal(folder).append(entry)
     outcome.finish()
+
+
+def _log_lateness(entry: dict[str, Any], seconds: float) -> None:
+    """Say that time ran out: the log may be what kept it waiting."""
+    why = f"ended after {seconds:g} s: the disk, a lock or a busy machine kept it waiting"
+    _complain(why)
+    last = {**entry, "outcome": "late", "why": why}
+    _thread.start_new_thread(_log, (last, last_words := Outcome()))
+    last_words.wait_until_done(_LAST_WORDS_SECONDS)
 
 
 def _complain(message: str) -> None:

@@ -26,7 +26,7 @@ from agent_memory import (
     StorageUnavailable,
 )
 from agent_memory.integrations.hosts.json_text import JsonText, Key
-from agent_memory.integrations.hosts.table import SERVER, ConfigFile, Event, Host
+from agent_memory.integrations.hosts.table import HOOK_TOOL, SERVER, ConfigFile, Event, Host
 from agent_memory.integrations.hosts.toml_text import TomlText
 from agent_memory.runtime.files import translated_errors, written_atomically
 
@@ -69,6 +69,7 @@ class InstalledHook(NamedTuple):
 
     event: str
     command: str
+    """What is run; an empty text where the server is asked."""
     trust_key: str
     """By which Codex keeps whether its user trusts it."""
 
@@ -80,6 +81,7 @@ class Installation(NamedTuple):
     project: str | None = None
     agent: str | None = None
     root: str | None = None
+    server_name: str = SERVER
 
     # What is registered ---------------------------------------------------------------------------
 
@@ -99,6 +101,8 @@ class Installation(NamedTuple):
 
     def handler(self, event: Event, command: Sequence[str]) -> dict[str, Any]:
         """Return what the host is to run at an event, in its form."""
+        if event.by_server:
+            return {"hooks": [self._call_of_server(event)]}
         words = [*command, "hook", self.host.name, event.name]
         words += ["--agent", self.agent] if self.agent else []
         words += ["--root", self.root] if self.root else []
@@ -110,6 +114,21 @@ class Installation(NamedTuple):
         handler = {"type": "command", "command": line, "timeout": limit, **in_background}
         matcher = {"matcher": event.matcher} if event.matcher else {}
         return {**matcher, "hooks": [handler]}
+
+    def _call_of_server(self, event: Event) -> dict[str, Any]:
+        """Return the handler that asks the server: the host replaces the names in it."""
+        names = ("session_id", "cwd", *event.by_server)
+        return {
+            "type": "mcp_tool",
+            "server": self.server_name,
+            "tool": HOOK_TOOL,
+            "input": {
+                "host": self.host.name,
+                "event": event.name,
+                **{name: f"${{{name}}}" for name in names},
+            },
+            "timeout": _TIME_LIMIT_SECONDS,
+        }
 
     # Where ----------------------------------------------------------------------------------------
 
@@ -175,7 +194,7 @@ class Installation(NamedTuple):
             return []
         file = self.path(hooks)
         return [
-            InstalledHook(str(place[1]), str(handler.get("command")), _trust_key(file, place))
+            InstalledHook(str(place[1]), str(handler.get("command") or ""), _trust_key(file, place))
             for place, handler in _our_handlers(_Drafts().json(file), hooks.key, self.host)
         ]
 
@@ -292,7 +311,8 @@ def _our_handlers(
             handlers += [
                 (place, each)
                 for place, each in inner
-                if isinstance(each, dict) and ours.search(str(each.get("command")))
+                if isinstance(each, dict)
+                and (ours.search(str(each.get("command"))) or each.get("tool") == HOOK_TOOL)
             ]
     return handlers
 

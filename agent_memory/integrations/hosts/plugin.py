@@ -29,7 +29,8 @@ def plugin_changes(folder: Path) -> list[Change]:
 
 
 def _files() -> dict[str, dict[str, Any]]:
-    installation = Installation(HOSTS["claude-code"])
+    # The name that Claude Code gives to a plugin's server.
+    installation = Installation(HOSTS["claude-code"], server_name=f"plugin:{SERVER}:{SERVER}")
     described = {"description": _DESCRIPTION, "version": version(PROGRAM)}
     hooks = {
         event.name: [installation.handler(event, [PROGRAM])] for event in installation.host.events

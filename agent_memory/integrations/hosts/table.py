@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 SERVER: Final = "agent-memory"
 """The name of the MCP server in every host's settings."""
+HOOK_TOOL: Final = "memory_hook"
+"""The tool of that server which hooks call. No model is shown it: it is on no list."""
 STATE_FOLDER: Final = "hooks"
 """Where hooks keep what they need between two processes, in the agent's folder."""
 
@@ -26,6 +28,9 @@ class Event(NamedTuple):
     """Of which tools, as a regular expression of the host's."""
     in_background: bool = False
     """The host does not wait for it."""
+    by_server: tuple[str, ...] = ()
+    """What the host hands to the server that runs already, in the place of starting a process: the
+    names of its input that are needed. Empty where it starts one."""
 
 
 class ConfigFile(NamedTuple):
@@ -104,10 +109,10 @@ HOSTS: Final = {
             project_hooks=ConfigFile(".claude/settings.local.json", "hooks"),
             events=(
                 Event("SessionStart", "start"),
-                Event("UserPromptSubmit", "prompt"),
+                Event("UserPromptSubmit", "prompt", by_server=("prompt", "source")),
                 Event("PostToolUse", "tool", _CLAUDE_TOOLS, in_background=True),
-                Event("Stop", "turn"),
-                Event("PostCompact", "summary"),
+                Event("Stop", "turn", by_server=("last_assistant_message",)),
+                Event("PostCompact", "summary", by_server=("compact_summary",)),
             ),
             project_variable="CLAUDE_PROJECT_DIR",
             server_type="stdio",

@@ -25,6 +25,7 @@ from mcp_types import RequestParams
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agent_memory.integrations.loopback import LOOPBACK_NAMES
 from agent_memory.integrations.mcp.errors import RequestFailed
 from agent_memory.integrations.mcp.messages import HANDSHAKE_VERSIONS, complete
 from agent_memory.integrations.mcp.server import MemoryServer
@@ -33,7 +34,6 @@ PATH: Final = "/mcp"
 _THREADS: Final = 8
 _LAST_WORDS: Final = 3
 """Seconds that open connections have when the server is stopped."""
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 class _AnyParams(RequestParams, extra="allow"):
@@ -115,7 +115,7 @@ async def _answer(
 
 def _security(names: Sequence[str]) -> TransportSecuritySettings:
     """Refuse what was meant for another name: a web page that calls this machine by its own."""
-    hosts = [*_LOOPBACK, *names]
+    hosts = [*LOOPBACK_NAMES, *names]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[form for name in hosts for form in (name, f"{name}:*")],

@@ -75,6 +75,16 @@ class ServedMemory:
         path = str(self._path)
         return f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of an agent's memory is served, to be read and written, from its place."""
+        return self._scope is None and self._db is None and not self.is_read_only
+
+    def options(self) -> list[str]:
+        """Return what says on a command line whose memory it is, and under which root."""
+        root = [] if self._root is None else [f"--root={os.fspath(self._root)}"]
+        return [f"--agent={self.name()}", *root]
+
     def to_read(self) -> MemoryOrSession:
         """Return the open memory, or the session of it.
 

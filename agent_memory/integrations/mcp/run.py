@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import signal
-import socket
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from agent_memory import ConfigurationError
+from agent_memory.integrations.loopback import is_loopback, listening_socket, stopped_by_sigterm
 from agent_memory.integrations.mcp.memory_handle import ServedMemory
 from agent_memory.integrations.mcp.server import MemoryServer
 from agent_memory.integrations.registry import missing_package
-
-
-class _Stopped(BaseException):
-    """The process was asked to end (SIGTERM)."""
 
 
 def run(
@@ -37,7 +30,7 @@ def run(
     cannot be had.
     """
     server = MemoryServer(served)
-    with contextlib.closing(server), _stopped_by_sigterm():
+    with contextlib.closing(server), stopped_by_sigterm():
         if port is None:
             from agent_memory.integrations.mcp.stdio import serve_stdio  # noqa: PLC0415 - or HTTP
 
@@ -47,7 +40,7 @@ def run(
 
 
 def _serve_http(server: MemoryServer, host: str, port: int, names: Sequence[str]) -> None:
-    if not names and not _is_loopback(host):
+    if not names and not is_loopback(host):
         raise ConfigurationError(
             f"{host} can be reached from other machines, and there is no password: whoever reaches"
             " it could read and change the memories. Name the hosts that clients may call it by"
@@ -57,7 +50,7 @@ def _serve_http(server: MemoryServer, host: str, port: int, names: Sequence[str]
         from agent_memory.integrations.mcp.http import PATH, serve_http  # noqa: PLC0415 - slow
     except ModuleNotFoundError as error:
         raise missing_package("mcp", error) from error
-    with _listening(host, port) as listening:
+    with listening_socket(host, port, advice="another --http PORT or --host") as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}{PATH}"
 
@@ -65,44 +58,3 @@ def _serve_http(server: MemoryServer, host: str, port: int, names: Sequence[str]
             print(f"serving at {address} (Ctrl-C ends it)", file=sys.stderr, flush=True)  # noqa: T201
 
         serve_http(server, listening, begun=announce, names=names)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        made = socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        message = (
-            f"{host}:{port} cannot be listened on: {error}. Give another --http PORT or --host"
-        )
-        raise ConfigurationError(message) from error
-    # asyncio turns off Nagle's algorithm, which makes each answer wait 40 ms, where TCP is named.
-    return socket.socket(made.family, made.type, socket.IPPROTO_TCP, fileno=made.detach())
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-@contextlib.contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
-    """End the body at SIGTERM, as if it were done. A second one ends the process at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
-        return
-
-    def stop(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise _Stopped
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        with contextlib.suppress(_Stopped):
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,13 +1,11 @@
 """The tools that a model calls."""
 
 from agent_memory.integrations.tools.arguments import MOST_RESULTS
+from agent_memory.integrations.tools.definitions import TOOLS, Style, Tool
 from agent_memory.integrations.tools.memory_tools import (
     DATA_NOTICE,
     MOST_CHARACTERS,
-    TOOLS,
     MemoryTools,
-    Style,
-    Tool,
     ToolResult,
 )
 

@@ -7,7 +7,7 @@ models: they say when to use a field, not how it works.
 import re
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -153,6 +153,49 @@ class ForgetArguments(Arguments):
     """``memory_forget``."""
 
     memory_id: MemoryId
+
+
+class ToldMessage(Arguments):
+    """One message of a conversation."""
+
+    role: Literal["user", "assistant"] = Field(description="Who said it.")
+    content: str = Field(description="What was said.")
+
+
+class AddArguments(Arguments):
+    """``memory_add``."""
+
+    messages: list[ToldMessage] = Field(
+        min_length=1, description="What was said, in its order. No passwords or keys."
+    )
+
+
+class ReviewsArguments(Arguments):
+    """``memory_reviews``."""
+
+    limit: Limit = 10
+
+
+class ResolveArguments(Arguments):
+    """``memory_resolve``."""
+
+    review_id: int = Field(ge=1, description="The question, as memory_reviews numbers it.")
+    still_true: bool = Field(description="true keeps the memory, false deletes it.")
+
+
+class GraphArguments(Arguments):
+    """``memory_graph``."""
+
+    name: str | None = Field(None, description="Whom or what it is about. All names without it.")
+    to: str | None = Field(None, description="The other end: how are the two related?")
+    depth: int = Field(1, ge=1, le=3, description="How many relationships away at most.")
+
+    @model_validator(mode="after")
+    def need_both_ends(self) -> Self:
+        """Refuse a way that has no beginning."""
+        if self.to is not None and self.name is None:
+            raise ValueError("a way needs both ends: give name too")
+        return self
 
 
 _LEFT_OUT = ("title", "$defs")

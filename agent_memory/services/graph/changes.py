@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.errors import MemoryNotFound, RejectedContent, ValidationError
 from agent_memory.models.decision import Decision, DecisionOutcome
@@ -32,8 +32,7 @@ NOTHING_HOLDS: Final = "there is no such relationship that holds now"
 """Why a relationship is not closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """A relationship to be added. ``exclusive``: with no other target at the same time.
 
     While that is ``None``, ``EXCLUSIVE`` says. ``valid_from`` is when it began, else now.
@@ -383,8 +382,7 @@ class GraphChanges:
         return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _Others:
+class _Others(NamedTuple):
     """What cannot hold beside a fact: other targets of an exclusive relationship."""
 
     engine: Engine
@@ -471,7 +469,7 @@ def follow(
         unsaid = _unsaid(engine.graph.edges(moment), stated, outcome.memory_id)
         changes += [graph.apply(update, at=memory.timestamp) for update in map(_deletion, unsaid)]
         if memory.run_id is not None:
-            of_run = engine.graph.edges(replace(moment, run_id=memory.run_id))
+            of_run = engine.graph.edges(moment._replace(run_id=memory.run_id))
             for edge in _unsaid(of_run, stated, outcome.memory_id):
                 graph.stop_saying(edge, memory.timestamp)
     return [f"graph: {change.note}" for change in changes if change.refused and change.note]

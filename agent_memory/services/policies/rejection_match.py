@@ -12,10 +12,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
@@ -44,8 +43,7 @@ RejectedHashes = Mapping[int, AbstractSet[bytes]]
 """The hashes of the rejected values, by their number of words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(NamedTuple):
     """A match of a rejected value; ``field`` is where it stands, as ``texts_of`` names it."""
 
     field: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from agent_memory.errors import LimitReached
@@ -39,9 +40,22 @@ def plan(
     is over the soft limits, kind by kind; each least recently used first. Of tasks over their
     limit, completed ones go before the others (E). Must run inside a transaction.
     """
+    chosen, notes = _choose(engine, policy, now=now)
+    return _items(engine, chosen), notes
+
+
+def preview(
+    engine: Engine, policy: RetentionPolicy, *, now: datetime, limit: int
+) -> tuple[int, list[TidyItem]]:
+    """Return how many memories ``plan`` would archive, and the first ``limit`` of them."""
+    chosen, _ = _choose(engine, policy, now=now)
+    return len(chosen), _items(engine, dict(islice(chosen.items(), limit)))
+
+
+def _choose(engine: Engine, policy: RetentionPolicy, *, now: datetime) -> tuple[_Chosen, list[str]]:
     kinds = _kinds_of(policy)
     if not kinds:
-        return [], []
+        return {}, []
     recent_since = _days_before(now, policy.recent_days)
     uses = engine.usage.uses(kinds, recent_since=recent_since)
     completed = dict(_completions(uses))
@@ -61,7 +75,7 @@ def plan(
         notes += [
             f"{excess}, {_why_kept(policy, limit)}" for excess in _excesses(kind, limit, amount)
         ]
-    return _items(engine, chosen), notes
+    return chosen, notes
 
 
 def _kinds_of(policy: RetentionPolicy) -> set[MemoryKind]:

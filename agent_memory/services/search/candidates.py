@@ -6,8 +6,7 @@ import heapq
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.fields import is_named_session
@@ -29,8 +28,7 @@ SURROUNDED_BY_MEANING: Final = 24
 _WORDS: Final = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """The candidates of one search, and what ranking needs to know of the query.
 
     ``degraded`` says what was not looked at; ``vector_ms`` is the time that the vectors took.
@@ -70,8 +68,7 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
     return Candidates(candidates, query, degraded, vector_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class _Matches:
+class _Matches(NamedTuple):
     """The memories that have words of a query, best first, and how rare each word is.
 
     ``frequencies`` has, for each term, how many of ``corpus_size`` memories have it. ``left_out``

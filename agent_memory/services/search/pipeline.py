@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import gather, own_words_of
@@ -49,8 +49,7 @@ class SearchOutcome:
         return [hit.row_id for hit in self.hits] + repeats + [hit.row_id for hit, _ in self.near]
 
 
-@dataclass(frozen=True, slots=True)
-class _RankedCandidates:
+class _RankedCandidates(NamedTuple):
     """A ranking, what was not looked at for it, and how long the vectors took."""
 
     ranking: Ranking
@@ -236,7 +235,7 @@ def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
     """Gather the candidates and rank them."""
     gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
-    ranked = replace(ranked, order=_with_newer_first(engine, request, ranked.order))
+    ranked = ranked._replace(order=_with_newer_first(engine, request, ranked.order))
     return _RankedCandidates(ranked, gathered.degraded, gathered.vector_ms)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.models.limits import DEFAULT_SIMILARITY_THRESHOLD
 from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE, relevance_score
@@ -60,8 +60,7 @@ THRESHOLD_STEP_STALE: Final = 0.10
 old, 0.75 else. A different middle moves all three."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankingRates:
+class RankingRates(NamedTuple):
     """The rates of A's relevance formula, and the middle of B's gate."""
 
     decay: float = FRESHNESS_DECAY_RATE
@@ -100,8 +99,7 @@ class RankedHit:
         return self.relative >= self.gate
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(NamedTuple):
     """All candidates in order, how strong the best is, and an answer must be (0 to 1)."""
 
     order: list[RankedHit]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.ranking import RankingRates
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from agent_memory.models.session import Owner
 
 
-@dataclass(frozen=True, slots=True)
-class OwnWords:
+class OwnWords(NamedTuple):
     """The words of a query in one owner's memories: for each term the rows, and how many all are.
 
     They are looked up once a search, however often its filters change.

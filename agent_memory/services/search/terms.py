@@ -16,9 +16,8 @@ misspellings    words one slip away, and of long words two, where nothing else o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.storage.engine import Engine
@@ -84,7 +83,7 @@ def terms_of(engine: Engine, request: SearchRequest) -> list[Term]:
         engine.memories.beginnings(request.scope, characters=SAMPLE_CHARACTERS, limit=SAMPLE)
     )
     if any(term.is_name for term in terms) and are_capitals_ordinary((*sample, request.query)):
-        terms = [replace(term, is_name=False) for term in terms]
+        terms = [term._replace(is_name=False) for term in terms]
     scope = EVERYTHING if request.owner is None else request.scope
     vocabulary = _Vocabulary(engine, scope)
     unknown = {term.word for term in variable} - vocabulary.known(variable)
@@ -96,7 +95,7 @@ def terms_of(engine: Engine, request: SearchRequest) -> list[Term]:
         if term.word in unknown - alternatives.keys() and len(term.written) >= SHORTEST_MISSPELT
     ]
     alternatives |= _corrections(vocabulary, misspelt[:MOST_MISSPELT])
-    return [replace(term, alternatives=alternatives.get(term.word, ())) for term in terms]
+    return [term._replace(alternatives=alternatives.get(term.word, ())) for term in terms]
 
 
 def _is_variable(term: Term) -> bool:
@@ -164,8 +163,7 @@ Alternatives = dict[str, tuple[Alternative, ...]]
 # Forms --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     """A word of the query: as the index has it but for the stem, its spellings, its stems."""
 
     term: Term
@@ -394,7 +392,7 @@ def _written(
         (token,) = alternative.words
         form = vocabulary.written(token, near[token])
         if form is not None:
-            corrections.append(replace(alternative, written=form))
+            corrections.append(alternative._replace(written=form))
     return tuple(corrections[:MOST_CORRECTIONS])
 
 

@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import DuplicateMemory, described
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup
@@ -203,8 +203,7 @@ def echoes_of_entries(engine: Engine, query: DuplicateQuery) -> list[Duplicate]:
     return echoes
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """What a line may show: a memory's text; its date, category, tags and id if they are there."""
 
     text: str
@@ -223,13 +222,13 @@ def _readings(line: str) -> Iterator[_Reading]:
     date, label, tags = match["date"], match["label"], match["tags"]
     heads = [_Reading(match["text"], match["bullet"], date, label, memory_id=match["id"])]
     if label is not None:
-        heads.append(replace(heads[-1], text=f"{label}: {heads[-1].text}", label=None))
+        heads.append(heads[-1]._replace(text=f"{label}: {heads[-1].text}", label=None))
     if date is not None:
-        heads.append(replace(heads[-1], text=f"[{date}] {heads[-1].text}", date=None))
+        heads.append(heads[-1]._replace(text=f"[{date}] {heads[-1].text}", date=None))
     for head in heads:
         if tags is not None:
-            yield replace(head, tags=tags)
-        yield head if tags is None else replace(head, text=f"{head.text} ({tags})")
+            yield head._replace(tags=tags)
+        yield head if tags is None else head._replace(text=f"{head.text} ({tags})")
 
 
 def _is_entry(reading: _Reading, query: DuplicateQuery) -> bool:

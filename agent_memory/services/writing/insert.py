@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.errors import StorageError, ValidationError
 from agent_memory.models.agent import AgentConfig
@@ -51,8 +50,7 @@ def unwrapped_failure() -> Iterator[None]:
         raise failed.error from failed.error.__cause__
 
 
-@dataclass(frozen=True, slots=True)
-class InsertResult:
+class InsertResult(NamedTuple):
     """What was stored: ``ids`` under which the memories can be found, in the order given.
 
     ``new`` has, of each memory that is new, its place in the list, from 0, and whether it is in

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.sqlite.tables.rejections import RejectionTable
     from agent_memory.storage.sqlite.tables.reviews import ReviewTable
+    from agent_memory.storage.sqlite.tables.statistics import StatisticsQueries
     from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
     from agent_memory.storage.sqlite.tables.usage import UsageQueries
     from agent_memory.storage.sqlite.vector_index import VectorIndex
@@ -104,6 +105,12 @@ class SQLiteEngine:
         from agent_memory.storage.sqlite.tables.usage import UsageQueries  # noqa: PLC0415
 
         return UsageQueries(self.database)
+
+    @cached_property
+    def statistics(self) -> StatisticsQueries:
+        from agent_memory.storage.sqlite.tables.statistics import StatisticsQueries  # noqa: PLC0415
+
+        return StatisticsQueries(self.database)
 
     @cached_property
     def erasure(self) -> ErasureQueries:

@@ -6,9 +6,8 @@ Every key and value is bound. What is put together into SQL is the text of this 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
@@ -31,8 +30,7 @@ from agent_memory.storage.filters import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """A condition in SQL on ``m``, and the values for its question marks."""
 
     sql: str
@@ -50,7 +48,7 @@ def _(filters: All) -> Condition:
     condition = _joined([compiled(part) for part in filters.parts], " AND ", empty="1")
     if any(isinstance(part, AmongIds) for part in filters.parts):
         # Else SQLite goes through all that a user has, for the sake of a few ids.
-        condition = replace(condition, sql=condition.sql.replace("m.user_id", "+m.user_id"))
+        condition = condition._replace(sql=condition.sql.replace("m.user_id", "+m.user_id"))
     return condition
 
 

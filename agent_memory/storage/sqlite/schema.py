@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
 from agent_memory.storage.sqlite import schema_check
@@ -41,8 +40,7 @@ _INSERT_RECORD: Final = """
 INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(NamedTuple):
     """One file of ``migrations/``."""
 
     number: int

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from agent_memory.errors import StorageError
@@ -79,7 +78,7 @@ class VectorIndex(Table):
                 self._middles = {**dict(list(self._middles.items())[1 - _MIDDLES :]), key: middle}
         else:
             middle = self._middles[key]
-        return query if middle is None else replace(query, seen=centred(query.data, middle))
+        return query if middle is None else query._replace(seen=centred(query.data, middle))
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
         """Return the nearest of the memories that pass the filters. Must run inside ``read()``.

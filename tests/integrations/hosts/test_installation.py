@@ -21,7 +21,7 @@ from agent_memory.cli import run
 from agent_memory.integrations.hosts.installation import Change, Installation, program, write
 from agent_memory.integrations.hosts.json_text import JsonText
 from agent_memory.integrations.hosts.project import project_of
-from agent_memory.integrations.hosts.table import HOSTS, SERVER
+from agent_memory.integrations.hosts.table import HOOK_TOOL, HOSTS, SERVER
 from agent_memory.integrations.hosts.toml_text import TomlText
 
 CLAUDE = """\
@@ -127,7 +127,8 @@ def without_ours(data: Any, host: str) -> Any:
         pairs = ((key, without_ours(value, host)) for key, value in data.items() if key != SERVER)
         return {key: value for key, value in pairs if value not in ({}, [], None)}
     if isinstance(data, list):
-        others = [each for each in data if f"hook {host} " not in json.dumps(each)]
+        ours = (f"hook {host} ", f'"tool": "{HOOK_TOOL}"')
+        others = [each for each in data if not any(word in json.dumps(each) for word in ours)]
         return [without_ours(each, host) for each in others]
     return data
 
@@ -203,8 +204,10 @@ def test_each_hook_runs_the_program_by_its_absolute_path(
     home: Path, cli: Install, host: str
 ) -> None:
     cli("--root", str(home / "my memories"), "install", host, "--agent", "bob")
-    commands = {hook.event: hook.command for hook in Installation(HOSTS[host]).installed_hooks()}
-    assert commands.keys() == {event.name for event in HOSTS[host].events}
+    hooks = {hook.event: hook.command for hook in Installation(HOSTS[host]).installed_hooks()}
+    assert hooks.keys() == {event.name for event in HOSTS[host].events}
+    commands = {name: command for name, command in hooks.items() if command}
+    assert commands.keys() == {event.name for event in HOSTS[host].events if not event.by_server}
     assert program() == [PROGRAM]
     for name, command in commands.items():
         assert shlex.split(command)[:4] == [PROGRAM, "hook", host, name]
@@ -373,7 +376,11 @@ def test_a_plugin_is_a_marketplace_with_the_same_hooks(home: Path, cli: Install)
     assert manifest["version"] == offered["version"]
     hooks = json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]
     assert hooks.keys() == {event.name for event in HOSTS["claude-code"].events}
-    assert hooks["Stop"][0]["hooks"][0]["command"] == "agent-memory hook claude-code Stop"
+    begin, stop = (hooks[name][0]["hooks"][0] for name in ("SessionStart", "Stop"))
+    assert begin["command"] == "agent-memory hook claude-code SessionStart"
+    assert (stop["type"], stop["tool"]) == ("mcp_tool", HOOK_TOOL)
+    assert stop["server"] == f"plugin:{SERVER}:{SERVER}"
+    assert stop["input"]["last_assistant_message"] == "${last_assistant_message}"
     servers = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]
     assert servers[SERVER]["args"] == ["mcp", "--project", "."]
     again = cli("install", "claude-code", "--plugin", str(folder))

@@ -193,7 +193,7 @@ def test_good_answers_come_first_by_relevance_and_then_the_rest_by_similarity(
 ) -> None:
     """As long as meaning has no places of its own: see test_ranking_by_meaning.py."""
     candidates, asked, rates = question
-    found = rank(candidates, replace(asked, cosine_scale=None), rates).order
+    found = rank(candidates, asked._replace(cosine_scale=None), rates).order
     good = [ranked for ranked in found if ranked.passed_gate]
     rest = [ranked for ranked in found if not ranked.passed_gate]
     assert found == good + rest
@@ -297,7 +297,7 @@ def test_of_equals_the_newest_comes_first() -> None:
 
 def test_weights_of_ones_own_are_taken() -> None:
     pair = [candidate(1, 2), candidate(2, 1, opens=True)]
-    loud = replace(WORDS_ALONE, subject=10.0)
+    loud = WORDS_ALONE._replace(subject=10.0)
     assert order(rank(pair, RARE, RankingRates(), WORDS_ALONE)) == [1, 2]
     assert order(rank(pair, RARE, RankingRates(), loud)) == [2, 1]
 

@@ -126,7 +126,7 @@ def test_where_words_say_little_the_nearest_by_meaning_has_the_fourth_place() ->
 def test_where_a_memory_has_most_of_the_words_they_decide() -> None:
     candidates, asked = by_chance(cosine=0.6)
     candidates[0] = replace(candidates[0], counts={0: 9, 1: 1})
-    asked = replace(asked, frequencies=(300,) * 5, name_terms={0})
+    asked = asked._replace(frequencies=(300,) * 5, name_terms={0})
     found = ranking(candidates, asked)
     assert weigh(candidates, asked).coverage >= 0.5
     assert order(found) == documented(found)

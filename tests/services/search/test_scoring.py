@@ -276,7 +276,7 @@ def test_words_count_as_much_as_the_share_of_the_query_that_is_there() -> None:
     # Without any cosine there is nothing else to decide, so the best by words has 1.
     without = [replace(one, cosine=None) for one in pair]
     assert parts(without, asked)[1].words == 1.0
-    assert parts(pair, replace(asked, cosine_scale=None))[1].words == 1.0
+    assert parts(pair, asked._replace(cosine_scale=None))[1].words == 1.0
 
 
 # Subject, date, question ------------------------------------------------------------------------
@@ -334,10 +334,10 @@ RICH = talk(
 RICH_QUERY = query(20, 40, cosine_scale=SPACE, spans=[Span(TODAY, TODAY)])
 
 
-@pytest.mark.parametrize("name", [weight.name for weight in fields(Weights)])
+@pytest.mark.parametrize("name", Weights._fields)
 def test_a_weight_of_0_takes_its_part_away_and_no_other(name: str) -> None:
     full = parts(RICH, RICH_QUERY)
-    less = parts(RICH, RICH_QUERY, replace(PLAIN, **{name: 0.0}))
+    less = parts(RICH, RICH_QUERY, PLAIN._replace(**{name: 0.0}))
     assert any(getattr(one, name) != 0.0 for one in full.values())
     for row_id, one in less.items():
         assert getattr(one, name) == 0.0
@@ -345,16 +345,16 @@ def test_a_weight_of_0_takes_its_part_away_and_no_other(name: str) -> None:
             assert getattr(one, other) == getattr(full[row_id], other)
 
 
-@pytest.mark.parametrize("name", [weight.name for weight in fields(Weights)])
+@pytest.mark.parametrize("name", Weights._fields)
 def test_a_part_is_worth_its_weight(name: str) -> None:
     full = parts(RICH, RICH_QUERY)
-    double = parts(RICH, RICH_QUERY, replace(PLAIN, **{name: 2 * getattr(PLAIN, name)}))
+    double = parts(RICH, RICH_QUERY, PLAIN._replace(**{name: 2 * getattr(PLAIN, name)}))
     for row_id, one in double.items():
         assert getattr(one, name) == pytest.approx(2 * getattr(full[row_id], name))
 
 
 def test_a_model_whose_weight_is_0_has_no_meaning() -> None:
-    found = parts(RICH, replace(RICH_QUERY, cosine_scale=CosineScale(0.0, 0.2)))
+    found = parts(RICH, RICH_QUERY._replace(cosine_scale=CosineScale(0.0, 0.2)))
     for one in found.values():
         assert one.meaning == one.meaning_around == one.meaning_of_session == 0.0
 

@@ -42,7 +42,7 @@ def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
 
 
 def query(*frequencies: int, **given_fields: Any) -> QueryProfile:
-    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **given_fields)
+    return QueryProfile(frequencies=frequencies, **{"corpus_size": CORPUS, **given_fields})
 
 
 def parts(
@@ -84,6 +84,12 @@ def test_the_strength_is_the_share_of_the_query_that_one_memory_has() -> None:
     assert 0.0 < less < half
     # Two memories that have half each are no whole answer.
     assert strength([candidate(1, 1, 0), candidate(2, 0, 1)], query(3, 3)) == pytest.approx(0.5)
+
+
+def test_how_often_a_word_stands_makes_a_short_memory_no_surer() -> None:
+    """Rounding once made it so in the last place: which memory was first looked at then told."""
+    asked = query(0, 0, corpus_size=0)
+    assert {strength([candidate(1, 0, count)], asked) for count in range(1, 60)} == {0.5}
 
 
 def test_a_name_that_nobody_has_weighs_more_than_another_word() -> None:
@@ -150,7 +156,7 @@ def test_while_a_vector_is_missing_or_a_time_is_asked_for_nothing_is_doubted() -
     known = candidate(1, 1, 0, cosine=0.01)
     waits = candidate(2, 0, 0)
     assert strength([known], asked) < strength([known, waits], asked)
-    dated = replace(asked, spans=[Span(TODAY, TODAY)])
+    dated = asked._replace(spans=[Span(TODAY, TODAY)])
     assert strength([known], dated) == strength([replace(known, cosine=0.19)], dated)
 
 

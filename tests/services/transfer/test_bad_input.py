@@ -671,9 +671,11 @@ def samples(ours: AgentMemory, tmp_path: Path) -> dict[str, Path]:
 ON_CONFLICT: Final = st.sampled_from(["skip", "replace", "newer", "keep-both"])
 
 
-@pytest.mark.parametrize(
-    "format", [it for it in codecs.names() if it not in ("directory", "sqlite")]
-)
+FOLDERS = [name for name in codecs.names() if codecs.codec(name).is_folder]
+FILES = [name for name in codecs.names() if name not in (*FOLDERS, "sqlite")]
+
+
+@pytest.mark.parametrize("format", FILES)
 @FUZZ
 @given(
     mutations=st.lists(MUTATION, min_size=1, max_size=4),
@@ -695,17 +697,19 @@ def test_an_export_that_was_changed_anywhere_is_taken_or_refused(
     take_in_or_refuse(samples, path, format=name, on_conflict=on_conflict, skip_bad=skip_bad)
 
 
+@pytest.mark.parametrize("format", FOLDERS)
 @FUZZ
 @given(data=st.data(), mutations=st.lists(MUTATION, min_size=1, max_size=4))
 def test_a_folder_that_was_changed_anywhere_is_taken_or_refused(
     samples: dict[str, Path],
     tmp_path: Path,
+    format: str,
     data: st.DataObject,
     mutations: list[tuple[str, float, Any]],
 ) -> None:
     folder = tmp_path / "changed"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(samples["directory"], folder)
+    shutil.copytree(samples[format], folder)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     path = files[data.draw(st.integers(0, len(files) - 1))]
     path.write_bytes(mutated(path.read_bytes(), mutations))

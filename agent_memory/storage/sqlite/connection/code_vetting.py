@@ -8,9 +8,8 @@ finds a fault, SQLite itself is told to run none of it, and nothing is written. 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 
@@ -26,8 +25,7 @@ _TRIGGERS: Final = apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER
 _VIEWS: Final = apsw.SQLITE_DBCONFIG_ENABLE_VIEW
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The verdict on a file: whether it may be written, and whose views are read.
 
     ``refusal`` says why nothing may be written, and what to do. ``temporary_views`` are the

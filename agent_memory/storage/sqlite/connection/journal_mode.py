@@ -12,9 +12,8 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import apsw
 
@@ -41,8 +40,7 @@ _warned: Final[set[Path]] = set()
 _lock: Final = fork_safety.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(NamedTuple):
     """The journal mode of a file.
 
     ``drive`` is the type of its drive if other machines may reach that. ``is_required`` tells that

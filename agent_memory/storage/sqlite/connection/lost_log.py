@@ -10,10 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 
@@ -46,8 +45,7 @@ def last_change(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(NamedTuple):
     """The log that a connection has open, and what is at its place now.
 
     ``opened`` and ``now`` are what ``identity`` returned then and returns now; ``is_untouched``

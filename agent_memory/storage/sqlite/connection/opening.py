@@ -6,9 +6,8 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 
@@ -64,7 +63,7 @@ def open_connection(
     except journal_mode.LogInUse:
         if settings.journal.is_required:
             raise
-        return _open(replace(settings, journal=Journal(rollback=False)))
+        return _open(settings._replace(journal=Journal(rollback=False)))
     except _OF_SPACE as error:
         if not is_full(error, path):
             raise
@@ -78,7 +77,7 @@ def _open_on_full_disk(settings: _Settings, full: apsw.Error) -> tuple[apsw.Conn
     more is read where it is, which needs nothing either where nobody else is. Without a log, and
     where none can be made, nobody can write, and the file is read as it is.
     """
-    with_journal = replace(settings, journal=replace(settings.journal, rollback=True))
+    with_journal = settings._replace(journal=settings.journal._replace(rollback=True))
     if not settings.journal.rollback:
         try:
             return _open(with_journal)
@@ -88,11 +87,11 @@ def _open_on_full_disk(settings: _Settings, full: apsw.Error) -> tuple[apsw.Conn
             if not is_full(error, settings.path):
                 raise
     try:
-        return _open(replace(with_journal, is_exclusive=True))
+        return _open(with_journal._replace(is_exclusive=True))
     except apsw.CantOpenError:
         if read_only_media.has_side_files(settings.path):
             raise
-    as_it_is = replace(with_journal, read_only=True)
+    as_it_is = with_journal._replace(read_only=True)
     return _set_up(read_only_media.connect_immutable(settings.path), as_it_is), as_it_is.journal
 
 
@@ -130,8 +129,7 @@ def _open(settings: _Settings) -> tuple[apsw.Connection, Journal]:
     return _set_up(read_only_media.connect_immutable(path), settings), settings.journal
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
+class _Settings(NamedTuple):
     """How a file is opened, as for ``Database``; ``is_exclusive`` keeps all others out."""
 
     path: Path

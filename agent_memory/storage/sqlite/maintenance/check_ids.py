@@ -35,8 +35,10 @@ _RELATIONSHIP_IDS: Final[dict[str, tuple[str, ...]]] = {
 }
 _COLUMNS: Final = {"mem": _MEMORY_IDS, "ent": _ENTITY_IDS, "rel": _RELATIONSHIP_IDS}
 """The columns that hold ids, by table: those of memories, of entities and of relationships."""
+# length() and GLOB see nothing of a text after a NUL: it has more bytes than letters.
 _IS_WRONG: Final = (
-    "{0} IS NOT NULL AND (length({0}) NOT BETWEEN 1 AND 128 OR {0} GLOB '*[^A-Za-z0-9_.:-]*')"
+    "{0} IS NOT NULL AND (length({0}) NOT BETWEEN 1 AND 128 OR {0} GLOB '*[^A-Za-z0-9_.:-]*'"
+    " OR length(CAST({0} AS BLOB)) > length({0}))"
 )
 _KEPT_AS: Final = "original_id"
 

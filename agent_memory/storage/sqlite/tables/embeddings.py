@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from datetime import datetime
 from typing import Final
 
@@ -15,7 +14,7 @@ from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_h
 from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.tables import Table
 
-_MODEL_FIELDS: Final = tuple(field.name for field in fields(EmbeddingModel))
+_MODEL_FIELDS: Final = EmbeddingModel._fields
 _PAGE: Final = 1_000
 _SELECT_MODELS: Final = f"""
 SELECT {", ".join(_MODEL_FIELDS)} FROM embedding_models"""

@@ -31,6 +31,8 @@ WHERE m.seq IN (SELECT value FROM json_each(?))"""
 _SELECT_ONE: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ?"
 _SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq > ? AND m.seq <= ?"""
+_COMES_AFTER: Final = """(m.timestamp, m.seq) <
+  (SELECT seen.timestamp, seen.seq FROM memories AS seen WHERE seen.id = ?)"""
 _SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?"""
 # The index of users is not in the order of time: the rows are chosen before their texts are read.
@@ -140,11 +142,15 @@ class MemoryTable(Table):
         agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
 
-    def recent(self, filters: Filter, *, limit: int, offset: int) -> list[Memory]:
+    def recent(
+        self, filters: Filter, *, limit: int, offset: int, after: str | None = None
+    ) -> list[Memory]:
         condition = compiled(filters)
         select = _SELECT_RECENT_OF_USER if "m.user_id" in condition.sql else _SELECT_RECENT
-        sql = select.format(condition=condition.sql)
-        rows = self._db.rows(sql, (*condition.values, limit, offset))
+        passes = condition.sql if after is None else f"{_COMES_AFTER} AND {condition.sql}"
+        last_seen = () if after is None else (after,)
+        sql = select.format(condition=passes)
+        rows = self._db.rows(sql, (*last_seen, *condition.values, limit, offset))
         agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
 

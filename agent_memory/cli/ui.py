@@ -1,0 +1,35 @@
+"""The command that shows a memory in a browser: ui."""
+
+from __future__ import annotations
+
+import click
+
+from agent_memory.cli.options import Session
+
+
+@click.command()
+@click.option("--agent", "agent_id", metavar="ID", help="Whose memory, as before the command.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, metavar="PORT", help="0 takes a free one."
+)
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
+@click.pass_obj
+def ui(
+    session: Session, /, agent_id: str | None, port: int, read_only: bool, no_open: bool
+) -> None:
+    """Show a memory in the browser: look, search, see why, correct, undo.
+
+    The page is on this machine alone, and needs no network. Its address lets one browser in, once;
+    it ends with Ctrl-C.
+
+    \b
+    Examples:
+      agent-memory --agent bob ui
+      agent-memory --agent bob ui --read-only --no-open --port 8700
+    """
+    from agent_memory.integrations.ui.run import run  # noqa: PLC0415 - slow, for a server alone
+
+    session.agent = agent_id or session.agent
+    path = session.existing_path()
+    run(path, port=port, read_only=read_only, open_browser=not no_open)

@@ -1,0 +1,168 @@
+"""What the tools are: their names, what they are for, and how each model's API wants them told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agent_memory.integrations.tools.arguments import (
+    AddArguments,
+    Arguments,
+    ForgetArguments,
+    GetArguments,
+    GraphArguments,
+    ListRecentArguments,
+    PromoteArguments,
+    ResolveArguments,
+    ReviewsArguments,
+    SearchArguments,
+    StoreArguments,
+    UpdateArguments,
+    schema_of,
+)
+
+Style = Literal["openai", "openai-responses", "anthropic", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: its name, what it is for, its arguments, and how it may be used.
+
+    ``is_read_only`` changes nothing that a user would see; ``is_destructive`` takes something away;
+    ``is_idempotent`` does the same thing when it is called twice.
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    is_read_only: bool = False
+    is_destructive: bool = False
+    is_idempotent: bool = True
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        return schema_of(self.arguments)
+
+
+TOOLS: Final = (
+    Tool(
+        "memory_store",
+        "Remember something",
+        "Store something worth knowing in later sessions: a preference, a decision and its reason,"
+        " a lesson learned, a fact about the project or the user. One thing per call. It is kept"
+        " for good. A fact that is known already is not stored twice.",
+        StoreArguments,
+        is_idempotent=False,
+    ),
+    Tool(
+        "memory_search",
+        "Search memories",
+        "Find what was stored in earlier sessions, best match first. Search before you ask the"
+        " user for something they may have told before, and before a decision that may have been"
+        " taken already. Finding nothing is an answer too.",
+        SearchArguments,
+        is_read_only=True,
+    ),
+    Tool(
+        "memory_list_recent",
+        "List recent memories",
+        "List the newest memories, newest first, when there is no question to search for.",
+        ListRecentArguments,
+        is_read_only=True,
+    ),
+    Tool(
+        "memory_get",
+        "Read a memory",
+        "Read one memory whole, with its metadata: after a search that shortened its text.",
+        GetArguments,
+        is_read_only=True,
+    ),
+    Tool(
+        "memory_update",
+        "Correct a memory",
+        "Change a memory that is wrong or out of date, instead of storing a second one beside it."
+        " Only the fields that are given change. The old text stays in its history.",
+        UpdateArguments,
+    ),
+    Tool(
+        "memory_promote",
+        "Keep a memory at hand",
+        "Put a memory into the scratchpad, which is shown at the start of every session. For the"
+        " few that always matter.",
+        PromoteArguments,
+    ),
+    Tool(
+        "memory_forget",
+        "Forget a memory",
+        "Delete a memory that is wrong, or that the user wants forgotten. Its owner can undo that.",
+        ForgetArguments,
+        is_destructive=True,
+    ),
+    Tool(
+        "memory_add",
+        "Learn from a conversation",
+        "Keep what a conversation says: each fact in it is compared with what is known, and becomes"
+        " a new memory, a correction, or nothing. At the end of a talk; memory_store is for one"
+        " thing. What is unsure deletes nothing: it becomes a question (memory_reviews).",
+        AddArguments,
+        is_idempotent=False,
+    ),
+    Tool(
+        "memory_reviews",
+        "List open questions",
+        "List the memories that something said later seems to contradict. Ask the user which is"
+        " true, then use memory_resolve.",
+        ReviewsArguments,
+        is_read_only=True,
+    ),
+    Tool(
+        "memory_resolve",
+        "Answer an open question",
+        "Keep or delete a memory that is in question, as the user said. Its owner can undo that.",
+        ResolveArguments,
+        is_destructive=True,
+        is_idempotent=False,
+    ),
+    Tool(
+        "memory_graph",
+        "See what is related",
+        "See how people, projects and things that memories speak of are related: all of their"
+        " names, what is near one of them, or the way between two.",
+        GraphArguments,
+        is_read_only=True,
+    ),
+)
+"""All tools, in the order in which they are offered."""
+
+
+def describe(style: Style) -> list[dict[str, Any]]:
+    """Return the tools as a model's API wants them: see ``MemoryTools.definitions``."""
+    if style == "openai-responses":
+        return [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.input_schema,
+                "strict": False,  # optional arguments may be left out
+            }
+            for tool in TOOLS
+        ]
+    if style == "openai":
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                },
+            }
+            for tool in TOOLS
+        ]
+    return [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+        for tool in TOOLS
+    ]

@@ -1,0 +1,245 @@
+"""One connection: requests are let in or refused, files and data answered, with the same headers.
+
+A GET changes nothing: it is answered from a memory that is opened to read alone. What changes
+something is a POST with the cookie, the key and the page's own origin.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase, BufferedReader
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from agent_memory import (
+    AgentMemoryError,
+    ConfigurationError,
+    MemoryNotFound,
+    PermissionDenied,
+    StorageReadOnly,
+    ValidationError,
+)
+from agent_memory.integrations.ui.admission import Admission
+from agent_memory.integrations.ui.page_files import PageFile
+from agent_memory.integrations.ui.queries import Query, parse_body
+from agent_memory.integrations.ui.server import BoundedServer
+
+MOST_BODY_BYTES: Final = 256_000
+"""Of a request: a memory of 10,000 characters, each escaped, and its metadata."""
+MOST_HEAD_BYTES: Final = 32_000
+_API: Final = "/api/"
+_SECURITY: Final = {
+    "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_STATUSES: Final[tuple[tuple[type[AgentMemoryError], int], ...]] = (
+    (MemoryNotFound, 404),
+    (PermissionDenied, 403),
+    (StorageReadOnly, 403),
+    (ValidationError, 400),
+    (ConfigurationError, 400),
+    (AgentMemoryError, 503),
+)
+
+Read = Callable[[Query], object]
+Write = Callable[[Mapping[str, Any]], object]
+
+
+class Refused(AgentMemoryError):
+    """A request that is not answered, and its status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class HeadReader:
+    """What a request is read from: its head may have so many bytes."""
+
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self._stream = stream
+        self.left = MOST_HEAD_BYTES
+
+    def readline(self, size: int = -1) -> bytes:
+        """Read a line of the head; past its limit there is nothing more to be read."""
+        line = self._stream.readline(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        self.left -= len(line)
+        if self.left < 0:
+            raise ConnectionAbortedError("the head of the request is too long")
+        return line
+
+    def read(self, size: int) -> bytes:
+        """Read a body."""
+        return self._stream.read(size)
+
+    def close(self) -> None:
+        """Close it."""
+        self._stream.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._stream.closed
+
+
+class PageHandler(BaseHTTPRequestHandler):
+    """Answers the requests of one connection. Subclasses have what is served."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "agent-memory"
+    sys_version = ""
+    admission: Admission
+    files: Mapping[str, PageFile]
+    reads: Mapping[str, Read]
+    writes: Mapping[str, Write]
+
+    def setup(self) -> None:
+        """Begin: no read of the socket and no write waits for longer than a request may."""
+        super().setup()
+        self.connection.settimeout(self._bounded.request_seconds)
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.rfile = cast("BufferedReader", HeadReader(self.rfile))
+
+    def handle_one_request(self) -> None:
+        """Answer one request, within its time."""
+        self._bounded.await_request(self.request)
+        cast("HeadReader", self.rfile).left = MOST_HEAD_BYTES
+        super().handle_one_request()
+
+    def do_GET(self) -> None:
+        """Answer what reads: a file of the page, or data."""
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        """Answer what writes."""
+        self._answer(self._post)
+
+    def _answer(self, respond: Callable[[str], None]) -> None:
+        is_write = self.command == "POST"
+        try:
+            self._refuse_strangers(is_write=is_write)
+            respond(urlsplit(self.path).path)
+        except Refused as error:
+            self.close_connection = True  # whatever of it was not read is no next request
+            self._send_error(error.status, error)
+        except AgentMemoryError as error:
+            status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+            self._send_error(status, error)
+
+    def _get(self, path: str) -> None:
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            raise Refused(400, "a GET has no body")
+        self._bounded.begin_answer(self.request)
+        if not path.startswith(_API):
+            self._send_file(path)
+            return
+        self._require_admission()
+        read = self.reads.get(path.removeprefix(_API))
+        if read is None:
+            raise Refused(404, "there is nothing at this address")
+        self._send_json(200, {"data": read(Query(urlsplit(self.path).query))})
+
+    def _post(self, path: str) -> None:
+        body = parse_body(self._body())
+        self._bounded.begin_answer(self.request)
+        if path == f"{_API}session":
+            self._begin_session(body)
+            return
+        self._require_admission()
+        write = self.writes.get(path.removeprefix(_API)) if path.startswith(_API) else None
+        if write is None:
+            raise Refused(404, "there is nothing at this address")
+        self._send_json(200, {"data": write(body)})
+
+    def _begin_session(self, body: Mapping[str, Any]) -> None:
+        """Exchange the token of the address for what lets this browser in."""
+        issued = self.admission.exchange(str(body.get("token")))
+        if issued is None:
+            raise Refused(403, "this address was used already: run `agent-memory ui` again")
+        cookie = self.admission.set_cookie(issued.cookie)
+        self._send_json(200, {"data": {"key": issued.key}}, {"Set-Cookie": cookie})
+
+    def _refuse_strangers(self, *, is_write: bool) -> None:
+        if refusal := self.admission.refusal_of(self.headers, is_write=is_write):
+            raise Refused(403, refusal)
+
+    def _require_admission(self) -> None:
+        if not self.admission.admits(self.headers):
+            raise Refused(401, "this browser was not let in: run `agent-memory ui` again")
+
+    def _body(self) -> bytes:
+        lengths = self.headers.get_all("Content-Length", [])
+        if len(lengths) != 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
+            raise Refused(411, "a POST says how long its body is")
+        if "Transfer-Encoding" in self.headers:
+            raise Refused(400, "a body comes whole, not in chunks")
+        if self.headers.get_content_type() != "application/json":
+            raise Refused(415, "a body is JSON")
+        length = int(lengths[0][:12])
+        if length > MOST_BODY_BYTES:
+            raise Refused(413, f"a request has {MOST_BODY_BYTES:,} bytes at most, not {length:,}")
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionAbortedError("the request ended early")
+        return body
+
+    # Sending ----------------------------------------------------------------------------------
+
+    def _send_file(self, path: str) -> None:
+        file = self.files.get(path)
+        if file is None:
+            raise Refused(404, "there is nothing at this address")
+        self._send(200, file.content, file.media_type, {})
+
+    def _send_json(
+        self, status: int, data: object, headers: Mapping[str, str] | None = None
+    ) -> None:
+        # In ASCII: a half character, which a damaged text may have, can be escaped, not encoded.
+        text = json.dumps(data, separators=(",", ":"))
+        self._send(status, text.encode(), "application/json", headers or {})
+
+    def _send_error(self, status: int, error: AgentMemoryError) -> None:
+        code = "REFUSED" if isinstance(error, Refused) else error.code
+        self._send_json(status, {"error": {"code": code, "message": str(error)}})
+
+    def send_error(
+        self,
+        code: int,
+        message: str | None = None,
+        explain: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """Answer what is no request that ``http.server`` knows, like everything else."""
+        self.close_connection = True
+        self._send_error(code, Refused(code, message or "this is no request"))
+
+    def _send(
+        self, status: int, content: bytes, media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        self.send_response(status)
+        more = {"Connection": "close"} if self.close_connection else {}
+        for name, value in {
+            "Content-Type": f"{media_type}; charset=utf-8",
+            "Content-Length": str(len(content)),
+            **_SECURITY,
+            **headers,
+            **more,
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    @property
+    def _bounded(self) -> BoundedServer:
+        return cast("BoundedServer", self.server)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing of each request."""

@@ -1,0 +1,51 @@
+// What is asked of the server: always with the key, which only this page can read.
+
+const STORED = "agent-memory-key";
+const WAIT_MILLISECONDS = 60_000;
+
+export class Failure extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+async function send(path, options) {
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, signal: AbortSignal.timeout(WAIT_MILLISECONDS) });
+  } catch (error) {
+    const message = error.name === "TimeoutError"
+      ? "There was no answer within a minute."
+      : "The server does not answer. Is `agent-memory ui` still running?";
+    throw new Failure(0, "NO_ANSWER", message);
+  }
+  const { data, error } = await answer.json();
+  if (error) throw new Failure(answer.status, error.code, error.message);
+  return data;
+}
+
+const headers = () => ({ "X-Agent-Memory-Key": localStorage.getItem(STORED) ?? "" });
+
+/** Exchange the token of the address, if there is one, for a cookie and the key. */
+export async function begin() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!token) return;
+  history.replaceState(null, "", "/#/memories");
+  const { key } = await post("session", { token });
+  localStorage.setItem(STORED, key);
+}
+
+export function get(name, fields = {}) {
+  const known = Object.entries(fields).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return send(`/api/${name}?${new URLSearchParams(known)}`, { headers: headers() });
+}
+
+export function post(name, body) {
+  return send(`/api/${name}`, {
+    method: "POST",
+    headers: { ...headers(), "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}

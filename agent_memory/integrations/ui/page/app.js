@@ -1,0 +1,137 @@
+// The views by their names, and the way from the address to one of them.
+
+import { analytics } from "./analytics.js";
+import { begin, get } from "./api.js";
+import { context } from "./context.js";
+import { el, empty } from "./dom.js";
+import { graph } from "./graph.js";
+import { agents, health } from "./health.js";
+import { memories } from "./memories.js";
+import { memory } from "./memory.js";
+import { duplicates, rejections, reviews } from "./reviews.js";
+import { events, timeline } from "./timeline.js";
+
+const VIEWS = {
+  memories: { title: "Memories", show: memories },
+  memory: { title: "Memory", show: memory, isListed: false },
+  context: { title: "Context", show: context },
+  reviews: { title: "Reviews", show: reviews },
+  duplicates: { title: "Duplicates", show: duplicates },
+  rejections: { title: "Rejections", show: rejections },
+  timeline: { title: "Timeline", show: timeline },
+  events: { title: "Events", show: events },
+  graph: { title: "Graph", show: graph },
+  analytics: { title: "Analytics", show: analytics },
+  agents: { title: "Agents", show: agents },
+  health: { title: "Health", show: health },
+};
+
+export const state = { overview: null };
+const main = document.getElementById("main");
+let shown = 0;
+
+/** Take an address apart: the view, what it is of, and the fields. */
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  return {
+    name: VIEWS[name] ? name : "memories",
+    subject: decodeURIComponent(rest.join("/")),
+    fields: Object.fromEntries(new URLSearchParams(query)),
+  };
+}
+
+/** Show what the address says. The focus goes to its heading, where a screen reader begins. */
+async function show({ keepFocus = false } = {}) {
+  const turn = (shown += 1);
+  const address = location.hash;
+  const { name, subject, fields } = route();
+  const { title, show: render } = VIEWS[name];
+  for (const anchor of document.querySelectorAll("#views a")) {
+    if (anchor.dataset.view === name) {
+      anchor.setAttribute("aria-current", "page");
+      anchor.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else anchor.removeAttribute("aria-current");
+  }
+  document.title = `${title} · ${state.overview.agent_id}`;
+  const slow = setTimeout(() => main.setAttribute("aria-busy", "true"), 300);
+  let nodes;
+  try {
+    const refresh = () => show({ keepFocus: true });
+    nodes = await render({ subject, fields, overview: state.overview, refresh, isShown: () => turn === shown });
+  } catch (error) {
+    nodes = failed(error);
+  }
+  clearTimeout(slow);
+  if (turn !== shown) return; // another view was asked for meanwhile
+  main.removeAttribute("aria-busy");
+  const heading = el("h1", { tabindex: "-1" }, title);
+  main.replaceChildren(heading, ...[nodes].flat(9).filter(Boolean));
+  main.dataset.shows = address;
+  performance.mark("shown"); // for who measures: when the first view was there
+  if (!keepFocus) heading.focus({ preventScroll: true });
+  if (!keepFocus) scrollTo(0, 0);
+}
+
+function failed(error) {
+  const advice = error.status === 401 || error.status === 403
+    ? "Run `agent-memory ui` again, and open the address that it prints."
+    : "Try again, or look into the terminal where `agent-memory ui` runs.";
+  return [empty(error.message, advice)];
+}
+
+function listViews() {
+  const list = document.getElementById("views");
+  list.replaceChildren(...Object.entries(VIEWS).filter(([, view]) => view.isListed !== false)
+    .map(([name, { title }]) => el("li", {}, el("a", { href: `#/${name}`, "data-view": name }, title))));
+}
+
+/** Keys beside those that every page has: / goes to the search, j and k through a list. */
+function onKey(event) {
+  const isTyping = event.target.closest("input, textarea, select, dialog");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    const search = document.getElementById("search");
+    if (search) search.focus();
+    else location.hash = "#/memories";
+  } else if (event.key === "j" || event.key === "k") {
+    const rows = [...document.querySelectorAll(".rows a.row")];
+    const next = rows.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
+    rows[Math.max(0, Math.min(next, rows.length - 1))]?.focus();
+  }
+}
+
+/** What is known of the whole memory; the first list needs no second look at it. */
+async function overviewOf() {
+  const overview = await get("overview");
+  let isNew = true;
+  const refreshed = async () => {
+    if (!isNew) state.overview = await overviewOf();
+    isNew = false;
+    return state.overview;
+  };
+  return { ...overview, refreshed };
+}
+
+async function start() {
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  try {
+    await begin();
+    state.overview = await overviewOf();
+  } catch (error) {
+    main.replaceChildren(el("h1", {}, "Not let in"), ...failed(error));
+    return;
+  }
+  document.getElementById("agent").textContent = state.overview.agent_id;
+  document.getElementById("mode").hidden = !state.overview.read_only;
+  listViews();
+  addEventListener("hashchange", () => show());
+  addEventListener("keydown", onKey);
+  await show();
+}
+
+start();

@@ -1,0 +1,59 @@
+// Whether the file is sound, what waits in it, its backups; and the other agents beside it.
+
+import { act } from "./actions.js";
+import { get, post } from "./api.js";
+import { button, count, el, empty, facts, number, time } from "./dom.js";
+
+const megabytes = (bytes) => `${(bytes / 1e6).toFixed(2)} MB`;
+
+export async function health({ overview, refresh }) {
+  const { info, backups } = await get("health");
+  const outcome = el("div", { role: "status" });
+  const look = (name) => async () => {
+    outcome.replaceChildren("Looking through the file…");
+    try {
+      outcome.replaceChildren(...verdict(await post(name, {}), look("repair")));
+    } catch (error) {
+      outcome.replaceChildren(error.message);
+    }
+  };
+  return [
+    [info.warning, info.suggestion].filter(Boolean).map((note) => el("p", { class: "warning" }, note)),
+    facts([
+      ["File", el("code", {}, info.path)],
+      ["Size", `${info.stats.storage_size_mb.toFixed(2)} MB`],
+      ["Memories", `${number(info.memory_count)}, and ${number(info.archived_count)} archived`],
+      ["Search", info.storage_backend === "vector" ? `by words and meaning (${info.vector_model})` : "by words"],
+      ["Waiting to be embedded", number(info.pending_embeddings)],
+      ["Searches", `${number(info.stats.total_queries)}, ${info.stats.avg_query_latency_ms.toFixed(1)} ms each`],
+      ["Schema", `${info.schema_version}, SQLite ${info.sqlite_version}`],
+    ]),
+    overview.read_only ? null : el("div", { class: "buttons" }, button("Look for damage", look("check"))),
+    outcome,
+    el("h2", {}, "Backups"),
+    overview.read_only ? null : button("Back up now", () => act("Backed up.", () => post("backup", {}), refresh)),
+    backups.length
+      ? el("ul", { class: "rows" }, backups.map((backup) => el("li", {},
+        el("code", {}, backup.path),
+        el("div", { class: "about" }, time(backup.made_at, { withTime: true }), megabytes(backup.size_bytes), backup.memory_count === null ? null : count(backup.memory_count, "memory", "memories"), backup.reason ? `before ${backup.reason}` : "by hand", backup.problem))))
+      : empty("There are no backups yet.", "The library makes one before it destroys anything; make one by hand whenever you like."),
+  ];
+}
+
+function verdict({ ok, problems, notes }, repair) {
+  return [
+    el("p", { class: ok ? "verdict" : "verdict bad" }, ok ? "The file is sound." : `${count(problems.length, "problem")} found.`),
+    el("ul", {}, problems.map((problem) => el("li", {}, `${problem.kind}: ${problem.detail}${problem.repaired ? " (repaired)" : ""}`))),
+    ...notes.map((note) => el("p", { class: "hint" }, note)),
+    ...(ok ? [] : [button("Repair what can be, losing nothing", repair)]),
+  ];
+}
+
+export async function agents({ overview }) {
+  const { agents: all } = await get("agents");
+  if (!all.length) return empty("This file stands by itself.", "Agents beside each other in one folder are listed here.");
+  return el("ul", { class: "rows" }, all.map((agent) => el("li", {},
+    el("strong", { dir: "auto" }, agent.agent_id), agent.agent_id === overview.agent_id ? " (shown here)" : null,
+    el("div", { class: "about" }, agent.memory_count === null ? null : count(agent.memory_count, "memory", "memories"), `${agent.storage_size_mb.toFixed(2)} MB`, agent.last_accessed && ["used ", time(agent.last_accessed)], agent.problem),
+    agent.agent_id === overview.agent_id ? null : el("p", { class: "hint" }, "To see it: ", el("code", {}, `agent-memory --agent ${agent.agent_id} ui`)))));
+}

@@ -1,0 +1,265 @@
+"""What the page shows: each function answers one GET, from a memory that is opened to read."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from itertools import islice
+from typing import Any, Final
+
+from agent_memory import (
+    VECTOR_DB_FILENAME,
+    AgentMemory,
+    HistoryEntry,
+    Memory,
+    MemoryCategory,
+    MemoryContextConfig,
+    MemorySearchResult,
+    SearchMetadata,
+)
+from agent_memory.integrations.ui.queries import Query
+
+_PAGE: Final = 50
+_MOST_ROWS: Final = 200
+_BEGINNING: Final = 400
+"""Characters of a text in a list; the view of the memory has all of it."""
+_NEIGHBOURS: Final = 5
+_MOST_GROUPS: Final = 50
+_MOST_CHANGES: Final = 1_000
+_BYTES_A_TOKEN: Final = 4
+"""As ``context`` estimates tokens."""
+
+
+def overview(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return whose memory it is, how much is in it, and the words that filters offer."""
+    info = memory.info()
+    return {
+        "agent_id": info.agent_id,
+        "path": info.path,
+        "memory_count": info.memory_count,
+        "archived_count": info.archived_count,
+        "scratchpad_size": info.scratchpad_size,
+        "storage_backend": info.storage_backend,
+        "suggestion": info.suggestion,
+        "warning": info.warning,
+        "categories": [*MemoryCategory.all_values(), *info.config.categories],
+    }
+
+
+def memories(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return a page of memories, newest first; ``after`` is the last one of the page before."""
+    limit = min(query.number("limit", _PAGE), _MOST_ROWS)
+    rows = memory.list_recent(
+        limit + 1,
+        after=query.text("after"),
+        filters=query.filters(),
+        as_of=query.text("as_of"),
+    )
+    return {"memories": [row_of(row) for row in rows[:limit]], "has_more": len(rows) > limit}
+
+
+def search(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return what a search finds, each hit with the parts of its score. It counts as no access."""
+    results = memory.search(
+        query.text("q") or "",
+        query.number("limit", 20),
+        filters=query.filters(),
+        as_of=query.text("as_of"),
+        graph=query.flag("graph"),
+        explain=True,
+        count_accesses=False,
+    )
+    return {
+        "hits": [_hit(hit) for hit in results],
+        "total_count": results.total_count,
+        "search": _search_facts(results.search_metadata),
+    }
+
+
+def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return a memory with its history, or the history of one that was deleted.
+
+    ``before`` are the memories of its session that come before it, ``same`` those that say the
+    same.
+    """
+    memory_id = query.required("id")
+    current = memory.get(memory_id, as_of=query.text("as_of"))
+    history = [_entry(entry) for entry in memory.history(memory_id)]
+    if current is None:
+        return {"memory": None, "history": history, "before": [], "same": []}
+    filters = {"session_id": current.created_by_session}
+    is_there = memory.get(memory_id) is not None  # it may have been once, at ``as_of``
+    before = memory.list_recent(_NEIGHBOURS, after=memory_id, filters=filters) if is_there else []
+    same = memory.duplicates(current.content, user_id=current.user_id, run_id=current.run_id)
+    scratchpad = {entry.id for entry in memory.scratchpad().memories}
+    return {
+        "memory": current.model_dump(mode="json", exclude={"embedding"}),
+        "is_in_scratchpad": memory_id in scratchpad,
+        "history": history,
+        "before": [row_of(row) for row in before],
+        "same": [
+            {"id": each.memory_id, "content": each.content, "grade": each.grade}
+            for each in same
+            if each.memory_id != memory_id
+        ],
+    }
+
+
+def row_of(memory: Memory) -> dict[str, Any]:
+    """Return a memory as a row of a list: the beginning of its text, and what it is about."""
+    row = memory.model_dump(
+        mode="json",
+        include={
+            "id", "category", "kind", "importance", "tags", "timestamp", "access_count", "archived",
+            "created_by_session", "user_id",
+        },
+    )  # fmt: skip
+    row["content"] = memory.content[:_BEGINNING]
+    row["is_cut"] = len(memory.content) > _BEGINNING
+    return row
+
+
+def _hit(hit: MemorySearchResult) -> dict[str, Any]:
+    parts = _rounded(hit.model_dump(mode="json", exclude={"memory"}))
+    return {**parts, "memory": row_of(hit.memory)}
+
+
+def _rounded(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a score with four digits: the rest is a third of what would be sent."""
+    return {
+        name: _rounded(value)
+        if isinstance(value, dict)
+        else round(value, 4)
+        if isinstance(value, float)
+        else value
+        for name, value in parts.items()
+    }
+
+
+def _search_facts(facts: SearchMetadata) -> dict[str, Any]:
+    return facts.model_dump(mode="json")
+
+
+def _entry(entry: HistoryEntry) -> dict[str, Any]:
+    return entry.model_dump(mode="json")
+
+
+# What the agent is given -------------------------------------------------------------------------
+
+
+def context(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return the scratchpad, and the text that a model is given of it within a budget of tokens."""
+    budget = query.number("budget", MemoryContextConfig().token_budget)
+    scratchpad = memory.scratchpad()
+    text = memory.context(budget)
+    return {
+        "scratchpad": [entry.model_dump(mode="json") for entry in scratchpad.memories],
+        "max_size": scratchpad.max_size,
+        "text": text,
+        "tokens": math.ceil(len(text.encode(errors="replace")) / _BYTES_A_TOKEN),
+        "budget": budget,
+    }
+
+
+# What waits for a person -------------------------------------------------------------------------
+
+
+def reviews(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return the memories that are in question, each with the one that says otherwise."""
+    rows = []
+    for review in memory.reviews():
+        other = memory.get(review.replaced_by) if review.replaced_by else None
+        rows.append(
+            {
+                **review.model_dump(mode="json"),
+                "replacement": None if other is None else other.content,
+            }
+        )
+    return {"reviews": rows}
+
+
+def duplicates(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return the first groups of memories that say the same."""
+    groups = list(islice(memory.duplicate_groups(), _MOST_GROUPS + 1))
+    return {
+        "groups": [
+            {
+                "grade": group.grade,
+                "count": group.count,
+                "memories": [row_of(each) for each in group.memories],
+            }
+            for group in groups[:_MOST_GROUPS]
+        ],
+        "has_more": len(groups) > _MOST_GROUPS,
+    }
+
+
+def rejections(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return what may not be stored: when and why it was rejected, never what it is."""
+    return {"rejections": [each.model_dump(mode="json") for each in memory.rejections()]}
+
+
+# How it came to be so ----------------------------------------------------------------------------
+
+
+def timeline(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return the latest changes of all memories, newest first."""
+    limit = min(query.number("limit", _PAGE), _MOST_CHANGES)
+    entries = memory.history(limit=limit + 1)
+    return {
+        "changes": [_entry(entry) for entry in entries[:limit]],
+        "has_more": limit < min(len(entries), _MOST_CHANGES),
+    }
+
+
+def events(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return the last events of the log, newest first, and whether it is written at all."""
+    latest = deque(memory.events(), maxlen=_PAGE)
+    return {
+        "event_log": memory.info().config.event_log,
+        "events": [event.model_dump(mode="json") for event in reversed(latest)],
+    }
+
+
+def statistics(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return figures over time, gaps, and what is recommended."""
+    figures = memory.statistics(since=query.text("since"))
+    return figures.model_dump(mode="json")
+
+
+# The graph ---------------------------------------------------------------------------------------
+
+
+def entities(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return whom and what the memories speak of."""
+    rows = memory.graph.entities(limit=_MOST_ROWS + 1)
+    return {
+        "entities": [row.model_dump(mode="json") for row in rows[:_MOST_ROWS]],
+        "has_more": len(rows) > _MOST_ROWS,
+    }
+
+
+def entity(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return what holds around an entity, now or at a time."""
+    around = memory.graph.neighbours(
+        query.required("name"), query.number("depth", 1), as_of=query.text("as_of")
+    )
+    return around.model_dump(mode="json")
+
+
+# The file ----------------------------------------------------------------------------------------
+
+
+def agents(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return the agents beside this one, if its file is where those of agents are."""
+    is_of_agent = memory.path.name == VECTOR_DB_FILENAME
+    rows = memory.agents(memory.path.parent.parent) if is_of_agent else []
+    return {"agents": [row.model_dump(mode="json") for row in rows]}
+
+
+def health(memory: AgentMemory, _: Query) -> dict[str, Any]:
+    """Return what is known of the file, and its backups."""
+    return {
+        "info": memory.info().model_dump(mode="json"),
+        "backups": [backup.model_dump(mode="json") for backup in memory.backups()],
+    }

@@ -1,0 +1,163 @@
+"""Running the page: the memory is opened, the server begins, a browser is shown the address."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from agent_memory import AgentMemory, StorageReadOnly
+from agent_memory.integrations.loopback import listening_socket, stopped_by_sigterm
+from agent_memory.integrations.ui import reads, writes
+from agent_memory.integrations.ui.admission import Admission
+from agent_memory.integrations.ui.handler import PageHandler, Read, Write
+from agent_memory.integrations.ui.page_files import page_files
+from agent_memory.integrations.ui.queries import Query
+from agent_memory.integrations.ui.server import REQUEST_SECONDS, BoundedServer
+
+_READS = {
+    "overview": reads.overview,
+    "memories": reads.memories,
+    "search": reads.search,
+    "memory": reads.one_memory,
+    "context": reads.context,
+    "reviews": reads.reviews,
+    "duplicates": reads.duplicates,
+    "rejections": reads.rejections,
+    "timeline": reads.timeline,
+    "events": reads.events,
+    "statistics": reads.statistics,
+    "entities": reads.entities,
+    "entity": reads.entity,
+    "agents": reads.agents,
+    "health": reads.health,
+}
+_WRITES = {
+    "update": writes.update,
+    "archive": writes.archive,
+    "unarchive": writes.unarchive,
+    "forget": writes.forget,
+    "promote": writes.promote,
+    "demote": writes.demote,
+    "undo": writes.undo,
+    "erase": writes.erase,
+    "approve": writes.approve,
+    "dismiss": writes.dismiss,
+    "merge": writes.merge,
+    "reject": writes.reject,
+    "lift": writes.lift,
+    "backup": writes.backup,
+    "check": writes.check,
+    "repair": writes.repair,
+}
+
+
+def run(
+    path: Path,
+    *,
+    port: int = 0,
+    read_only: bool = False,
+    open_browser: bool = True,
+) -> None:
+    """Serve the page of the memory at ``path`` until Ctrl-C or SIGTERM.
+
+    Port 0 takes a free one. The address is printed on stderr, and a browser is shown it. Raises
+    ``AgentNotFound`` where there is no file, and ``ConfigurationError`` where the port is taken.
+    """
+    with stopped_by_sigterm(), page_server(path, port=port, read_only=read_only) as server:
+        address = server.address()
+        advice = "it lets one browser in, once; Ctrl-C ends it"
+        print(f"the page is at {address} ({advice})", file=sys.stderr, flush=True)  # noqa: T201
+        with opened_browser(address) if open_browser else contextlib.nullcontext():
+            server.serve_forever()
+
+
+class PageServer(BoundedServer):
+    """A server of the page, and whom it lets in."""
+
+    admission: Admission
+
+    def address(self) -> str:
+        """Return where the page is, with the token that lets one browser in."""
+        return f"http://127.0.0.1:{self.server_address[1]}/#token={self.admission.token}"
+
+
+@contextlib.contextmanager
+def page_server(
+    path: Path, *, port: int = 0, read_only: bool = False, request_seconds: float = REQUEST_SECONDS
+) -> Iterator[PageServer]:
+    """Give the body a server that listens; ``serve_forever`` makes it answer."""
+    with contextlib.ExitStack() as stack:
+        listening = listening_socket("127.0.0.1", port, advice="another --port")
+        stack.callback(listening.close)
+        # The one that may write is opened first: it brings an older file up to date.
+        writing = None if read_only else stack.enter_context(AgentMemory.open(path, create=False))
+        reading = stack.enter_context(AgentMemory.open(path, create=False, read_only=True))
+        # The first look takes three times as long as the next: not while somebody waits for it.
+        for first_look in (reads.memories, reads.overview):
+            first_look(reading, Query(""))
+        number = listening.getsockname()[1]
+        guard = Admission(number)
+
+        class Handler(PageHandler):
+            """Answers from this memory."""
+
+            admission = guard
+            files = page_files()
+            reads = _reads_of(reading, is_read_only=read_only)
+            writes = _writes_of(writing)
+
+        server = PageServer(listening, Handler, request_seconds=request_seconds)
+        server.admission = guard
+        stack.callback(server.server_close)
+        yield server
+
+
+def _reads_of(memory: AgentMemory, *, is_read_only: bool) -> Mapping[str, Read]:
+    def bound(read: Callable[[AgentMemory, Query], Any]) -> Read:
+        return lambda query: read(memory, query)
+
+    def overview(query: Query) -> object:
+        return {**reads.overview(memory, query), "read_only": is_read_only}
+
+    return {**{name: bound(read) for name, read in _READS.items()}, "overview": overview}
+
+
+def _writes_of(memory: AgentMemory | None) -> Mapping[str, Write]:
+    def bound(write: Callable[[AgentMemory, Mapping[str, Any]], Any]) -> Write:
+        def written(body: Mapping[str, Any]) -> object:
+            if memory is None:
+                raise StorageReadOnly("the page was started with --read-only: nothing is changed")
+            return write(memory, body)
+
+        return written
+
+    return {name: bound(write) for name, write in _WRITES.items()}
+
+
+@contextlib.contextmanager
+def opened_browser(address: str) -> Iterator[None]:
+    """Show a browser the address, by a private file that leads there.
+
+    The words of every process can be read by all users of a machine, so a browser is not started
+    with the token in them.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="agent-memory-"))
+    try:
+        page = folder / "open.html"
+        page.write_text(
+            '<!doctype html><meta charset="utf-8"><title>agent-memory</title>'
+            f'<meta http-equiv="refresh" content="0; url={escape(address)}">'
+            f'<a href="{escape(address)}">Open the page</a>\n',
+            encoding="utf-8",
+        )
+        webbrowser.open(page.as_uri())
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

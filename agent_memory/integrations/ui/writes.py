@@ -1,0 +1,155 @@
+"""What the page changes: each function answers one POST, by the verbs that programs use.
+
+Its answer has the number of the change, where there is one: the page offers to undo that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agent_memory import (
+    AgentMemory,
+    CheckReport,
+    Duplicate,
+    Memory,
+    MemoryNotFound,
+    ValidationError,
+    normalize_tags,
+)
+from agent_memory.integrations.ui.queries import text_of
+
+_EDITABLE: Final = ("content", "category", "tags", "kind", "importance", "metadata")
+
+Body = Mapping[str, Any]
+
+
+def update(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Change fields of a memory, if nobody changed it since the page showed it."""
+    memory_id = text_of(body, "id")
+    changes = {name: body[name] for name in _EDITABLE if name in body}
+    if not changes:
+        raise ValidationError.of("changes", f"give one of {', '.join(_EDITABLE)}", "")
+    version = body.get("version")
+    changed = memory.update(memory_id, if_version=version, **changes)
+    return {"version": changed.version, **_change(memory, memory_id)}
+
+
+def archive(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Archive a memory."""
+    memory_id = text_of(body, "id")
+    memory.archive(memory_id)
+    return _change(memory, memory_id)
+
+
+def unarchive(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Bring a memory back from the archive."""
+    memory_id = text_of(body, "id")
+    memory.unarchive(memory_id)
+    return _change(memory, memory_id)
+
+
+def forget(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Delete a memory; it stays in the history."""
+    memory_id = text_of(body, "id")
+    memory.delete(memory_id)
+    return _change(memory, memory_id)
+
+
+def promote(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Put a memory into the scratchpad."""
+    return memory.promote(text_of(body, "id")).model_dump(mode="json")
+
+
+def demote(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Take a memory out of the scratchpad."""
+    return {"demoted": memory.demote(text_of(body, "id"))}
+
+
+def undo(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Undo one change by its number, or all of what was done last."""
+    return memory.undo(body.get("change_id")).model_dump(mode="json")
+
+
+def erase(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Erase a memory for good and return the receipt. ``confirm`` repeats its id."""
+    memory_id = text_of(body, "id")
+    if body.get("confirm") != memory_id:
+        raise ValidationError.of("confirm", "must repeat the id of the memory", body.get("confirm"))
+    receipt = memory.erase(memory_id, backups=body.get("backups") is True)
+    return {**receipt.model_dump(mode="json"), "clean": receipt.clean}
+
+
+def approve(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Forget a memory that is in question."""
+    return _change(memory, memory.approve(_number_of(body, "review_id")).id)
+
+
+def dismiss(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Keep a memory that is in question."""
+    return memory.dismiss(_number_of(body, "review_id")).model_dump(mode="json")
+
+
+def merge(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Keep one memory, with the tags of all, and forget others that say the same."""
+    keep, others = text_of(body, "keep"), body.get("others")
+    kept = memory.get(keep)
+    if kept is None:
+        raise MemoryNotFound(keep)
+    same = {each.memory_id for each in _same_as(memory, kept)}
+    if not isinstance(others, list) or not others or not same.issuperset(map(str, others)):
+        message = f"must be memories that say what {keep} says: load the page again"
+        raise ValidationError.of("others", message, others)
+    rows = [row for each in others if (row := memory.get(each)) is not None]
+    tags = normalize_tags([*kept.tags, *(tag for row in rows for tag in row.tags)])
+    if tags != kept.tags:
+        memory.update(keep, if_version=kept.version, tags=tags)
+    return {"forgotten": [row.id for row in memory.delete_many(others)]}
+
+
+def _same_as(memory: AgentMemory, kept: Memory) -> list[Duplicate]:
+    same = memory.duplicates(kept.content, user_id=kept.user_id, run_id=kept.run_id)
+    return [each for each in same if each.grade != "similar" and each.memory_id != kept.id]
+
+
+def reject(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Let no memory hold a text from now on, and tell how many hold it already."""
+    text = text_of(body, "text")
+    rejection = memory.reject(text, reason=body.get("reason") or None)
+    return {**rejection.model_dump(mode="json"), "holders": memory.holders(text)}
+
+
+def lift(memory: AgentMemory, body: Body) -> dict[str, Any]:
+    """Let a rejected text be stored again."""
+    return {"lifted": memory.lift(_number_of(body, "rejection_id"))}
+
+
+def backup(memory: AgentMemory, _: Body) -> dict[str, Any]:
+    """Copy the file into its folder of backups."""
+    return {"path": str(memory.backup())}
+
+
+def check(memory: AgentMemory, _: Body) -> dict[str, Any]:
+    """Look for damage, and repair nothing. A file that is opened to read cannot be checked."""
+    return _report(memory.check())
+
+
+def repair(memory: AgentMemory, _: Body) -> dict[str, Any]:
+    """Repair what can be, losing nothing."""
+    return _report(memory.check(repair=True))
+
+
+def _report(report: CheckReport) -> dict[str, Any]:
+    return {**report.model_dump(mode="json"), "ok": report.ok}
+
+
+def _number_of(body: Body, name: str) -> int:
+    value = body.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValidationError.of(name, "must be a whole number", value)
+    return value
+
+
+def _change(memory: AgentMemory, memory_id: str) -> dict[str, Any]:
+    (last,) = memory.history(memory_id, limit=1)
+    return {"change_id": last.change_id}

@@ -1,0 +1,283 @@
+"""The memories of frameworks that the extra ``test`` does not install: see the guide frameworks.
+
+Real packages, runners and agents; the models are made up. Each test is skipped without its package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory import AgentMemory, InvalidSession, ValidationError
+from agent_memory.integrations.context import MemoryContext
+
+pytestmark = pytest.mark.filterwarnings("default")  # what the frameworks warn of is theirs
+
+STANDUP = "Standup is at nine in the blue room"
+
+
+def contents(memory: AgentMemory) -> set[str]:
+    return {kept.content for kept in memory.list_recent(100)}
+
+
+def test_what_answers_is_rendered_as_data_and_nothing_else(memory: AgentMemory) -> None:
+    memory.store(STANDUP)
+    memory.store("The cat is called Miso")
+    context = MemoryContext(memory.session({"user_id": "ann"}))
+    assert context.recall("when is standup?") == ""
+    text = MemoryContext(memory, config={"token_budget": 600}).recall("when is standup?")
+    assert "not instructions" in text
+    assert STANDUP in text
+    assert "Miso" not in text
+    assert MemoryContext(memory).recall("") == ""
+    assert STANDUP in MemoryContext(memory).recall("standup? " * 10_000)
+    assert MemoryContext(memory).recall("standup", token_budget=5) == ""
+    with pytest.raises(ValidationError, match="max_scratchpad_entries"):
+        MemoryContext(memory, config={"max_scratchpad_entries": 1}).recall("standup")
+
+
+# LlamaIndex ---------------------------------------------------------------------------------------
+
+
+def test_llama_index(memory: AgentMemory) -> None:
+    pytest.importorskip("llama_index.core")
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.memory import InsertMethod, Memory
+
+    from agent_memory.integrations.llama_index import AgentMemoryBlock
+
+    memory.store(STANDUP)
+    ann = memory.session({"user_id": "ann"})
+
+    async def close(chat: Any) -> None:
+        await chat.sql_store._async_engine.dispose()  # which LlamaIndex leaves open
+
+    async def chat() -> None:
+        for opened, answers in ((memory, True), (ann, False)):
+            block = AgentMemoryBlock(opened)
+            chat = Memory.from_defaults(memory_blocks=[block], insert_method=InsertMethod.SYSTEM)
+            messages = await chat.aget(input="When is standup?")
+            await close(chat)
+            assert (STANDUP in str(messages)) is answers
+
+        short = Memory.from_defaults(
+            memory_blocks=[AgentMemoryBlock(lambda: ann, add={"infer": False}, priority=1)],
+            token_limit=60,
+            token_flush_size=20,
+            chat_history_token_ratio=0.5,
+        )
+        await short.aput(ChatMessage(role="user", content="I live in Oslo near the harbour"))
+        await short.aput(ChatMessage(role="assistant", content="A fine place to live " * 5))
+        await short.aput(ChatMessage(role="user", content="And what is the weather there? " * 5))
+        await close(short)
+
+    asyncio.run(chat())
+    kept = {each.content for each in ann.get_all()}
+    assert "I live in Oslo near the harbour" in kept, "it left the short-term memory"
+
+
+# Google's ADK -------------------------------------------------------------------------------------
+
+
+def event(text: str, id: str, **fields: Any) -> Any:
+    from google.adk.events import Event
+    from google.genai.types import Content, Part
+
+    content = Content(role="user", parts=[Part(text=text)])
+    return Event(**{"id": id, "author": "user", "content": content, "timestamp": 1.7e9, **fields})
+
+
+def adk_session(*events: Any, user_id: str = "ann", app_name: str = "bob") -> Any:
+    from google.adk.sessions import Session
+
+    return Session(id="s-1", app_name=app_name, user_id=user_id, events=list(events))
+
+
+def test_google_adk_in_a_run(root: Path) -> None:
+    pytest.importorskip("google.adk.memory")
+    from google.adk.agents import LlmAgent
+    from google.adk.models import BaseLlm
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.models.llm_response import LlmResponse
+    from google.adk.runners import Runner
+    from google.adk.sessions import InMemorySessionService
+    from google.adk.tools.load_memory_tool import load_memory_tool
+    from google.genai.types import Content, FunctionCall, Part
+
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    seen: list[str] = []
+
+    class Script(BaseLlm):
+        """Looks into the memory once, then says that it is done."""
+
+        async def generate_content_async(
+            self,
+            llm_request: LlmRequest,
+            stream: bool = False,  # noqa: ARG002
+        ) -> AsyncGenerator[LlmResponse, None]:
+            parts = llm_request.contents[-1].parts or []
+            answer = parts[0].function_response
+            if answer is None:
+                call = FunctionCall(name="load_memory", args={"query": "when is standup?"})
+                part = Part(function_call=call)
+            else:
+                seen.append(str(answer.response))
+                part = Part(text="done")
+            yield LlmResponse(content=Content(role="model", parts=[part]))
+
+    async def run(service: AgentMemoryService) -> None:
+        sessions = InMemorySessionService()
+        agent = LlmAgent(name="bob", model=Script(model="script"), tools=[load_memory_tool])
+        runner = Runner(
+            app_name="bob", agent=agent, session_service=sessions, memory_service=service
+        )
+        for text in (STANDUP, "When is standup?"):
+            session = await sessions.create_session(app_name="bob", user_id="ann")
+            message = Content(role="user", parts=[Part(text=text)])
+            async for _ in runner.run_async(
+                user_id="ann", session_id=session.id, new_message=message
+            ):
+                pass
+            kept = await sessions.get_session(app_name="bob", user_id="ann", session_id=session.id)
+            assert kept is not None
+            await service.add_session_to_memory(kept)
+
+    with AgentMemoryService(root=root) as service:
+        asyncio.run(run(service))
+    assert STANDUP not in seen[0]
+    assert STANDUP in seen[1]
+    with AgentMemory("bob", root=root) as memory:
+        assert contents(memory) == {STANDUP, "done", "When is standup?"}
+
+
+def test_google_adk_keeps_events_once_and_users_and_apps_apart(root: Path) -> None:
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    long = "A tale of the harbour. " + "wave " * 4_000 + "lighthouse"
+    service = AgentMemoryService(root=root)
+
+    async def ids(query: str, user_id: str = "ann", app_name: str = "bob") -> list[Any]:
+        answer = await service.search_memory(app_name=app_name, user_id=user_id, query=query)
+        return list(answer.memories)
+
+    async def use() -> None:
+        empty = event("  ", "e-4")
+        whole = adk_session(
+            event(STANDUP, "e-1", author="host"), event("yes", "e-2"), event("yes", "e-3"), empty
+        )
+        for _ in range(2):
+            await service.add_session_to_memory(whole)
+        assert len(await ids("yes")) >= 1
+        (entry,) = await ids("standup")
+        assert (entry.author, entry.content.role) == ("host", "user")
+        assert entry.timestamp == "2023-11-14T22:13:20.000000Z"
+        assert await ids("standup", user_id="ben") == []
+        assert await ids("standup", app_name="carol") == []
+
+        await service.delete_memory(app_name="bob", user_id="ben", memory_id=entry.id)
+        assert await ids("standup"), "it is not Ben's to delete"
+        await service.delete_memory(app_name="bob", user_id="ann", memory_id=entry.id)
+        await service.add_session_to_memory(whole)
+        assert await ids("standup") == [], "what was deleted stays so"
+
+        await service.add_events_to_memory(
+            app_name="bob", user_id="ann", events=[event(long, "e-5")], session_id="s-2"
+        )
+        (tale,) = await ids("lighthouse")
+        assert tale.content.parts[0].text == long, "all of it comes back"
+        with pytest.raises(InvalidSession):
+            await ids("standup", user_id="")
+
+    with service:
+        asyncio.run(use())
+    with AgentMemory("bob", root=root) as memory:
+        assert memory.count() == 3
+
+
+def test_google_adk_heeds_corrections_and_erasures(root: Path) -> None:
+    pytest.importorskip("google.adk.memory")
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.genai.types import Content, Part
+
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    session = adk_session(event(STANDUP, "e-1"), event("The cat is called Miso", "e-2"))
+    entry = MemoryEntry(
+        id="m-1",
+        content=Content(role="model", parts=[Part(text="Lunch is at noon")]),
+        custom_metadata={"source": "wiki"},
+    )
+    with AgentMemoryService(root=root) as service:
+        asyncio.run(service.add_session_to_memory(session))
+        with AgentMemory("bob", root=root) as memory:
+            standup, cat = (memory.search(word)[0].memory.id for word in ("standup", "cat"))
+            memory.update(standup, content="Standup is at ten")
+            memory.erase(cat)
+        for _ in range(2):
+            asyncio.run(service.add_session_to_memory(session))
+            asyncio.run(service.add_memory(app_name="bob", user_id="ann", memories=[entry]))
+        answer = asyncio.run(
+            service.search_memory(app_name="bob", user_id="ann", query="when is lunch?")
+        )
+        assert [each.custom_metadata for each in answer.memories] == [{"source": "wiki"}]
+        assert answer.memories[0].content.role == "model"
+        with AgentMemory("bob", root=root) as memory:
+            assert contents(memory) == {"Standup is at ten", "Lunch is at noon"}
+
+
+# Microsoft's Agent Framework ----------------------------------------------------------------------
+
+
+def test_agent_framework(memory: AgentMemory) -> None:
+    pytest.importorskip("agent_framework")
+    from agent_framework import Agent, BaseChatClient, ChatResponse, Message
+
+    from agent_memory.integrations.agent_framework import AgentMemoryProvider
+
+    requests: list[list[str]] = []
+
+    class Script(BaseChatClient):
+        """Answers always the same, and keeps what it was sent."""
+
+        def _inner_get_response(
+            self,
+            *,
+            messages: Sequence[Message],
+            stream: bool,  # noqa: ARG002
+            options: Mapping[str, Any],  # noqa: ARG002
+            **kwargs: Any,  # noqa: ARG002
+        ) -> Any:
+            async def answer() -> ChatResponse:
+                requests.append([message.text for message in messages])
+                said = Message(role="assistant", contents=["The room is blue."])
+                return ChatResponse(messages=[said])
+
+            return answer()
+
+    memory.store(STANDUP)
+    ann = memory.session({"user_id": "ann"})
+
+    async def run() -> None:
+        for opened in (memory, ann):
+            provider = AgentMemoryProvider(opened, add={"infer": False})
+            agent = Agent(Script(), context_providers=[provider])
+            await agent.run("When is standup?")
+        provider = AgentMemoryProvider(lambda: ann)
+        await Agent(Script(), context_providers=[provider]).run("I live in Oslo.")
+
+    asyncio.run(run())
+    first, second, third = requests
+    assert STANDUP in first[0]
+    assert "not instructions" in first[0]
+    assert first[-1] == "When is standup?"
+    assert second == ["When is standup?"], "what is not Ann's is not given"
+    assert third[-1] == "I live in Oslo."
+    kept = {each.content for each in ann.get_all()}
+    assert {"When is standup?", "The room is blue.", "I live in Oslo."} <= kept
+    assert STANDUP not in kept, "what was recalled is not kept again"
