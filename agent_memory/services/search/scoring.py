@@ -37,7 +37,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory.text.dates import Span
 
@@ -102,8 +102,7 @@ _FLOOR_LEAST: Final = 0.3
 """The least share of the floor that holds in the smallest store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(NamedTuple):
     """What each part of the evidence counts. The memory's own words count 1.
 
     That of its own meaning is the model's, see ``CosineScale``. ``question`` is the share of all
@@ -148,8 +147,7 @@ class Candidate:
     variants: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CosineScale:
+class CosineScale(NamedTuple):
     """What the cosines of one embedding model are worth.
 
     ``weight`` is how much a cosine of ``NEAR_COSINE`` counts beside the best by words; at ``floor``
@@ -160,8 +158,7 @@ class CosineScale:
     floor: float
 
 
-@dataclass(frozen=True, slots=True)
-class QueryProfile:
+class QueryProfile(NamedTuple):
     """What scoring knows of a query.
 
     ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it.
@@ -202,8 +199,7 @@ class Evidence:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """The evidence for each candidate, by row id.
 
     ``coverage`` is the largest share of the query's words that one candidate has, ``strength`` how
@@ -436,7 +432,8 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
             continue  # nor is what it is a sign of more
         most = max(most, share)
         chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
-        sure = math.fsum(weight * count / (count + chance) for weight, count in met) + dated
+        # Divided first: where chance is 0 the share must be 1 exactly, whatever the count.
+        sure = math.fsum(weight * (count / (count + chance)) for weight, count in met) + dated
         is_lone = len(asked) > 3 and len(met) + (dated > 0) == 1
         most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
     whole = sum(sorted(asked, reverse=True)[:_COVERED_WORDS])
