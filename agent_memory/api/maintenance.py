@@ -88,7 +88,7 @@ class MaintenanceVerbs(OpenMemory):
     def info(self) -> AgentInfo:
         """Return the agent's metadata (A) with live figures, and its file's."""
         info = self._store.info()
-        suggestion = self.suggestion()
+        suggestion = self._auto_migration.suggestion(info.memory_count)
         if not info.memory_count + info.archived_count:
             suggestion = paths.import_advice(self.path) or suggestion
         return info.model_copy(update={"suggestion": suggestion})

@@ -375,11 +375,16 @@ class Store:
         """Count all memories, archived ones too."""
         return self._engine.memories.count(EVERYTHING)
 
-    def should_migrate(self, threshold: int) -> bool:
-        """Return whether search is by keyword, and there are that many memories or more."""
+    def should_migrate(self, threshold: int, *, count: int | None = None) -> bool:
+        """Return whether search is by keyword, and there are that many memories or more.
+
+        ``count`` is how many there are, where that is known.
+        """
         if self.vectors.state().active is not None:
             return False
-        if self._engine.memories.last_row_id() < threshold:  # counting 100,000 takes a millisecond
+        if count is not None:
+            return count >= threshold
+        if self._engine.memories.last_row_id() < threshold:  # counting 1,000,000 takes milliseconds
             return False
         return self.count(SearchFilters()) >= threshold
 

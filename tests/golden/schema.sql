@@ -1,5 +1,5 @@
 PRAGMA application_id = 1097289061;
-PRAGMA user_version = 15;
+PRAGMA user_version = 16;
 CREATE UNIQUE INDEX embedding_models_by_state ON embedding_models (state);
 CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);
@@ -11,6 +11,8 @@ CREATE UNIQUE INDEX entity_sources_by_entity ON entity_sources (entity_id, memor
 CREATE INDEX entity_sources_by_memory ON entity_sources (memory_id);
 CREATE INDEX fingerprints_by_value ON fingerprints (fingerprint);
 CREATE INDEX history_by_memory ON history (memory_id, change_id);
+CREATE INDEX memories_archived  -- how many are archived, and so how many are not, without reading all
+  ON memories (archived) WHERE archived <> 0;
 CREATE INDEX memories_by_session  -- what was said just before and after
   ON memories (created_by_session, timestamp, seq);
 CREATE INDEX memories_by_time  -- the newest, and spans of dates

@@ -90,13 +90,17 @@ class AutoMigration:
         self._embedding.use(None)
         return bool(dropped)
 
-    def suggestion(self) -> str | None:
-        """Suggest a migration where there are enough memories, or another model is set."""
+    def suggestion(self, count: int | None = None) -> str | None:
+        """Suggest a migration where there are enough memories, or another model is set.
+
+        ``count`` is how many there are, where that is known.
+        """
         if message := self._embedding.difference():
             return message
-        if not self._store.should_migrate(self._threshold()):
+        if not self._store.should_migrate(self._threshold(), count=count):
             return None
-        count = self._store.count(SearchFilters.defaults())
+        if count is None:
+            count = self._store.count(SearchFilters.defaults())
         return f"{count:,} memories: `agent-memory migrate` makes them found by meaning too"
 
     def _refuse_read_only(self) -> None:

@@ -53,8 +53,9 @@ SELECT e.embedding_id, e.seq, m.id, CAST(m.content AS BLOB), e.text_hash, e.vect
 FROM embeddings AS e LEFT JOIN memories AS m ON m.seq = e.seq
 LEFT JOIN embedding_queue AS q ON q.seq = e.seq
 WHERE +e.model_id = ? AND e.embedding_id > ? ORDER BY e.embedding_id LIMIT ?"""
+# CROSS JOIN: from what is queued to its memories, not through all memories where nothing is.
 _COUNT_QUEUED: Final = """
-SELECT count(*) FROM embedding_queue AS q WHERE q.seq IN (SELECT seq FROM memories)"""
+SELECT count(*) FROM embedding_queue AS q CROSS JOIN memories AS m ON m.seq = q.seq"""
 _COUNT_FORGOTTEN: Final = """
 SELECT count(*) FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)

@@ -85,6 +85,11 @@ _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740991),
   last_accessed = max(coalesce(last_accessed, ''), ?)
 WHERE seq = ?"""
+# Without a condition SQLite counts by the page: a million memories take some milliseconds, and half
+# a second with one. Of those that are archived there is an index.
+_COUNT_ALL: Final = "SELECT count(*) FROM memories"
+_COUNT_CURRENT: Final = f"""
+SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
 _SELECT_IDS: Final = """
 SELECT id FROM memories WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"""
 
@@ -165,6 +170,8 @@ class MemoryTable(Table):
         return [memory_id for (memory_id,) in self._db.rows(sql, condition.values)]
 
     def count(self, filters: Filter) -> int:
+        if not filters.is_narrowing:
+            return int(self._db.value(_COUNT_ALL if filters == EVERYTHING else _COUNT_CURRENT))
         condition = compiled(filters)
         sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
         return int(self._db.value(sql, condition.values))
