@@ -55,7 +55,7 @@ def tab(chromium: Any, memory: AgentMemory) -> Iterator[Any]:
         context = chromium.new_context(viewport={"width": 1200, "height": 900})
         page = context.new_page()
         page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text))
+        page.on("console", lambda said: complaints.append(f"{said.text} {said.location['url']}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"{client.origin}/#token={client.token}")
         page.wait_for_selector(".rows")

@@ -37,9 +37,25 @@ export async function begin() {
   localStorage.setItem(STORED, key);
 }
 
-export function get(name, fields = {}) {
+const early = new Map();
+
+function pathOf(name, fields) {
   const known = Object.entries(fields).filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  return send(`/api/${name}?${new URLSearchParams(known)}`, { headers: headers() });
+  return `/api/${name}?${new URLSearchParams(known)}`;
+}
+
+export function get(name, fields = {}) {
+  const path = pathOf(name, fields);
+  const answer = early.get(path) ?? send(path, { headers: headers() });
+  early.delete(path);
+  return answer;
+}
+
+/** Ask for what the first view is about to ask for, so that it need not wait its turn. */
+export function getEarly(name, fields) {
+  const answer = get(name, fields);
+  answer.catch(() => {}); // the view that asks tells of it
+  early.set(pathOf(name, fields), answer);
 }
 
 export function post(name, body) {

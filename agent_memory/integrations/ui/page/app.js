@@ -1,29 +1,25 @@
 // The views by their names, and the way from the address to one of them.
 
-import { analytics } from "./analytics.js";
-import { begin, get } from "./api.js";
-import { context } from "./context.js";
+import { begin, get, getEarly } from "./api.js";
 import { el, empty } from "./dom.js";
-import { graph } from "./graph.js";
-import { agents, health } from "./health.js";
 import { memories } from "./memories.js";
-import { memory } from "./memory.js";
-import { duplicates, rejections, reviews } from "./reviews.js";
-import { events, timeline } from "./timeline.js";
+
+/** A view whose file is loaded when it is first shown: the first view waits for none of them. */
+const of = (file, name) => async (given) => (await import(file))[name](given);
 
 const VIEWS = {
   memories: { title: "Memories", show: memories },
-  memory: { title: "Memory", show: memory, isListed: false },
-  context: { title: "Context", show: context },
-  reviews: { title: "Reviews", show: reviews },
-  duplicates: { title: "Duplicates", show: duplicates },
-  rejections: { title: "Rejections", show: rejections },
-  timeline: { title: "Timeline", show: timeline },
-  events: { title: "Events", show: events },
-  graph: { title: "Graph", show: graph },
-  analytics: { title: "Analytics", show: analytics },
-  agents: { title: "Agents", show: agents },
-  health: { title: "Health", show: health },
+  memory: { title: "Memory", show: of("./memory.js", "memory"), isListed: false },
+  context: { title: "Context", show: of("./context.js", "context") },
+  reviews: { title: "Reviews", show: of("./reviews.js", "reviews") },
+  duplicates: { title: "Duplicates", show: of("./reviews.js", "duplicates") },
+  rejections: { title: "Rejections", show: of("./reviews.js", "rejections") },
+  timeline: { title: "Timeline", show: of("./timeline.js", "timeline") },
+  events: { title: "Events", show: of("./timeline.js", "events") },
+  graph: { title: "Graph", show: of("./graph.js", "graph") },
+  analytics: { title: "Analytics", show: of("./analytics.js", "analytics") },
+  agents: { title: "Agents", show: of("./health.js", "agents") },
+  health: { title: "Health", show: of("./health.js", "health") },
 };
 
 export const state = { overview: null };
@@ -121,6 +117,8 @@ async function start() {
   });
   try {
     await begin();
+    const { name, fields } = route();
+    if (name === "memories" && !fields.q) getEarly("memories", fields);
     state.overview = await overviewOf();
   } catch (error) {
     main.replaceChildren(el("h1", {}, "Not let in"), ...failed(error));
