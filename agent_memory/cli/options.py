@@ -95,7 +95,7 @@ class Session:
     request_id: str | None = None
     """What the envelope of --envelope calls this run of the command."""
     rows_as: str | None = None
-    """How the rows of a list are printed instead of in a table: csv or nl."""
+    """How the rows of a list are printed where not as in a terminal: csv, nl or table."""
     full: bool = False
     """Whether texts in a table are whole, however long."""
 
@@ -178,6 +178,13 @@ def listing_options(command: Command) -> Command:
         ),
         click.option(
             "--csv", is_flag=True, expose_value=False, callback=_remember_rows, help="Print CSV."
+        ),
+        click.option(
+            "--table",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember_rows,
+            help="Print a table in Markdown.",
         ),
         json_option,
     ):

@@ -63,10 +63,10 @@ def emit(
 ) -> None:
     """Print a command's result on stdout: as text that steers no terminal, or as JSON.
 
-    ``rows`` are those of a list, which --csv and --nl print.
+    ``rows`` are those of a list, which --csv and --nl print; for --table see ``table``.
     """
     session = _session()
-    if session and session.rows_as:
+    if session and session.rows_as in {"csv", "nl"}:
         _print_rows([_row(item) for item in rows], session.rows_as)
         return
     if not as_json:
@@ -388,8 +388,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: i
     """Set rows in columns, of which the last ``flexible`` are wrapped to fit the terminal.
 
     A text takes ``_FEW_LINES`` at most, where there are few rows ``_MANY_LINES``, with --full all.
+    With --table it is Markdown's table, and whole.
     """
+    session = _session()
     cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
+    if session and session.rows_as == "table":
+        return _markdown_table(cells)
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     # Where the output goes to a file or another program, nothing is cut.
     total = terminal_width() if sys.stdout.isatty() else _PIPED_WIDTH
@@ -398,10 +402,16 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: i
     while sum(cut) > max(room, 8 * flexible):
         cut[cut.index(max(cut))] -= 1
     widths[-flexible:] = cut
-    session = _session()
     most = _MANY_LINES if len(cells) <= _FEW_ROWS + 1 else _FEW_LINES
     shown = None if session and session.full else most
     return "\n".join(line for row in cells for line in _lines(row, widths, shown))
+
+
+def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    # A backslash before a bar would take its escape away.
+    escaped = ((cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row) for row in rows)
+    lines = [f"| {' | '.join(row)} |" for row in escaped]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
 def _lines(row: Sequence[str], widths: Sequence[int], most: int | None) -> Iterable[str]:

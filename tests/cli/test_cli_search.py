@@ -362,6 +362,20 @@ def test_a_list_comes_as_csv_and_as_json_lines(cli: Cli, root: Path, words: list
                 assert json.loads(of_csv[name]) == value
 
 
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_a_list_comes_as_a_table_of_markdown(cli: Cli, root: Path, words: list[str]) -> None:
+    long = "walnut " * 60 + "end"
+    store(root, {"content": f"a | b \\| {long}"})
+    for lines in (cli(*words, "--table").out.splitlines(), on_a_terminal(80, *words, "--table")):
+        heading, rule, *rows = lines
+        assert set(rule) == {"|", "-"}
+        assert len(rows) == 1
+        columns = re.split(r"(?<!\\)\|", heading)
+        assert len(re.findall(r"(?:\\.|[^|\\])*\|", rows[0])) == len(columns) - 1
+        if words != ["agents"]:
+            assert f"a \\| b \\\\\\| {long}" in rows[0]
+
+
 def test_a_list_without_rows_is_nothing_in_csv_and_json_lines(cli: Cli, root: Path) -> None:
     store(root, {"content": "walnut"})
     for form in ("--csv", "--nl"):
