@@ -3,6 +3,7 @@
     python -m bench.peers PATH/beam.json PATH/dev.json
     python -m bench.peers PATH/dev.json --peers mem0 agent-memory --limit 200
     python -m bench.peers PATH/dev.json --environments ~/peers --json peers.json
+    python -m bench.peers PATH/dev.json --parts recall --dates
 
 The paths are LoCoMo's conversations (``bench.locomo``) or corpora (``bench.retrieval``). Each peer
 gets an environment of its own, with the newest version that pip finds, in a temporary folder or in
@@ -29,29 +30,27 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from bench import locomo
 from bench.embedding_service import EmbeddingService
 from bench.locomo import CUTOFFS, Document, Recall
 from bench.machine import describe_machine
-from bench.retrieval import Query, read_corpus
+from bench.peer_process import PeerFailed, Process, python_of
+from bench.retrieval import MAX_CHARACTERS, Query, read_corpus
 from bench.retrieval import Store as Texts
 from bench.speed import timed
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
-STORES: Final = Path(__file__).with_name("peer_stores.py")
 REQUIREMENTS: Final = {
     "agent-memory": str(PROJECT),
     "agent-memory by keyword": str(PROJECT),
@@ -61,6 +60,7 @@ REQUIREMENTS: Final = {
     "mnemosyne": "mnemosyne-memory[embeddings]",
 }
 """What pip installs for each peer."""
+PARTS: Final = ("store", "search", "recall", "kill", "writers")
 QUESTIONS: Final = 200
 COLD_STARTS: Final = 5
 KILLS: Final = 10
@@ -68,17 +68,6 @@ MOST_STORED: Final = 40
 """Before a kill."""
 WRITES: Final = 200
 BATCH: Final = 500
-PATIENCE: Final = 900.0
-"""Seconds that a peer has for one command."""
-ONE_THREAD: Final = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
-)
-CERTIFICATES: Final = {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
-"""Nothing here needs them, and some peers would read them for every request."""
-
-
-class PeerFailed(Exception):
-    """What a peer could not do, in its own words."""
 
 
 @dataclass
@@ -111,6 +100,11 @@ class Bench:
     service: EmbeddingService
     environments: Path
     python: str
+    parts: Sequence[str]
+
+    def opened(self, name: str, folder: Path) -> Process:
+        """Start a process of a peer with its store in a folder."""
+        return Process(self.service, self.environments, name, folder)
 
     @property
     def documents(self) -> list[Document]:
@@ -133,93 +127,6 @@ class Bench:
             for query in store.queries
         ]
         return random.Random(7).sample(texts, min(QUESTIONS, len(texts)))
-
-
-class Process:
-    """A peer's store in a process of its own; ``with`` opens and closes it."""
-
-    def __init__(self, bench: Bench, name: str, folder: Path) -> None:
-        place = {
-            "name": name,
-            "folder": str(folder),
-            "url": bench.service.url,
-            "model": bench.service.model,
-            "dimensions": bench.service.dimensions,
-        }
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        self.started = time.perf_counter()
-        self._process = subprocess.Popen(
-            [str(python_of(bench.environments, name)), str(STORES), json.dumps(place)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=_environment(folder),
-            cwd=folder,
-        )
-
-    def __enter__(self) -> Self:
-        self.about = self.answer()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self._process.communicate(timeout=60)
-        self.kill()
-        self._errors.close()
-
-    def ask(self, do: str, **words: Any) -> None:  # noqa: ANN401 - what JSON takes
-        """Send a command."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps({"do": do, **words}).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise PeerFailed(self._last_words()) from None
-
-    def answer(self) -> dict[str, Any]:
-        """Return the next answer; raise ``PeerFailed`` where it is an error or none comes."""
-        assert self._process.stdout is not None
-        clock = threading.Timer(PATIENCE, self._process.kill)
-        clock.start()
-        line = self._process.stdout.readline()
-        clock.cancel()
-        if not line.endswith(b"\n"):
-            raise PeerFailed(self._last_words())
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise PeerFailed(answer["error"])
-        return answer
-
-    def call(self, do: str, **words: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
-        """Send a command that has one answer, and return it."""
-        self.ask(do, **words)
-        return self.answer()
-
-    def kill(self) -> list[dict[str, Any]]:
-        """End it at once; return the answers that were still on their way."""
-        assert self._process.stdout is not None
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
-        if self._process.stdout.closed:
-            return []
-        lines = self._process.stdout.read().splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith(b"\n")]
-
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return f"ended without an answer: {lines[-1][:300] if lines else 'and said nothing'}"
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in CERTIFICATES}
-    return kept | ONE_THREAD | {"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def python_of(environments: Path, name: str) -> Path:
-    """Return the Python of a peer's environment."""
-    return environments / name.removesuffix(" by keyword") / "bin" / "python"
 
 
 def install(bench: Bench, name: str, figures: Figures) -> None:
@@ -282,7 +189,7 @@ Part = Callable[[Bench, str, Figures, Path], None]
 def measure_storing(bench: Bench, name: str, figures: Figures, folder: Path) -> None:
     """Store the texts of one conversation one after the other."""
     documents = bench.documents[:BATCH]
-    with Process(bench, name, folder) as process:
+    with bench.opened(name, folder) as process:
         figures.versions = process.about["versions"] | {
             "Python": process.about["python"],
             "its SQLite": process.about["sqlite"],
@@ -298,18 +205,18 @@ def measure_storing(bench: Bench, name: str, figures: Figures, folder: Path) -> 
 def measure_size(bench: Bench, name: str, figures: Figures, folder: Path) -> None:
     """Store all in one store, and search it; then start processes that search it."""
     documents, questions = bench.documents, bench.questions
-    with Process(bench, name, folder) as process:
+    with bench.opened(name, folder) as process:
         ids, milliseconds = store_all(process, documents)
         figures.many = milliseconds / len(documents)
         figures.memories = len(ids) - ids.count(None)
     figures.bytes_each = size_of(folder) / max(1, figures.memories)
-    with Process(bench, name, folder) as process:
+    with bench.opened(name, folder) as process:
         search_all(process, questions[:5])
         for answer in search_all(process, questions):
             figures.search_wall.append(answer["wall"])
             figures.search_cpu.append(answer["cpu"])
     for question in questions[:COLD_STARTS]:
-        with Process(bench, name, folder) as process:
+        with bench.opened(name, folder) as process:
             search_all(process, [question])
             figures.cold_start.append(1000 * (time.perf_counter() - process.started))
 
@@ -320,7 +227,7 @@ def measure_recall(bench: Bench, name: str, figures: Figures, folder: Path, *, c
     for number, texts in enumerate(bench.corpora[corpus]):
         own = folder / str(number)
         own.mkdir()
-        with Process(bench, name, own) as process:
+        with bench.opened(name, own) as process:
             ids, _ = store_all(process, texts.documents)
             evidence: dict[str | None, set[str]] = {}
             for memory_id, document in zip(ids, texts.documents, strict=True):
@@ -339,14 +246,14 @@ def measure_kills(bench: Bench, name: str, figures: Figures, folder: Path) -> No
     part = len(documents) // KILLS
     acknowledged: set[str] = set()
     for start in range(0, part * KILLS, part):
-        process = Process(bench, name, folder)
+        process = bench.opened(name, folder)
         process.about = process.answer()
         process.ask("store", items=items(documents[start : start + part]))
         known = [process.answer() for _ in range(chance.randrange(1, min(part, MOST_STORED)))]
         time.sleep(chance.random() / 50)  # into the midst of storing the next
         known += process.kill()
         acknowledged |= {answer["id"] for answer in known if answer.get("id")}
-    with Process(bench, name, folder) as process:
+    with bench.opened(name, folder) as process:
         there = set(process.call("ids")["ids"])
         search_all(process, bench.questions[:5])
     figures.killed = {
@@ -358,11 +265,11 @@ def measure_kills(bench: Bench, name: str, figures: Figures, folder: Path) -> No
 
 def measure_writers(bench: Bench, name: str, figures: Figures, folder: Path) -> None:
     """Let two processes store at the same time; count what is there in the end."""
-    with Process(bench, name, folder):
+    with bench.opened(name, folder):
         pass  # the file is there before the two open it
     acknowledged, errors = [], Counter[str]()
     with contextlib.ExitStack() as stack:
-        writers = [Process(bench, name, folder) for _ in range(2)]
+        writers = [bench.opened(name, folder) for _ in range(2)]
         opened = []
         for writer in writers:
             try:
@@ -379,7 +286,7 @@ def measure_writers(bench: Bench, name: str, figures: Figures, folder: Path) -> 
                     acknowledged.append(writer.answer()["id"])
                 except PeerFailed as error:
                     errors[str(error)] += 1
-    with Process(bench, name, folder) as process:
+    with bench.opened(name, folder) as process:
         there = set(process.call("ids")["ids"])
     figures.writers = {
         "opened": len(opened),
@@ -407,9 +314,11 @@ def measure(bench: Bench, name: str, say: Callable[[str], None]) -> Figures:
             for corpus in bench.corpora
         },
         "kill": measure_kills,
-        "two writers": measure_writers,
+        "writers": measure_writers,
     }
     for part, run in parts.items():
+        if part.partition(" ")[0] not in bench.parts:
+            continue
         say(f"{name}: {part}")
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
@@ -510,6 +419,17 @@ def read_texts(path: Path, limit: int | None, stores: int | None) -> list[Texts]
     return [_part_of(store, limit) for store in texts[:stores]]
 
 
+def write_dates(corpora: Mapping[str, Sequence[Texts]]) -> None:
+    """Write its date before each text, for stores that do not search the field they have for it."""
+    documents = (
+        document for stores in corpora.values() for s in stores for document in s.documents
+    )
+    for document in documents:
+        if moment := document.item.get("timestamp"):
+            dated = f"{moment:%d %B %Y}: {document.item['content']}"
+            document.item["content"] = dated[:MAX_CHARACTERS]
+
+
 def _part_of(texts: Texts, limit: int | None) -> Texts:
     documents = texts.documents[:limit]
     there = set().union(*(document.evidence for document in documents))
@@ -524,6 +444,8 @@ def main() -> None:
     parser.add_argument(
         "--peers", nargs="+", choices=list(REQUIREMENTS), default=list(REQUIREMENTS)
     )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--dates", action="store_true", help="write its date before each text")
     parser.add_argument("--limit", type=int, help="memories of each conversation, at most")
     parser.add_argument("--stores", type=int, help="conversations of each corpus, at most")
     parser.add_argument("--embedder", default="minilm", help="minilm, or wordllama")
@@ -534,12 +456,15 @@ def main() -> None:
     corpora = {
         path.stem: read_texts(path, arguments.limit, arguments.stores) for path in arguments.paths
     }
+    if arguments.dates:
+        write_dates(corpora)
     with contextlib.ExitStack() as stack:
         kept: Path = arguments.environments or Path(
             stack.enter_context(tempfile.TemporaryDirectory())
         )
         service = stack.enter_context(EmbeddingService(arguments.embedder))
-        bench = Bench(corpora, service, kept.expanduser().resolve(), arguments.python)
+        folder = kept.expanduser().resolve()
+        bench = Bench(corpora, service, folder, arguments.python, arguments.parts)
         print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {describe_machine()}")
         print(
             f"embedder: {service.model}, {service.dimensions} numbers, over HTTP on 127.0.0.1;"
