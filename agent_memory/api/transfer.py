@@ -146,7 +146,8 @@ class TransferVerbs(OpenMemory):
     ) -> ImportReport:
         """Take in what a file or folder holds, in one transaction, and say what became of it.
 
-        Its format is recognised by its content, unless ``format`` names it (see ``export``).
+        Its format is recognised by its content, unless ``format`` names it: one of those of
+        ``export``, or another program's (the guide ``moving-in`` has them).
         What has an id that is there already, with another content, is left out (``skip``), takes
         its place (``replace``), does so if it was changed later (``newer``), or is stored beside it
         under a new id (``keep-both``). What the file does not tell of a memory stays as it is.
@@ -173,7 +174,7 @@ class TransferVerbs(OpenMemory):
         self._refuse_own(place.resolve())
         if format is None and self._store.is_open_here(place):
             format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
-        chosen = registry.recognise(place) if format is None else registry.codec(format)
+        chosen = registry.recognise(place) if format is None else registry.reader(format)
         tell = progress or (lambda _done, _of: None)
         lenient = skip_bad or chosen.skips_bad
         config = self._store.config()
@@ -261,7 +262,12 @@ def _report(
         refusals=[*intake.refusals, *refusals][:_MOST_LISTED],
         repairs=intake.repairs,
         erasures=erasures[:_MOST_LISTED],
-        notes=[*plan.notes, *intake.notes(), *(exposures(place) if is_folder else ())],
+        notes=[
+            *intake.left_out(),
+            *plan.notes,
+            *intake.notes(),
+            *(exposures(place) if is_folder else ()),
+        ],
         settings=plan.settings,
         backup=None if backup is None else str(backup),
     )

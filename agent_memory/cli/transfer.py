@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,15 +19,16 @@ from agent_memory.cli.render import emit, progress_bar, safe
 from agent_memory.cli.reports import import_text
 from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
 from agent_memory.formats import registry
-from agent_memory.formats.registry import FORMATS
+from agent_memory.formats.registry import FORMATS, PEERS, Format
 from agent_memory.runtime.files import open_private
 
-_FORMATS: Final = click.Choice(registry.names())
+_WRITTEN: Final = click.Choice(registry.names())
+_READ: Final = click.Choice(registry.readable_names())
 
 
 @click.command()
 @click.option(
-    "--format", "-f", "name", metavar="NAME", type=_FORMATS, default="store", show_default=True
+    "--format", "-f", "name", metavar="NAME", type=_WRITTEN, default="store", show_default=True
 )
 @click.option(
     "--output",
@@ -80,14 +82,20 @@ def export(
         emit(done, text=text, as_json=session.json)
 
 
-_LINES: Final = (f"{name:<13} {file_format.summary}" for name, file_format in FORMATS.items())
-export.help = (export.help or "").replace("{formats}", "\n    ".join(_LINES))
+def _with_rows(text: str | None, rows: Iterable[Format]) -> str:
+    """Put the formats into a help text, a line each."""
+    lines = (f"{row.name:<{_WIDTH}} {row.summary}" for row in rows)
+    return (text or "").replace("{formats}", "\n    ".join(lines))
+
+
+_WIDTH: Final = max(map(len, registry.readable_names()))
+export.help = _with_rows(export.help, FORMATS.values())
 
 
 @click.command()
 @click.argument("path", type=FILE)
 @click.option(
-    "--format", "-f", "name", metavar="NAME", type=_FORMATS, help="Instead of recognising it."
+    "--format", "-f", "name", metavar="NAME", type=_READ, help="Instead of recognising it."
 )
 @click.option(
     "--on-conflict",
@@ -118,6 +126,10 @@ def import_(
     was erased here stays out, and is named. An agent that has no memories yet gets its first ones.
 
     \b
+    The memories of other programs are known, too (guide moving-in):
+    {formats}
+
+    \b
     Examples:
       agent-memory --agent bob import bob.yaml --dry-run
       agent-memory --agent bob import ~/.claude/agents/memories
@@ -146,6 +158,9 @@ def import_(
     emit(report, text=import_text(report), as_json=session.json)
     if suggestion:
         click.echo(f"note: {suggestion}", err=True)
+
+
+import_.help = _with_rows(import_.help, PEERS.values())
 
 
 def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> AgentMemory:

@@ -20,16 +20,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
+from agent_memory.formats.peers.entries import pieces
 from agent_memory.formats.protocol import Sample, Source, Written
 from agent_memory.formats.record_shapes import ParsedItem, entries, memory_json
 from agent_memory.formats.yaml_reader import read_yaml
 from agent_memory.models.fields import normalize_tags, to_json
 from agent_memory.models.graph import USER_NAME
-from agent_memory.models.limits import (
-    MAX_MEMORY_CONTENT_LENGTH,
-    MAX_TAG_LENGTH,
-    MAX_TAGS_PER_MEMORY,
-)
+from agent_memory.models.limits import MAX_TAG_LENGTH, MAX_TAGS_PER_MEMORY
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.portable import Entry, Section
 from agent_memory.models.times import format_time, parse_time
@@ -234,7 +231,7 @@ def _items(file: Path, root: Path) -> Iterator[ParsedItem]:
     is_list = _LISTS.search(place) is not None or _LISTS.search(file.as_posix()) is not None
     for heading, part in _list_items(text, file) if is_list else [("", text.strip())]:
         metadata = {**common["metadata"], **({"heading": heading} if heading else {})}
-        for piece in _pieces(part):
+        for piece in pieces(part):
             yield ParsedItem(place, {**common, "content": piece, "metadata": metadata})
 
 
@@ -339,18 +336,6 @@ def _is_entry_of_index(item: str, file: Path) -> bool:
         return (file.parent / target).is_file()
     except (OSError, ValueError):  # a name that no file can have
         return False
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yield a text, in parts where it is longer than a memory can be: cut between paragraphs."""
-    while len(text) > MAX_MEMORY_CONTENT_LENGTH:
-        head = text[:MAX_MEMORY_CONTENT_LENGTH]
-        cut = max(head.rfind("\n\n"), 0) or max(head.rfind("\n"), 0) or head.rfind(" ")
-        cut = cut if cut > 0 else MAX_MEMORY_CONTENT_LENGTH
-        yield text[:cut].strip()
-        text = text[cut:].strip()
-    if text:
-        yield text
 
 
 CODEC: Final = Markdown()

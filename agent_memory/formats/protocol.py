@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.memory import Memory
-from agent_memory.models.portable import Entry
+from agent_memory.models.portable import Entry, PassedOver
 from agent_memory.models.scratchpad import Scratchpad
 
 
@@ -67,26 +67,34 @@ class Written:
     notes: list[str] = field(default_factory=list)
 
 
-class Codec(Protocol):
-    """A format. Its module has one object of it, and the table in ``registry`` names that."""
+class Reader(Protocol):
+    """What reads a format, its own or another program's."""
 
     name: str
     """What ``--format`` calls it."""
-    is_folder: bool
-    """Whether it is a folder of files."""
     skips_bad: bool
     """Whether what is wrong is left out and told, and keeps nothing else from being taken in."""
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether this is of the format, by its content. Formats are asked in order."""
 
-    def read(self, path: Path) -> Iterator[Entry]:
+    def read(self, path: Path) -> Iterator[Entry | PassedOver]:
         """Yield what it tells, in bounded memory.
 
         What is wrong with one entry is that entry's ``error``. Raises ``ValidationError`` with
         the file and the line for what cannot be read past, ``StorageUnavailable`` for what cannot
         be read at all.
         """
+
+
+class Codec(Reader, Protocol):
+    """A format. Its module has one object of it, and the table in ``registry`` names that."""
+
+    is_folder: bool
+    """Whether it is a folder of files."""
+
+    def read(self, path: Path) -> Iterator[Entry]:
+        """Yield what it tells; a format of ours passes nothing over."""
 
     def write(self, path: Path, source: Source) -> Written:
         """Write a store, streaming, in place of what stands there; all or nothing.

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 from agent_memory.errors import StorageUnavailable, ValidationError
-from agent_memory.formats.protocol import Codec, Sample
+from agent_memory.formats.protocol import Codec, Reader, Sample
 from agent_memory.runtime.files import read_steadily, translated_errors
 
 SAMPLE_BYTES: Final = 64 * 1024
@@ -29,6 +29,10 @@ class Format(NamedTuple):
     """What it is, in one line: for help and the guide."""
     order: int | None = None
     """When its codec is asked whether a file is its own; ``None``: another one reads its files."""
+    is_read_only: bool = False
+    """Whether it is another program's: read by imports, and never written."""
+    is_binary: bool = False
+    """Whether its files can have a NUL in them, which no text has."""
 
     @property
     def row(self) -> str:
@@ -39,26 +43,37 @@ class Format(NamedTuple):
 # fmt: off
 _ROWS: Final = (
     Format("store", "formats.store_yaml:CODEC",
-           "everything in the file, as YAML: the portable backup", 1),
-    Format("scratchpad", "formats.scratchpad:CODEC", "the hot set: scratchpad.yaml", 2),
+           "everything in the file, as YAML: the portable backup", 10),
+    Format("scratchpad", "formats.scratchpad:CODEC", "the hot set: scratchpad.yaml", 20),
     Format("backup", "formats.scratchpad:BACKUP",
            "all memories in the same format: scratchpad.yaml.backup"),
-    Format("json", "formats.json_memories:JSON", "memories as JSON: an array, one a line", 9),
-    Format("jsonl", "formats.json_memories:JSONL", "memories as JSON, one a line", 8),
+    Format("json", "formats.json_memories:JSON", "memories as JSON: an array, one a line", 90),
+    Format("jsonl", "formats.json_memories:JSONL", "memories as JSON, one a line", 80),
     Format("record-json", "formats.json_memories:RECORD_JSON",
            "memory records with nested metadata: an array"),
     Format("record-jsonl", "formats.json_memories:RECORD_JSONL", "memory records, one a line"),
     Format("directory", "formats.directory:CODEC",
-           "core_memories.jsonl, learnings.jsonl, tasks.jsonl, index.json, archive/", 3),
-    Format("metadata", "formats.settings:CODEC", "metadata.json: figures and settings", 4),
-    Format("settings", "formats.settings:CODEC_YAML", "the settings of migration, as YAML", 5),
+           "core_memories.jsonl, learnings.jsonl, tasks.jsonl, index.json, archive/", 30),
+    Format("metadata", "formats.settings:CODEC", "metadata.json: figures and settings", 40),
+    Format("settings", "formats.settings:CODEC_YAML", "the settings of migration, as YAML", 50),
     Format("markdown", "formats.markdown:CODEC",
-           "a folder of notes, for Obsidian and the like", 7),
-    Format("sqlite", "api.sqlite_codec:CODEC", "the file itself: a memories.db", 6),
+           "a folder of notes, for Obsidian and the like", 70),
+    Format("sqlite", "api.sqlite_codec:CODEC", "the file itself: a memories.db", 60,
+           is_binary=True),
+)
+_PEERS: Final = (
+    Format("mcp-memory", "formats.peers.mcp_memory:READER",
+           "MCP's server-memory: memory.jsonl", 75),
 )
 # fmt: on
 FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.name: row for row in _ROWS})
-"""The formats by name, in the order in which they are listed."""
+"""The formats that are written and read, by name, in the order in which they are listed."""
+PEERS: Final[Mapping[str, Format]] = MappingProxyType(
+    {row.name: row._replace(is_read_only=True) for row in _PEERS}
+)
+"""The formats of other programs, which are only read."""
+READABLE: Final[Mapping[str, Format]] = MappingProxyType({**FORMATS, **PEERS})
+"""All formats by name: what an import takes."""
 
 # What a file that no format knows may be, by its first bytes.
 _SIGNATURES: Final = (
@@ -79,19 +94,35 @@ _WEB_PAGE: Final = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNOREC
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all formats: what ``--format`` may be."""
+    """Return the names of the formats that are written: what ``--format`` of an export may be."""
     return tuple(FORMATS)
+
+
+def readable_names() -> tuple[str, ...]:
+    """Return the names of all formats: what ``--format`` of an import may be."""
+    return tuple(READABLE)
 
 
 def codec(name: str) -> Codec:
     """Return the format of this name. Raises ``ValidationError`` that lists the names."""
-    chosen = FORMATS.get(name) if isinstance(name, str) else None
+    if isinstance(name, str) and name in PEERS:
+        message = f"{name!r} is only read: export in one of {', '.join(FORMATS)}"
+        raise ValidationError.of("format", message, name)
+    return cast("Codec", _loaded(name, FORMATS))
+
+
+def reader(name: str) -> Reader:
+    """Return what reads the format of this name. Raises ``ValidationError`` that lists them."""
+    return cast("Reader", _loaded(name, READABLE))
+
+
+def _loaded(name: str, known: Mapping[str, Format]) -> object:
+    chosen = known.get(name) if isinstance(name, str) else None
     if chosen is None:
-        message = f"{name!r:.80} is not a format: use one of {', '.join(FORMATS)}"
+        message = f"{name!r:.80} is not a format: use one of {', '.join(known)}"
         raise ValidationError.of("format", message, name)
     module, _, attribute = chosen.place.partition(":")
-    loaded = getattr(importlib.import_module(f"agent_memory.{module}"), attribute)
-    return cast("Codec", loaded)
+    return getattr(importlib.import_module(f"agent_memory.{module}"), attribute)
 
 
 def _is_index(sample: Sample) -> bool:
@@ -100,7 +131,7 @@ def _is_index(sample: Sample) -> bool:
     return text.startswith("{") and '"tags_index"' in text and '"statistics"' in text
 
 
-def recognise(path: Path) -> Codec:
+def recognise(path: Path) -> Reader:
     """Return the format that a file or a folder is of, by its content alone.
 
     Raises ``ValidationError`` that says what it looks like when no format knows it, and
@@ -110,20 +141,23 @@ def recognise(path: Path) -> Codec:
     if _is_index(sample):
         raise ValidationError(f"{path}: is the index of a folder of memories: import the folder")
     for candidate in _candidates(sample):
-        loaded = codec(candidate.name)
+        loaded = reader(candidate.name)
         if loaded.recognises(sample):
             return loaded
     raise ValidationError(
         f"{path}: {_looks(sample)}. If it holds memories, name its format with --format:"
-        f" {', '.join(FORMATS)}"
+        f" {', '.join(READABLE)}"
     )
 
 
 def _candidates(sample: Sample) -> Iterable[Format]:
-    """Return the formats to ask, in order; no text has a NUL."""
-    if b"\x00" in sample.head:
-        return (FORMATS["sqlite"],)
-    asked = [(row.order, row) for row in _ROWS if row.order is not None]
+    """Return the formats to ask, in order."""
+    has_nul = b"\x00" in sample.head
+    asked = [
+        (row.order, row)
+        for row in READABLE.values()
+        if row.order is not None and (row.is_binary or not has_nul)
+    ]
     return (row for _, row in sorted(asked, key=itemgetter(0)))
 
 

@@ -1,5 +1,6 @@
 """What a file may tell of a memory and of a store, whatever its format: the types of each field."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
@@ -349,9 +350,23 @@ class Entry(NamedTuple):
     repairs: tuple[str, ...] = ()
 
 
+class PassedOver(NamedTuple):
+    """What a file of another program has and no memory is made of: told, never guessed at."""
+
+    what: str
+    """In the plural: ``"calls of tools"``."""
+    number: int = 1
+
+
 class StagedEntry(NamedTuple):
     """An entry that was validated: by column, what it tells, and nothing that it does not."""
 
     section: Section
     place: str
     values: dict[str, Any]
+
+
+def content_id(content: object, timestamp: object, user_id: object, run_id: object) -> str:
+    """Return the id of a memory that a file gives none: of what it says, and so always the same."""
+    identity = to_json([content, timestamp, user_id, run_id])
+    return f"mem-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

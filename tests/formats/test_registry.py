@@ -22,9 +22,20 @@ from sources import ListSource
 
 import agent_memory
 from agent_memory import AgentMemory, Memory, StorageUnavailable, ValidationError
-from agent_memory.cli.transfer import export
+from agent_memory.cli.transfer import export, import_
 from agent_memory.formats import registry as codecs
-from agent_memory.formats.registry import FORMATS, SAMPLE_BYTES, Format, codec, names, recognise
+from agent_memory.formats.registry import (
+    FORMATS,
+    PEERS,
+    READABLE,
+    SAMPLE_BYTES,
+    Format,
+    codec,
+    names,
+    readable_names,
+    reader,
+    recognise,
+)
 
 MOMENT = datetime(2026, 1, 30, 16, tzinfo=UTC)
 MEMORIES = [
@@ -62,7 +73,8 @@ def test_every_format_is_there_under_its_name_and_says_what_it_is() -> None:
         "jsonl", "record-json", "record-jsonl",
     }  # fmt: skip
     assert [codec(name).name for name in names()] == list(names())
-    for known in FORMATS.values():
+    assert [reader(name).name for name in readable_names()] == list(readable_names())
+    for known in READABLE.values():
         assert "\n" not in known.summary
         assert 10 < len(known.summary) < 100
 
@@ -80,11 +92,19 @@ def test_every_codec_of_the_folder_is_in_the_table() -> None:
     assert written <= {base.__name__ for name in names() for base in type(codec(name)).mro()}
 
 
-@pytest.mark.parametrize("known", FORMATS.values(), ids=lambda known: known.name)
+def test_what_is_only_read_is_told_so_by_an_export(memory: AgentMemory, tmp_path: Path) -> None:
+    for name in PEERS:
+        with pytest.raises(ValidationError, match=f"'{name}' is only read: export in one of store"):
+            memory.export(tmp_path / "out", format=name)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("known", READABLE.values(), ids=lambda known: known.name)
 def test_help_and_guide_have_the_row_of_a_format(known: Format) -> None:
     pages = Path(agent_memory.__file__).parent.glob("guides/*.md")
     assert sum(known.row in page.read_text().splitlines() for page in pages) == 1
-    shown = CliRunner().invoke(export, ["--help"]).output
+    command = import_ if known.is_read_only else export
+    shown = CliRunner().invoke(command, ["--help"]).output
     assert re.search(rf"^ +{known.name} +{re.escape(known.summary)}$", shown, re.MULTILINE)
 
 

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
@@ -32,6 +33,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.portable import (
     Entry,
+    PassedOver,
     PortableAgent,
     PortableChange,
     PortableEntity,
@@ -46,6 +48,7 @@ from agent_memory.models.portable import (
     PortableVector,
     Section,
     StagedEntry,
+    content_id,
 )
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.record import Record
@@ -111,6 +114,7 @@ class Staging:
         self._session_id = session_id
         self._is_past_memories = False
         self._seen: dict[str, bytes] = {}
+        self._passed_over: Counter[str] = Counter()
         self._generated_ids: dict[str, str | None] = {}  # by the place of a memory without an id
         try:
             self._aside = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
@@ -127,11 +131,14 @@ class Staging:
             if error is None:
                 raise _unwritable(full) from full
 
-    def read(self, entries: Iterable[Entry]) -> Iterator[int]:
+    def read(self, entries: Iterable[Entry | PassedOver]) -> Iterator[int]:
         """Validate and stage entries; yield after each page how many were read."""
         number = 0
         for number, entry in enumerate(entries, 1):
-            self._read(entry)
+            if isinstance(entry, PassedOver):
+                self._passed_over[entry.what] += entry.number
+            else:
+                self._read(entry)
             if number % _PAGE == 0:
                 yield number
         yield number
@@ -145,6 +152,11 @@ class Staging:
         for line in self._aside:
             section, place, values = json.loads(line)
             yield StagedEntry(Section(section), place, values)
+
+    def left_out(self) -> list[str]:
+        """Say what a file of another program has that no memory was made of."""
+        counts = [f"{count:,} {what}" for what, count in self._passed_over.items() if count]
+        return [f"left out: {', '.join(counts)}"] if counts else []
 
     def notes(self) -> list[str]:
         """Say which memories look like they hold secrets, by some of their ids."""
@@ -286,9 +298,8 @@ class Staging:
                 f"category: {category!r:.80} is unknown here: kept as a note of that kind"
             )
         if "id" not in values:
-            # Of what it says, so that it is the same when the file is taken in again.
-            identity = [values.get(name) for name in ("content", "timestamp", "user_id", "run_id")]
-            values["id"] = f"mem-{hashlib.sha256(to_json(identity).encode()).hexdigest()[:12]}"
+            identity = (values.get(name) for name in ("content", "timestamp", "user_id", "run_id"))
+            values["id"] = content_id(*identity)
             self._generated_ids[place] = values["id"]
         return repairs
 
