@@ -7,18 +7,21 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, get_args
+from typing import TYPE_CHECKING, Final, Self, cast, get_args
 
 from agent_memory.api.arguments import Time, check_existing_path
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
+from agent_memory.models.enums import OnSecret
 from agent_memory.models.reports import ExportReport, ImportNote, ImportReport, OnConflict, Plan
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import SIDE_FILES, exposures, translated_errors
 from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
-    from agent_memory.formats.protocol import Source
+    from agent_memory.api.conversation_import import LearningMemory
+    from agent_memory.formats.protocol import Reader, Source
+    from agent_memory.models.portable import Entry, PassedOver
     from agent_memory.models.session import Owner
     from agent_memory.services.transfer.staging import Staging
 
@@ -141,6 +144,7 @@ class TransferVerbs(OpenMemory):
         on_conflict: OnConflict = "skip",
         skip_bad: bool = False,
         include_erased: bool = False,
+        raw: bool = False,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
@@ -151,6 +155,9 @@ class TransferVerbs(OpenMemory):
         What has an id that is there already, with another content, is left out (``skip``), takes
         its place (``replace``), does so if it was changed later (``newer``), or is stored beside it
         under a new id (``keep-both``). What the file does not tell of a memory stays as it is.
+
+        Of conversations that another program kept, what lasts is taken in, as ``add`` finds without
+        a model; ``raw`` takes each message as it is.
 
         What was erased here stays out, also where another entry or an older state of one says it;
         the report names it. ``include_erased`` takes it in, and it is no longer known as erased.
@@ -184,7 +191,7 @@ class TransferVerbs(OpenMemory):
             on_secret=config.on_secret,
             scanner=self._secret_scanner,
         ) as intake:
-            for done in intake.read(chosen.read(place)):
+            for done in intake.read(self._entries(chosen, place, raw=raw)):
                 tell(done, 0)
             if not lenient and not dry_run:
                 intake.raise_refusal(place)
@@ -203,6 +210,29 @@ class TransferVerbs(OpenMemory):
         if report.new and not dry_run:
             self._auto_migration.follow(report.new)
         return report
+
+    def _entries(self, chosen: Reader, place: Path, *, raw: bool) -> Iterator[Entry | PassedOver]:
+        """Return what a file tells; of conversations what lasts, unless they are taken ``raw``."""
+        from agent_memory.api.conversation_import import facts_of  # noqa: PLC0415 - seldom used
+        from agent_memory.formats.peers.conversations import Conversations  # noqa: PLC0415
+
+        if not isinstance(chosen, Conversations):
+            if raw:
+                message = f"is for conversations, and {place} is of the format {chosen.name}"
+                raise ValidationError.of("raw", f"{message}: leave it out", raw)
+            return chosen.read(place)
+        if raw:
+            return chosen.read(place)
+        return facts_of(chosen, place, self._open_learning)
+
+    def _open_learning(self, path: Path) -> LearningMemory:
+        """Make a memory that conversations are added to; what it keeps is screened on import."""
+        opened = type(self).open(
+            path, agent_id=self.agent_id, embedder=None, synchronous="NORMAL", clock=self._clock
+        )
+        memory = cast("LearningMemory", opened)
+        memory.configure(on_secret=OnSecret.KEEP.value, categories=self._store.config().categories)
+        return memory
 
     def _take_in(
         self,

@@ -106,6 +106,7 @@ export.help = _with_rows(export.help, FORMATS.values())
 )
 @click.option("--skip-bad", is_flag=True, help="Leave out what cannot be taken, naming each.")
 @click.option("--include-erased", is_flag=True, help="Take in what was erased here, too.")
+@click.option("--raw", is_flag=True, help="Of conversations take each message, as it is.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
 @click.pass_obj
@@ -117,6 +118,7 @@ def import_(
     on_conflict: str,
     skip_bad: bool,
     include_erased: bool,
+    raw: bool,
     dry_run: bool,
 ) -> None:
     """Take in what PATH holds (a file, a folder, or '-' for stdin), in one transaction.
@@ -146,6 +148,7 @@ def import_(
                 on_conflict=on_conflict,
                 skip_bad=skip_bad,
                 include_erased=include_erased,
+                raw=raw,
                 dry_run=dry_run,
             )
         except ValidationError as error:

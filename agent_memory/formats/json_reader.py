@@ -25,7 +25,6 @@ _LONGEST_WORD: Final = 16  # characters; the longest that can be cut is -Infinit
 _WHITE: Final = re.compile(r"[ \t\r\n]*")
 _DIGITS: Final = re.compile(r"[-+.0-9eE]*")
 _BOTH: Final = "has a 'content' and a list of items: leave one of them out"
-_TOO_LONG: Final = f"is longer than {MAX_ITEM:,} characters"
 _LISTS: Final = ("results", "memories")
 """The keys whose list has the items, where an object stands around it (A, C)."""
 
@@ -53,14 +52,14 @@ def parse(text: str) -> Any:  # noqa: ANN401 - JSON data
         raise ValidationError("is nested too deep") from error
 
 
-def read_items(file: BinaryIO) -> Iterator[JsonItem]:
+def read_items(file: BinaryIO, *, longest: int = MAX_ITEM) -> Iterator[JsonItem]:
     """Yield the elements of an array, or values that stand one after another, one at a time.
 
     Of an object around a list, as a search returns it (``{"results": […]}``), the elements of the
-    list are yielded. At most one item is held, of ``MAX_ITEM`` characters. Raises
+    list are yielded. At most one item is held, of ``longest`` characters. Raises
     ``ValidationError`` with the line where it cannot be read past.
     """
-    text = _Text(file)
+    text = _Text(file, longest)
     while first := text.peek():
         if first == "[":
             for element in _elements(text):
@@ -134,8 +133,8 @@ def _object(text: _Text, *, is_inside: bool = False) -> Iterator[JsonItem]:
             members[key] = item.value
             faults += [item.error] if item.error else []
             size += text.offset - start
-        if size > MAX_ITEM:
-            text.refuse(_TOO_LONG)
+        if size > text.longest:
+            text.refuse(text.too_long)
         has_more = text.take(",}") == ","
     if is_around_items and "content" in members:
         faults.append(_BOTH)
@@ -148,7 +147,9 @@ def _object(text: _Text, *, is_inside: bool = False) -> Iterator[JsonItem]:
 class _Text:
     """A file of JSON of which a piece is held: from where the reading is to the item's end."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, longest: int) -> None:
+        self.longest = longest
+        self.too_long = f"is longer than {longest:,} characters"
         self.line = 1
         self.offset = 0
         self._file = file
@@ -227,9 +228,9 @@ class _Text:
         return value, end, None
 
     def _taken(self, value: object, end: int, error: str | None) -> JsonItem:
-        line, is_long = self.line, end - self._at > MAX_ITEM
+        line, is_long = self.line, end - self._at > self.longest
         self._advance(end)
-        return JsonItem(line, None, _TOO_LONG) if is_long else JsonItem(line, value, error)
+        return JsonItem(line, None, self.too_long) if is_long else JsonItem(line, value, error)
 
     def _is_cut(self, problem: JSONDecodeError) -> bool:
         """Return whether it may only be that the item goes on in what was not read yet."""
@@ -244,8 +245,8 @@ class _Text:
     def _grow(self) -> bool:
         """Read on, and return whether there was more."""
         held = len(self._buffer) - self._at
-        if held > MAX_ITEM:
-            self.refuse(_TOO_LONG)
+        if held > self.longest:
+            self.refuse(self.too_long)
         data = self._file.read(max(_CHUNK, held))
         try:
             more = self._decoder.decode(data, final=not data)

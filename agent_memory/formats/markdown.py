@@ -229,7 +229,7 @@ def _items(file: Path, root: Path) -> Iterator[ParsedItem]:
         metadata = {**common["metadata"], "observation": category}
         yield ParsedItem(place, {**common, "content": line, "metadata": metadata})
     is_list = _LISTS.search(place) is not None or _LISTS.search(file.as_posix()) is not None
-    for heading, part in _list_items(text, file) if is_list else [("", text.strip())]:
+    for heading, part in list_items(text, file) if is_list else [("", text.strip())]:
         metadata = {**common["metadata"], **({"heading": heading} if heading else {})}
         for piece in pieces(part):
             yield ParsedItem(place, {**common, "content": piece, "metadata": metadata})
@@ -297,10 +297,11 @@ def _observations(note: Note) -> tuple[list[tuple[str, str]], str]:
     return observations, "\n".join(rest)
 
 
-def _list_items(text: str, file: Path) -> Iterator[tuple[str, str]]:
+def list_items(text: str, file: Path | None = None) -> Iterator[tuple[str, str]]:
     """Yield the items and paragraphs of a text, each with the headings above it.
 
-    An item that only points to another note of the folder is that one's entry in an index.
+    An item of a file that only points to another note of its folder is that one's entry in an
+    index.
     """
     headings: list[str] = []
     lines: list[str] = []
@@ -309,7 +310,7 @@ def _list_items(text: str, file: Path) -> Iterator[tuple[str, str]]:
     def finished() -> Iterator[tuple[str, str]]:
         item = "\n".join(lines).strip()
         lines.clear()
-        if item and not _is_entry_of_index(item, file):
+        if item and (file is None or not _is_entry_of_index(item, file)):
             yield " / ".join(headings), item
 
     for line in text.splitlines():

@@ -62,6 +62,12 @@ _ROWS: Final = (
            is_binary=True),
 )
 _PEERS: Final = (
+    Format("claude-code", "formats.peers.claude_code:READER",
+           "Claude Code's transcripts and notes: ~/.claude/projects", 65),
+    Format("chatgpt", "formats.peers.chatgpt:READER",
+           "ChatGPT's export: the zip, its folder or conversations.json", 66, is_binary=True),
+    Format("claude", "formats.peers.claude:READER",
+           "Claude's export: the zip, its folder or conversations.json", 67, is_binary=True),
     Format("mcp-memory", "formats.peers.mcp_memory:READER",
            "MCP's server-memory: memory.jsonl", 75),
 )

@@ -277,6 +277,9 @@ class FileStorage(Protocol):
     def private_copy(self, source: Path) -> AbstractContextManager[Path]:
         """Make a copy of a store in a private folder; it goes with the body."""
 
+    def private_folder(self) -> AbstractContextManager[Path]:
+        """Make a folder that nobody else may enter; it goes with the body, or is swept later."""
+
     def sweep_copies(self) -> None:
         """Delete the copies that processes left which were killed."""
 

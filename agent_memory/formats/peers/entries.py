@@ -50,13 +50,13 @@ def memories(
     moment = time_of(timestamp)
     if moment is None and timestamp not in (None, ""):
         known["time"] = kept(timestamp)
-    told = {"tags": fit or None, "timestamp": moment, "metadata": known, **fields}
+    shared = {"tags": fit or None, "timestamp": moment, "metadata": known, **fields}
     text = text_of(content).strip()
     if not validate_memory_content(text[:MAX_MEMORY_CONTENT_LENGTH])[0]:
         yield EMPTY
         return
     for piece in pieces(text):
-        values = {"content": piece, **told}
+        values = {"content": piece, **shared}
         present = {name: value for name, value in values.items() if value is not None}
         yield Entry(Section.MEMORY, present, place)
 

@@ -33,6 +33,7 @@ __all__ = [
     "latest_version",
     "prepare",
     "private_copy",
+    "private_folder",
     "put_in_place",
     "raw_of_file",
     "replace",
@@ -51,20 +52,27 @@ _MOMENT: Final = 60.0
 @contextlib.contextmanager
 def private_copy(source: Path) -> Iterator[Path]:
     """Make a copy of a store in a private folder; it goes with the body."""
+    with private_folder() as folder:
+        copy = folder / source.name
+        with translated_errors(copy):
+            copy_store(source, copy)
+            _disarm(copy)
+        yield copy
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """Make a folder that nobody else may enter; it goes with the body, or is swept later."""
     sweep_copies()
     with translated_errors(Path(tempfile.gettempdir())):
         # What cannot be deleted is swept another time.
         folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
     with (
         folder,
-        # Held for as long as the copy is in use: the lock of a process that was killed is free.
+        # Held for as long as the folder is in use: the lock of a process that was killed is free.
         locked(Path(folder.name) / _IN_USE, busy="this copy is in use"),
     ):
-        copy = Path(folder.name) / source.name
-        with translated_errors(copy):
-            copy_store(source, copy)
-            _disarm(copy)
-        yield copy
+        yield Path(folder.name)
 
 
 def _disarm(copy: Path) -> None:

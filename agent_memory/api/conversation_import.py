@@ -1,0 +1,151 @@
+"""What conversations of other programs say that lasts: found by the rules of ``add``.
+
+The import stays one transaction: what one fact can correct in another ("I moved to Rome") is added
+to a private store that goes again, in the order in which the conversations were held. What that
+store knows and asks in the end is imported, and so are all other facts. (To add them all would take
+searches and a commit each: more than five minutes for 10,000 messages.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final, Protocol, Self
+
+from agent_memory.extraction.rules.facts import facts_by_rules
+from agent_memory.extraction.rules.statements import statement
+from agent_memory.formats.peers.conversations import Conversation, Conversations, Spoken, with_ids
+from agent_memory.formats.peers.entries import kept, label, memories
+from agent_memory.formats.protocol import Source
+from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.models.fields import to_json
+from agent_memory.models.portable import Entry, PassedOver, Section
+from agent_memory.storage.opening import file_storage
+from agent_memory.text.speech_acts import is_request_to_forget
+
+_AGAIN: Final = PassedOver("facts that were said before")
+_FIELDS: Final = {"content", "category", "tags", "timestamp", "created_by_session", "metadata"}
+_UNNAMED: Final = "conversation"
+
+
+class LearningMemory(Protocol):
+    """What is asked of the memory that conversations are added to."""
+
+    session_id: str
+
+    def __enter__(self) -> Self:
+        """Use it."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+
+    def configure(self, **settings: Any) -> object:  # noqa: ANN401
+        """Change settings."""
+
+    def add(self, messages: Any, *, metadata: dict[str, Any]) -> object:  # noqa: ANN401
+        """Learn from a conversation."""
+
+    def dump(self) -> AbstractContextManager[Source]:
+        """Give the body everything that it knows."""
+
+
+def facts_of(
+    reader: Conversations, path: Path, opened: Callable[[Path], LearningMemory]
+) -> Iterator[Entry | PassedOver]:
+    """Yield what the conversations of a file say that lasts, and what else the file tells.
+
+    ``opened`` makes a memory at a path.
+    """
+    with _Aside() as talks, file_storage().private_folder() as folder:
+        for item in reader.contents(path):
+            if isinstance(item, Conversation):
+                talks.put(item)
+            else:
+                yield item
+        known: set[bytes] = set()
+        with opened(folder / "memories.db") as memory:
+            for talk in talks:
+                yield from _learned(memory, talk, reader.name, known)
+            with memory.dump() as source:
+                yield from _kept_entries(source)
+    yield PassedOver("messages, but for what lasts of them (--raw takes each)", talks.messages)
+
+
+def _learned(
+    memory: LearningMemory, talk: Conversation, source: str, known: set[bytes]
+) -> Iterator[Entry | PassedOver]:
+    """Yield the facts of a conversation, but those of the memory that others may correct."""
+    memory.session_id = label(talk.name) or _UNNAMED
+    messages = [
+        Message(role=MessageRole(each.role), content=each.text, timestamp=each.timestamp)
+        for each in talk.messages
+    ]
+    for fact in facts_by_rules(messages):
+        moment = max((talk.messages[place].timestamp or "" for place in fact.sources), default="")
+        if statement(fact.text) or is_request_to_forget(fact.text):
+            stated = {"role": "user", "content": fact.text, "timestamp": moment or None}
+            memory.add(stated, metadata={**kept(talk.metadata), "source": source})
+            continue
+        digest = hashlib.sha256(fact.text.casefold().encode()).digest()[:16]
+        if digest in known:
+            yield _AGAIN
+            continue
+        known.add(digest)
+        entries = memories(
+            talk.place,
+            fact.text,
+            source=source,
+            timestamp=moment,
+            metadata={**talk.metadata, "confidence": round(fact.confidence, 3)},
+            created_by_session=memory.session_id,
+            category=fact.category,
+        )
+        yield from with_ids(entries, memory.session_id)
+
+
+def _kept_entries(source: Source) -> Iterator[Entry | PassedOver]:
+    """Yield what a memory learned: under ids of what it says, and what it asks about."""
+    ids: dict[str, str] = {}
+    for entry in source.entries():
+        if entry.section is Section.MEMORY:
+            fields = {name: value for name, value in entry.fields.items() if name in _FIELDS}
+            session = str(fields.get("created_by_session"))
+            for taken in with_ids([entry._replace(fields=fields, place=session)], session):
+                ids[entry.fields["id"]] = fields["id"]
+                yield taken
+        elif entry.section is Section.REVIEW:
+            names = {name: ids.get(str(entry.fields.get(name))) for name in ("id", "replaced_by")}
+            review = {**entry.fields, **{name: each for name, each in names.items() if each}}
+            yield entry._replace(fields=review)
+
+
+class _Aside:
+    """Conversations, put aside in a file until the first of them is known."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self._file = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
+        self._places: list[tuple[str, int]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def put(self, talk: Conversation) -> None:
+        """Put one aside."""
+        self.messages += len(talk.messages)
+        self._places.append((talk.began_at, self._file.tell()))
+        self._file.write(to_json(talk).encode() + b"\n")
+
+    def __iter__(self) -> Iterator[Conversation]:
+        """Yield them as they were held, the oldest first."""
+        for _, place in sorted(self._places):
+            self._file.seek(place)
+            talk = Conversation(*json.loads(self._file.readline()))
+            yield talk._replace(messages=[Spoken(*each) for each in talk.messages])
