@@ -54,11 +54,15 @@ class Process:
         )
 
     def __enter__(self) -> Self:
-        self.about = self.answer()
+        try:
+            self.about = self.answer()
+        except PeerFailed:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
             self._process.communicate(timeout=60)
         self.kill()
         self._errors.close()

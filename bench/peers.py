@@ -63,6 +63,7 @@ REQUIREMENTS: Final = {
 PARTS: Final = ("store", "search", "recall", "kill", "writers")
 QUESTIONS: Final = 200
 COLD_STARTS: Final = 5
+FEWEST: Final = 40
 KILLS: Final = 10
 MOST_STORED: Final = 40
 """Before a kill."""
@@ -246,12 +247,11 @@ def measure_kills(bench: Bench, name: str, figures: Figures, folder: Path) -> No
     part = len(documents) // KILLS
     acknowledged: set[str] = set()
     for start in range(0, part * KILLS, part):
-        process = bench.opened(name, folder)
-        process.about = process.answer()
-        process.ask("store", items=items(documents[start : start + part]))
-        known = [process.answer() for _ in range(chance.randrange(1, min(part, MOST_STORED)))]
-        time.sleep(chance.random() / 50)  # into the midst of storing the next
-        known += process.kill()
+        with bench.opened(name, folder) as process:
+            process.ask("store", items=items(documents[start : start + part]))
+            known = [process.answer() for _ in range(chance.randrange(1, min(part, MOST_STORED)))]
+            time.sleep(chance.random() / 50)  # into the midst of storing the next
+            known += process.kill()
         acknowledged |= {answer["id"] for answer in known if answer.get("id")}
     with bench.opened(name, folder) as process:
         there = set(process.call("ids")["ids"])
@@ -276,7 +276,6 @@ def measure_writers(bench: Bench, name: str, figures: Figures, folder: Path) -> 
                 opened.append(stack.enter_context(writer))
             except PeerFailed as error:
                 errors[f"opening: {error}"] += 1
-                stack.callback(writer.kill)
         each = min(WRITES, len(bench.documents) // 2)
         for number, writer in enumerate(opened):
             writer.ask("store", items=items(bench.documents[number * each :][:each]))
@@ -458,6 +457,8 @@ def main() -> None:
     }
     if arguments.dates:
         write_dates(corpora)
+    if sum(len(texts.documents) for stores in corpora.values() for texts in stores) < FEWEST:
+        parser.error(f"{FEWEST} memories are the fewest that say anything: raise --limit")
     with contextlib.ExitStack() as stack:
         kept: Path = arguments.environments or Path(
             stack.enter_context(tempfile.TemporaryDirectory())

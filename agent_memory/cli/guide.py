@@ -26,7 +26,8 @@ TOPICS: Final = (
     "python", "shell", "recipes", "search", "meaning", "duplicates", "formats", "moving-in",
     "life-cycle", "conversations", "sessions-and-users", "coding-agents", "inside-agents",
     "frameworks", "mcp", "amplifier", "page", "events", "statistics", "secrets", "plain-sqlite",
-    "errors", "reliability", "invariants", "measurements", "changes", "working-on-it",
+    "errors", "reliability", "invariants", "measurements", "how-it-compares", "changes",
+    "working-on-it",
 )  # fmt: skip
 """The guides, in the order in which a newcomer may read them."""
 MADE: Final = {

@@ -215,6 +215,12 @@ def test_the_readme_lists_the_guides_as_the_command_does() -> None:
     assert rows == [(guide.topic, guide.topic, guide.summary) for guide in guides()]
 
 
+def test_the_readme_leads_to_what_newcomers_ask() -> None:
+    targets = dict(links(README))
+    asked = ["keep users apart", "move away", "at a power cut", "worse at"]
+    assert [text for text in asked if text not in targets] == []
+
+
 def test_every_guide_is_a_topic() -> None:
     assert sorted(TOPICS) == [guide.stem for guide in GUIDES]
 
