@@ -277,6 +277,14 @@ class FileStorage(Protocol):
     def private_copy(self, source: Path) -> AbstractContextManager[Path]:
         """Make a copy of a store in a private folder; it goes with the body."""
 
+    def peer_of(self, path: Path) -> str | None:
+        """Return whose database a file of another program is, ``None`` for nobody's."""
+
+    def peer_rows(
+        self, path: Path, peer: str
+    ) -> AbstractContextManager[Iterator[tuple[str, dict[str, object]]]]:
+        """Give the body the rows of another program's tables; nothing is written to the file."""
+
     def private_folder(self) -> AbstractContextManager[Path]:
         """Make a folder that nobody else may enter; it goes with the body, or is swept later."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,3 +42,15 @@ def lines(*items: Mapping[str, Any] | str) -> str:
         (item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)) + "\n"
         for item in items
     )
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """Unpack a sample, and return the path of what is in it."""
+    packed = SAMPLES / name
+    if name.endswith(".tar.gz"):
+        with tarfile.open(packed) as archive:
+            archive.extractall(folder, filter="data")
+        return folder / name.removesuffix(".tar.gz")
+    path = folder / name.removesuffix(".gz")
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    return path

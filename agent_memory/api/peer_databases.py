@@ -1,0 +1,92 @@
+"""The databases of other programs, as formats: their rows come from the engine that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_memory.errors import ValidationError
+from agent_memory.formats.peers.database_rows import entries_of
+from agent_memory.formats.peers.qdrant_points import entries_of_point
+from agent_memory.formats.protocol import Sample
+from agent_memory.models.portable import Entry, PassedOver
+from agent_memory.storage.opening import file_storage
+
+_MAGIC: Final = b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerDatabase:
+    """The database of one program. It is read as a copy: nothing is written, not even beside it."""
+
+    name: str
+    skips_bad: bool = False
+
+    def recognises(self, sample: Sample) -> bool:
+        """Return whether it has that program's tables."""
+        return sample.head.startswith(_MAGIC) and file_storage().peer_of(sample.path) == self.name
+
+    def read(self, path: Path) -> Iterator[Entry | PassedOver]:
+        """Yield a memory for each row that has one."""
+        with file_storage().peer_rows(path, self.name) as rows:
+            for number, (table, row) in enumerate(rows, 1):
+                yield from entries_of(self.name, table, row, f"{table}, row {number}")
+
+
+class Mem0:
+    """mem0's memories: the points of its local Qdrant, or the newest states of its history."""
+
+    name = "mem0"
+    skips_bad = False
+
+    def recognises(self, sample: Sample) -> bool:
+        """Return whether it is one of its databases, or the folder of one."""
+        if sample.is_folder:
+            return bool(_collections(sample.path)) or _history(sample.path) is not None
+        return sample.head.startswith(_MAGIC) and file_storage().peer_of(sample.path) in _OF_MEM0
+
+    def read(self, path: Path) -> Iterator[Entry | PassedOver]:
+        """Yield a memory for each point, or where there are none for each memory of the history."""
+        files = _collections(path) if path.is_dir() else [path]
+        history = _history(path) if path.is_dir() else None
+        if not files and history is None:
+            raise ValidationError(f"{path}: has neither collection/*/storage.sqlite nor history.db")
+        for file in files or [history or path]:
+            yield from self._of_file(file)
+        if files and history is not None:
+            yield PassedOver("history.db, of which the collection has what is current")
+
+    def _of_file(self, file: Path) -> Iterator[Entry | PassedOver]:
+        peer = file_storage().peer_of(file) or self.name
+        with file_storage().peer_rows(file, peer if peer in _OF_MEM0 else self.name) as rows:
+            for number, (table, row) in enumerate(rows, 1):
+                place = f"{file.parent.name}, {table}, row {number}"
+                if table == "points":
+                    yield from entries_of_point(row["point"], place, self.name)
+                else:
+                    yield from entries_of(self.name, table, row, place)
+
+
+_OF_MEM0: Final = ("mem0", "mem0-vectors")
+
+
+def _collections(path: Path) -> list[Path]:
+    """Return the databases of Qdrant's local mode in a folder, but for what mem0 notes itself."""
+    files = sorted(path.glob("collection/*/storage.sqlite"))
+    return [file for file in files if file.parent.name != "mem0migrations"]
+
+
+def _history(path: Path) -> Path | None:
+    file = path / "history.db"
+    return file if file.is_file() and file_storage().peer_of(file) == "mem0" else None
+
+
+MEM0: Final = Mem0()
+MCP_MEMORY_SERVICE: Final = PeerDatabase("mcp-memory-service")
+LANGGRAPH: Final = PeerDatabase("langgraph")
+CLAUDE_MEM: Final = PeerDatabase("claude-mem")
+ENGRAM: Final = PeerDatabase("engram")
+MNEMOSYNE: Final = PeerDatabase("mnemosyne")
+BASIC_MEMORY: Final = PeerDatabase("basic-memory")

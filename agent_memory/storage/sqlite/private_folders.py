@@ -1,0 +1,51 @@
+"""Private folders for copies of stores: they go with their use, or are swept when it was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from agent_memory.errors import StorageError
+from agent_memory.runtime.files import locked, translated_errors
+
+_PREFIX: Final = "agent-memory-copy-"
+_IN_USE: Final = "in-use"
+_MOMENT: Final = 60.0
+"""Seconds in which a new folder gets its lock."""
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """Make a folder that nobody else may enter; it goes with the body, or is swept later."""
+    sweep_copies()
+    with translated_errors(Path(tempfile.gettempdir())):
+        # What cannot be deleted is swept another time.
+        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+    with (
+        folder,
+        # Held for as long as the folder is in use: the lock of a process that was killed is free.
+        locked(Path(folder.name) / _IN_USE, busy="this copy is in use"),
+    ):
+        yield Path(folder.name)
+
+
+def sweep_copies() -> None:
+    """Delete the copies that processes left which were killed."""
+    folders: list[Path] = []
+    with contextlib.suppress(OSError):
+        folders += Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")
+    for folder in folders:
+        with contextlib.suppress(OSError, StorageError):
+            status = folder.lstat()
+            is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+            is_new = status.st_mtime > time.time() - _MOMENT and not (folder / _IN_USE).exists()
+            if stat.S_ISDIR(status.st_mode) and is_ours and not is_new:
+                with locked(folder / _IN_USE, busy="this copy is in use"):
+                    shutil.rmtree(folder)
