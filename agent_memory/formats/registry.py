@@ -68,6 +68,7 @@ _PEERS: Final = (
            "ChatGPT's export: the zip, its folder or conversations.json", 66, is_binary=True),
     Format("claude", "formats.peers.claude:READER",
            "Claude's export: the zip, its folder or conversations.json", 67, is_binary=True),
+    Format("letta", "formats.peers.letta:READER", "Letta's agent file (.af)", 68),
     Format("mcp-memory-service", "api.peer_databases:MCP_MEMORY_SERVICE",
            "mcp-memory-service's sqlite_vec.db", 51, is_binary=True),
     Format("mem0", "api.peer_databases:MEM0",
