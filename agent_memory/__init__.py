@@ -63,7 +63,7 @@ _NAMES: _Final = {
     "models.embedding": "MigrationPlan MigrationProgress",
     "models.embedding_traits": "EMBEDDING_MODELS",
     "models.enums": """
-        EventName HistoryEvent Importance MatchType MemoryCategory MemoryKind MemoryType
+        EventName HistoryEvent Importance MatchType MemoryCategory MemoryKind MemoryOrder MemoryType
         ObservationType OnDuplicate OnSecret StorageBackend TaskStatus
     """,
     "models.event": "MemoryEvent",
@@ -72,9 +72,9 @@ _NAMES: _Final = {
         validate_tags
     """,
     "models.graph": """
-        EdgeView Entity EntityMetadata EntityView GraphAction GraphChange GraphPath GraphReport
-        GraphUpdate GraphUpdates GraphUpdatesMetadata Neighbour Neighbourhood Relationship
-        RelationshipMetadata
+        EdgeView Entity EntityMetadata EntityView GraphAction GraphChange GraphExcerpt GraphPath
+        GraphReport GraphUpdate GraphUpdates GraphUpdatesMetadata Neighbour Neighbourhood
+        Relationship RelationshipMetadata
     """,
     "models.limits": """
         BACKUP_SUFFIX DEFAULT_MEMORY_ROOT DEFAULT_MIGRATION_THRESHOLD DEFAULT_SEARCH_LIMIT

@@ -114,6 +114,7 @@ from agent_memory.models.enums import Importance as Importance
 from agent_memory.models.enums import MatchType as MatchType
 from agent_memory.models.enums import MemoryCategory as MemoryCategory
 from agent_memory.models.enums import MemoryKind as MemoryKind
+from agent_memory.models.enums import MemoryOrder as MemoryOrder
 from agent_memory.models.enums import MemoryType as MemoryType
 from agent_memory.models.enums import ObservationType as ObservationType
 from agent_memory.models.enums import OnDuplicate as OnDuplicate
@@ -133,6 +134,7 @@ from agent_memory.models.graph import EntityMetadata as EntityMetadata
 from agent_memory.models.graph import EntityView as EntityView
 from agent_memory.models.graph import GraphAction as GraphAction
 from agent_memory.models.graph import GraphChange as GraphChange
+from agent_memory.models.graph import GraphExcerpt as GraphExcerpt
 from agent_memory.models.graph import GraphPath as GraphPath
 from agent_memory.models.graph import GraphReport as GraphReport
 from agent_memory.models.graph import GraphUpdate as GraphUpdate
@@ -279,6 +281,7 @@ __all__ = [
     "Gap",
     "GraphAction",
     "GraphChange",
+    "GraphExcerpt",
     "GraphPath",
     "GraphReport",
     "GraphStoreConfig",
@@ -309,6 +312,7 @@ __all__ = [
     "MemoryNotFound",
     "MemoryOperation",
     "MemoryOperations",
+    "MemoryOrder",
     "MemoryRecord",
     "MemoryRecordMetadata",
     "MemorySearchResponse",

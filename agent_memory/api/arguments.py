@@ -13,6 +13,7 @@ from agent_memory.embeddings.registry import EmbedderSpec, refuse_unknown
 from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.duplicate import DuplicatePolicy, is_decision
+from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.fields import clean_label, is_memory_id, new_session_name
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
@@ -157,6 +158,15 @@ def check_query(query: str) -> str:
     if not isinstance(query, str):
         raise ValidationError.of("query", "must be a text", query)
     return query
+
+
+def check_order(order: str) -> MemoryOrder:
+    """Return how a list is sorted, or raise ``ValidationError``."""
+    try:
+        return MemoryOrder(order)
+    except ValueError as error:
+        known = ", ".join(MemoryOrder)
+        raise ValidationError.of("order", f"must be one of {known}", order) from error
 
 
 def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:

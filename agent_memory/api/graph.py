@@ -22,6 +22,7 @@ from agent_memory.models.graph import (
     EntityView,
     GraphAction,
     GraphChange,
+    GraphExcerpt,
     GraphPath,
     GraphReport,
     GraphUpdate,
@@ -258,10 +259,27 @@ class MemoryGraph:
     # Looking ----------------------------------------------------------------------------------
 
     def entities(
-        self, *, user_id: str | None = None, run_id: str | None = None, limit: int | None = None
+        self,
+        *,
+        user_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
     ) -> list[EntityView]:
-        """Return the entities, oldest first; ``limit`` of them at most."""
-        return self._store.entities(*_scope(user_id, run_id), limit=_limit(limit))
+        """Return the entities, oldest first; ``limit`` of them at most.
+
+        ``after`` is the id of the last entity of the page before: the list goes on behind it.
+        Raises ``ValidationError`` where no entity has it.
+        """
+        return self._store.entities(*_scope(user_id, run_id), after=after, limit=_limit(limit))
+
+    def of_memory(self, memory_id: str) -> GraphExcerpt:
+        """Return the entities and relationships that were read from a memory, at whatever time.
+
+        Raises ``MemoryNotFound``.
+        """
+        (checked,) = check_ids(memory_id)
+        return self._store.of_memory(checked)
 
     def entity(
         self, name: str, *, user_id: str | None = None, run_id: str | None = None

@@ -49,6 +49,20 @@ class LifecycleVerbs(OpenMemory):
         """
         return self._store.lifecycle.delete(check_ids(memory_ids), session_id=self.session_id)
 
+    def merge(self, keep: str, others: str | Iterable[str]) -> Memory:
+        """Keep one memory and delete others that say the same; return the one that is kept.
+
+        It gets their tags, the highest importance, and what their metadata have beyond its own, as
+        ``store`` with ``on_duplicate="merge"`` does. All or none, and one ``undo`` takes all of it
+        back. Raises ``MemoryNotFound``, and ``ValidationError`` where ``keep`` is among the others.
+        """
+        (kept,), ids = check_ids(keep), check_ids(others)
+        if not ids or kept in ids:
+            raise ValidationError.of("others", "must be the ids of other memories", others)
+        merged = self._store.lifecycle.merge(kept, ids, session_id=self.session_id)
+        self._auto_migration.follow()
+        return merged
+
     def limits_passed(self) -> list[str]:
         """Return which soft limits of the retention policy are passed, and by how much."""
         return self._store.lifecycle.limits_passed()
@@ -61,19 +75,20 @@ class LifecycleVerbs(OpenMemory):
         """
         return self._store.lifecycle.tidy(dry_run=dry_run, session_id=self.session_id)
 
-    def undo(self, change_id: int | None = None) -> Undone:
+    def undo(self, change_id: int | None = None, *, whole: bool = False) -> Undone:
         """Undo one change, whose number ``history`` tells, or all of what was done last.
 
         Stored memories go, changed ones are what they were, deleted ones are there again. What one
         verb did to several memories (``store_many``, ``import_``, ``tidy``, …) is one. An undo is a
         change too: undoing it does again what it undid. Promotions, settings and erasures are none.
+        ``whole`` undoes with a change all that the same verb did.
 
         Raises ``ValidationError`` when there is nothing to undo, or a later change of the same
         memory must be undone first; then nothing is changed.
         """
         if change_id is not None:
             check_whole_number("change_id", change_id, lowest=1)
-        return self._store.lifecycle.undo(change_id, session_id=self.session_id)
+        return self._store.lifecycle.undo(change_id, session_id=self.session_id, whole=whole)
 
     def _undo_of(self, owner: Owner, change_id: int | None) -> Undone:
         """Undo a change of one owner's memories, or of what was done last to these."""

@@ -127,13 +127,15 @@ class MaintenanceVerbs(OpenMemory):
             self._store.vectors.restore_indexes()
         return config
 
-    def events(self) -> Iterator[MemoryEvent]:
+    def events(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:
         """Yield what ``events.jsonl`` tells of this memory, the oldest first.
+
+        ``memory_id`` leaves out what does not name this memory: who stored and recalled it, when.
 
         It is written where the setting ``event_log`` says so, by every process that uses the
         memory; of its files the youngest four are kept, of 5 MB each.
         """
-        return self._events.log.read()
+        return self._events.log.read(memory_id=memory_id)
 
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
         """Yield what happens from now on, waiting for it, as ``events.jsonl`` tells it.

@@ -11,6 +11,7 @@ from agent_memory.api.arguments import (
     Time,
     check_fraction,
     check_ids,
+    check_order,
     check_query,
     check_whole_number,
     join_filters,
@@ -167,12 +168,17 @@ class RetrievalVerbs(OpenMemory):
         after: str | None = None,
         filters: SearchFilters | Mapping[str, Any] | None = None,
         as_of: Time | None = None,
+        order: str = "newest",
     ) -> list[Memory]:
         """Return the newest memories by timestamp, newest first. ``limit`` is at least 1.
 
         ``after`` is the id of the last memory of the page before: the list goes on behind it, as
         quickly at the end of a long list as at its beginning, and though others were stored since.
         Raises ``MemoryNotFound`` where it is gone.
+
+        ``order`` is a ``MemoryOrder``: ``newest`` or ``oldest`` first, by ``importance``, by how
+        often (``recalled``) or how lately they were recalled (``last_recalled``), or by
+        ``category``; what is alike comes newest first. But for the first two, all are looked at.
 
         ``as_of`` returns those that there were at a time, as they were.
         """
@@ -181,21 +187,30 @@ class RetrievalVerbs(OpenMemory):
         offset = check_whole_number("offset", offset, lowest=0)
         if after is not None:
             (after,) = check_ids([after])
+        sorting = check_order(order)
         if as_of is None:
-            return self._store.recent(joined, limit=limit, offset=offset, after=after)
+            return self._store.recent(
+                joined, limit=limit, offset=offset, after=after, order=sorting
+            )
         with self._as_of(as_of) as past:
-            return past.list_recent(limit, offset=offset, after=after, filters=joined)
+            return past.list_recent(limit, offset=offset, after=after, filters=joined, order=order)
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
         """Count the memories that are not archived, or those that the filters describe."""
         return self._store.count(join_filters(filters))
 
-    def history(self, memory_id: str | None = None, *, limit: int = 100) -> list[HistoryEntry]:
+    def history(
+        self, memory_id: str | None = None, *, limit: int = 100, before: int | None = None
+    ) -> list[HistoryEntry]:
         """Return the changes of a memory, or of all, newest first.
 
+        ``before`` is the number of the last change of the page before: the list goes on behind it.
         Raises ``MemoryNotFound`` for an id that never was.
         """
-        return self._store.history(memory_id, limit=check_whole_number("limit", limit, lowest=1))
+        limit = check_whole_number("limit", limit, lowest=1)
+        if before is not None:
+            check_whole_number("before", before, lowest=1)
+        return self._store.history(memory_id, limit=limit, before=before)
 
     # Inside -----------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ GROUPS: Final = {
         "unarchive": "lifecycle",
         "tidy": "lifecycle",
         "duplicates": "write",
+        "merge": "lifecycle",
         "secrets": "lifecycle",
         "reject": "lifecycle",
         "erase": "lifecycle",

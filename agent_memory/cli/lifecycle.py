@@ -57,6 +57,26 @@ def unarchive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
 
 
 @click.command()
+@click.argument("keep", metavar="ID")
+@click.argument("others", nargs=-1, required=True, metavar="OTHER…")
+@json_option
+@click.pass_obj
+def merge(session: Session, /, keep: str, others: tuple[str, ...]) -> None:
+    """Keep one memory and forget others that say the same; it gets their tags and metadata.
+
+    One `undo` brings them back.
+
+    \b
+    Example:
+      agent-memory --agent bob merge mem-a3f2c1b4e5d6 mem-0d4f5e6a7b8c
+    """
+    with session.open() as memory:
+        kept = memory.merge(keep, others)
+    text = f"kept {kept.id}, and forgot {', '.join(others)}"
+    emit({"memory": kept, "forgotten": list(others)}, text=text, as_json=session.json)
+
+
+@click.command()
 @click.option("--change", type=click.IntRange(min=1), help="This change, as `history` numbers it.")
 @json_option
 @click.pass_obj

@@ -43,6 +43,17 @@ class ObservationType(StrEnum):
     INSIGHT = "insight"
 
 
+class MemoryOrder(StrEnum):
+    """How ``list_recent`` sorts memories; what is alike comes newest first."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    IMPORTANCE = "importance"
+    RECALLED = "recalled"
+    LAST_RECALLED = "last_recalled"
+    CATEGORY = "category"
+
+
 class MemoryKind(StrEnum):
     """How long a memory is meant to live (E)."""
 

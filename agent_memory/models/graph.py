@@ -257,6 +257,13 @@ class EdgeView(SparseRecord):
         )
 
 
+class GraphExcerpt(SparseRecord):
+    """What one memory says: the entities and the relationships that were read from it."""
+
+    entities: list[EntityView] = Field(default_factory=list)
+    relationships: list[EdgeView] = Field(default_factory=list)
+
+
 class GraphChange(SparseRecord):
     """What became of one change of the graph.
 

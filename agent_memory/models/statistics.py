@@ -135,7 +135,11 @@ class Contradiction(Record):
 
 
 class Recommendation(Record):
-    """Memories to look at, or to archive, why, and the one command that does it."""
+    """Memories to look at, or to archive, why, and the one command that does it.
+
+    ``review_id`` is the review that waits for a decision, ``same_as`` the memory that says what
+    these say: ``merge`` makes one of them.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -143,6 +147,8 @@ class Recommendation(Record):
     memory_ids: list[str]
     reason: str
     command: str
+    review_id: int | None = None
+    same_as: str | None = None
 
 
 class MemoryStatistics(Record):

@@ -99,10 +99,11 @@ class EventLog:
 
     # Reading ----------------------------------------------------------------------------------
 
-    def read(self) -> Iterator[MemoryEvent]:
+    def read(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:
         """Yield the events that there are, the oldest first. A line that is none is passed over.
 
-        Raises ``StorageUnavailable`` for a file that cannot be read.
+        With ``memory_id`` those that name it, without making anything of the other lines. Raises
+        ``StorageUnavailable`` for a file that cannot be read.
         """
         with translated_errors(self.path, "read"):
             files = self.files()
@@ -112,7 +113,10 @@ class EventLog:
                 suppress(FileNotFoundError),  # it may have made room meanwhile
                 path.open("rb") as file,
             ):
-                yield from _events_in(file)
+                if memory_id is None:
+                    yield from _events_in(file)
+                else:
+                    yield from _events_about(memory_id, file)
 
     def follow(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent | None]:
         """Yield the events that come from now on; ``None`` whenever there is nothing to tell.
@@ -204,6 +208,22 @@ def _events_in(file: BinaryIO) -> Iterator[MemoryEvent]:
         event = _event_of(line)
         if event is not None:
             yield event
+
+
+def _events_about(memory_id: str, file: BinaryIO) -> Iterator[MemoryEvent]:
+    """Yield the events of a file that name a memory: a line without its id is not read."""
+    quoted = json.dumps(memory_id).encode()
+    for line in file:
+        if quoted in line and (event := _event_of(line)) is not None and _names(event, memory_id):
+            yield event
+
+
+def _names(event: MemoryEvent, memory_id: str) -> bool:
+    data = event.data
+    listed = data.get("memory_ids")
+    return memory_id in (data.get("memory_id"), data.get("evicted")) or (
+        isinstance(listed, list) and memory_id in listed
+    )
 
 
 def _event_of(line: bytes) -> MemoryEvent | None:

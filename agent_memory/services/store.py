@@ -23,7 +23,7 @@ from agent_memory.errors import (
 )
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
-from agent_memory.models.enums import StorageBackend
+from agent_memory.models.enums import MemoryOrder, StorageBackend
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
@@ -312,9 +312,15 @@ class Store:
         return self._engine.memories.get(memory_id)
 
     def recent(
-        self, filters: SearchFilters, *, limit: int, offset: int, after: str | None = None
+        self,
+        filters: SearchFilters,
+        *,
+        limit: int,
+        offset: int,
+        after: str | None = None,
+        order: MemoryOrder = MemoryOrder.NEWEST,
     ) -> list[Memory]:
-        """Return the newest memories, newest first, or those that follow the memory ``after``.
+        """Return memories in an order, or those that follow the memory ``after``.
 
         Raises ``MemoryNotFound`` where that one is gone.
         """
@@ -322,7 +328,9 @@ class Store:
         with self._engine.read():
             if after is not None and not self._engine.memories.exists(after):
                 raise MemoryNotFound(after)
-            return self._engine.memories.recent(passing, limit=limit, offset=offset, after=after)
+            return self._engine.memories.recent(
+                passing, limit=limit, offset=offset, after=after, order=order
+            )
 
     def ids(self, filters: SearchFilters) -> list[str]:
         """Return the ids of the memories that the filters describe, oldest first."""
@@ -362,11 +370,13 @@ class Store:
             if owner is None or owner.owns(memory.user_id, memory.run_id)
         ]
 
-    def history(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
-        """Return the changes of one memory, or of all, newest first."""
+    def history(
+        self, memory_id: str | None, *, limit: int, before: int | None = None
+    ) -> list[HistoryEntry]:
+        """Return the changes of one memory, or of all, newest first, or those ``before`` one."""
         if memory_id is not None and not is_memory_id(memory_id):
             raise MemoryNotFound(memory_id)
-        entries = self._engine.history.entries(memory_id, limit=limit)
+        entries = self._engine.history.entries(memory_id, limit=limit, before=before)
         if memory_id is not None and not entries and self.get(memory_id) is None:
             raise MemoryNotFound(memory_id)
         return entries

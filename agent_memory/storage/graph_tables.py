@@ -56,12 +56,17 @@ class GraphTable(Protocol):
         run_id: str | None = None,
         ids: Sequence[str] | None = None,
         out_of_sight: bool = False,
+        after: str | None = None,
         limit: int = -1,
     ) -> list[EntityView]:
         """Return the entities that can be seen, oldest first, or those of them with these ids.
 
-        With a ``run_id`` those that a memory of this run speaks of, as it does.
+        With a ``run_id`` those that a memory of this run speaks of, as it does. With ``after`` the
+        list begins behind the entity of this id.
         """
+
+    def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
+        """Return the ids of the entities, or relationships, that were read from a memory."""
 
     def edges(
         self,

@@ -19,7 +19,7 @@ from agent_memory.models.agent import (
     MigrationInfo,
 )
 from agent_memory.models.decision import Review
-from agent_memory.models.enums import MemoryKind
+from agent_memory.models.enums import MemoryKind, MemoryOrder
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.safety import Rejection
 from agent_memory.storage.filters import Filter
@@ -69,9 +69,15 @@ class MemoryTable(Protocol):
         """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
 
     def recent(
-        self, filters: Filter, *, limit: int, offset: int, after: str | None = None
+        self,
+        filters: Filter,
+        *,
+        limit: int,
+        offset: int,
+        after: str | None = None,
+        order: MemoryOrder = MemoryOrder.NEWEST,
     ) -> list[Memory]:
-        """Return the newest memories that pass the filters, newest first.
+        """Return the first memories that pass the filters, in an order.
 
         With ``after`` the list begins behind the memory of this id, which need not pass.
         """
@@ -214,8 +220,10 @@ class HistoryTable(Protocol):
     def forget_after(self, moment: datetime, newest: int) -> None:
         """Delete the changes after a moment, and those with a change id above ``newest``."""
 
-    def entries(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
-        """Return the changes of one memory, or of all, newest first."""
+    def entries(
+        self, memory_id: str | None, *, limit: int, before: int | None = None
+    ) -> list[HistoryEntry]:
+        """Return the changes of one memory, or of all, newest first, or those ``before`` one."""
 
 
 class OperationTable(Protocol):

@@ -109,6 +109,7 @@ KEYS = {
     "embed": {"embedded"},
     "duplicates": {"groups"},
     "archive": {"memories"},
+    "merge": {"memory", "forgotten"},
     "unarchive": {"memories"},
     "undo": {"verb", "change_ids", "memory_ids"},
     "tidy": {"dry_run", "archived", "kept", "backup"},
@@ -142,6 +143,7 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
     seen = []
     (chat := tmp_path / "chat.txt").write_text("Alice: I live in Oslo.", encoding="utf-8")
     ids = store(root, "a walnut", "another walnut")
+    spare = store(root, "a pecan", "a cashew")
     with AgentMemory("bob", root=root) as memory:
         backup = memory.backup()
     for turn, one in enumerate(ids):
@@ -150,6 +152,7 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
             "update": [one, "--content", "an almond"], "demote": [one], "forget": [one, "--yes"],
             "backup": [str(tmp_path / f"{turn}.db")],
             "migrate": ["--embedder", "wordllama", "--yes"], "rollback": ["--yes"],
+            "merge": [one, spare[turn]],
             "archive": [one], "unarchive": [one], "erase": [one, "--yes"], "reject": ["hunter2"],
             "export": ["--output", str(tmp_path / f"{turn}.yaml")],
             "import": ["bench/notes.jsonl"],
@@ -275,6 +278,7 @@ WORDS = {
     "update": ["x", "--content", "y"],
     "forget": ["x", "--yes"],
     "erase": ["x", "--yes"],
+    "merge": ["x", "y"],
     "restore": ["x", "--yes"],
     "graph": ["show"],
     "add": ["README.md"],

@@ -69,6 +69,21 @@ def test_archived_memories_are_found_where_they_are_asked_for(cli: Cli, root: Pa
     assert listed(cli("recent", "--json")) == {"walnut", "quartz", "basalt"}
 
 
+def test_one_is_kept_of_those_that_say_the_same(cli: Cli, root: Path) -> None:
+    store(root, "walnut", tags=["a"])
+    store(root, "quartz", "basalt", tags=["b"], importance="high")
+    done = cli("merge", "walnut", "quartz", "basalt")
+    assert (done.code, done.out) == (0, "kept walnut, and forgot quartz, basalt\n")
+    (kept,) = state(root).values()
+    assert (kept.id, kept.tags, kept.importance) == ("walnut", ["a", "b"], "high")
+    assert "undid merge of 3 memories" in cli("undo").out
+    assert state(root).keys() == {"walnut", "quartz", "basalt"}
+    assert state(root)["walnut"].tags == ["a"]
+    assert cli("merge", "walnut", "walnut").code == 4
+    assert cli("merge", "walnut", "mem-000000000000").code == 3
+    assert state(root).keys() == {"walnut", "quartz", "basalt"}
+
+
 @pytest.mark.parametrize("command", ["archive", "unarchive"])
 def test_of_unknown_memories_none_is_archived(cli: Cli, root: Path, command: str) -> None:
     store(root, "walnut")

@@ -63,6 +63,14 @@ def test_names_and_aliases_are_found_in_their_users_graph(engine: Engine, chain:
     assert (acme.name, acme.aliases, acme.source_memory_ids) == ("Acme", ["Acme Inc"], ["mem-1"])
 
 
+def test_what_was_read_from_a_memory_is_known(engine: Engine, chain: list[str]) -> None:
+    assert engine.graph.ids_read_from("mem-1", kind="entity") == chain
+    assert len(engine.graph.ids_read_from("mem-1", kind="relationship")) == 2
+    assert engine.graph.ids_read_from("mem-2", kind="entity") == []
+    rest = engine.graph.entities(user_id=None, after=chain[0])
+    assert [view.id for view in rest] == chain[1:]
+
+
 def test_a_walk_tells_the_distance_of_each(engine: Engine, chain: list[str]) -> None:
     distances, is_cut_off = engine.graph.reached(LATER, [chain[0]], 2)
     assert distances == dict(zip(chain, (0, 1, 2), strict=True))

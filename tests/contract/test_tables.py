@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 from contract_cases import NOW, memory_of, stored
 
 from agent_memory import AgentConfig, Memory, MemoryKind, ValidationError
 from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Engine
@@ -63,6 +65,33 @@ class TestMemories:
         assert engine.memories.ids(anns) == ["mem-3", "mem-1"]
         assert engine.memories.count(anns) == 2
         assert engine.memories.count(NOT_ARCHIVED) == 4
+
+    @pytest.mark.parametrize("order", list(MemoryOrder))
+    def test_each_order_goes_on_behind_a_memory(self, engine: Engine, order: MemoryOrder) -> None:
+        """Two of each kind are alike, and of one moment: none is left out, none told twice."""
+        fields: list[dict[str, Any]] = [
+            {"importance": "high", "category": "task"},
+            {"importance": "low", "category": "decision"},
+            {"importance": "medium", "category": "note"},
+        ]
+        rows = stored(engine, *(memory_of(n, **fields[n % 3], timestamp=NOW) for n in range(6)))
+        later = format_time(NOW + timedelta(days=1))
+        with engine.write():
+            engine.memories.count_accesses({rows[1]: (2, format_time(NOW)), rows[4]: (1, later)})
+        expected = {
+            MemoryOrder.NEWEST: "543210",
+            MemoryOrder.OLDEST: "012345",
+            MemoryOrder.IMPORTANCE: "305241",
+            MemoryOrder.RECALLED: "145320",
+            MemoryOrder.LAST_RECALLED: "415320",
+            MemoryOrder.CATEGORY: "415230",
+        }[order]
+        whole = engine.memories.recent(EVERYTHING, limit=9, offset=0, order=order)
+        assert "".join(memory.id[-1] for memory in whole) == expected
+        for place in range(6):
+            after = f"mem-{expected[place]}"
+            rest = engine.memories.recent(EVERYTHING, limit=2, offset=0, after=after, order=order)
+            assert "".join(memory.id[-1] for memory in rest) == expected[place + 1 :][:2]
 
     def test_an_update_raises_the_version_and_a_deletion_leaves_the_history(
         self, engine: Engine

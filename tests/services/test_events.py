@@ -253,6 +253,21 @@ def test_brief_has_no_texts_and_full_has_them(root: Path, clock: Clock) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights are POSIX's")
+def test_the_events_of_one_memory_are_told_alone(root: Path, clock: Clock) -> None:
+    with opened(root, clock, []) as memory:
+        memory.configure(event_log="full")
+        first = memory.store("The safe is behind the mirror", id="mem-1")
+        memory.store(f"Lunch is at noon, says {first}", id="mem-11")
+        memory.search("where is the safe?")
+        memory.search("when is lunch?", include_weak=False)
+        told = [(event.name, event.data.get("query")) for event in memory.events(memory_id=first)]
+        assert told[0] == ("memory:stored", None)
+        assert ("memory:searched", "where is the safe?") in told
+        assert ("memory:searched", "when is lunch?") not in told
+        assert len(told) == 2
+        assert list(memory.events(memory_id="mem-9")) == []
+
+
 def test_the_file_is_private_whatever_the_umask(root: Path, clock: Clock) -> None:
     before = os.umask(0)
     try:

@@ -268,6 +268,7 @@ _VERBS: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "import": lambda m, f: m.import_(f / "other.yaml"),
     "import replacing": lambda m, f: m.import_(f / "other.yaml", on_conflict="replace"),
     "export": lambda m, f: m.export(f / "out.yaml"),
+    "merge": lambda m, _: m.merge("fact-9", ["fact-10", "fact-5"]),
     "undo": lambda m, _: m.undo(),
     "erase": lambda m, _: m.erase(["fact-1", "fact-5"]),
     "erase with backups": lambda m, _: m.erase(["fact-1"], backups=True),

@@ -9,11 +9,13 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.models.graph import (
     USER_NAME,
     EdgeView,
     EntityView,
     GraphChange,
+    GraphExcerpt,
     GraphPath,
     GraphUpdate,
     Neighbour,
@@ -123,10 +125,31 @@ class GraphService(Service):
 
     # ``None`` for a user is everybody, for a run all runs.
 
-    def entities(self, user_id: str | None, run_id: str | None, *, limit: int) -> list[EntityView]:
-        """Return the entities of one user's graph, oldest first."""
+    def entities(
+        self, user_id: str | None, run_id: str | None, *, after: str | None = None, limit: int
+    ) -> list[EntityView]:
+        """Return the entities of one user's graph, oldest first, or those behind one of them."""
         with self._read():
-            return self._entities(user_id, None, run_id=run_id, limit=limit)
+            if after is not None and not self._engine.graph.names([after]):
+                raise ValidationError.of("after", "no entity has this id: begin anew", after)
+            return self._engine.graph.entities(
+                user_id=user_id, run_id=run_id, after=after, limit=limit
+            )
+
+    def of_memory(self, memory_id: str) -> GraphExcerpt:
+        """Return what one memory says. Raises ``MemoryNotFound``."""
+        with self._read():
+            if not self._engine.memories.exists(memory_id):
+                raise MemoryNotFound(memory_id)
+            when = self._moment(None, self.only_run, None)
+            entities, edges = (
+                self._engine.graph.ids_read_from(memory_id, kind=kind)
+                for kind in ("entity", "relationship")
+            )
+            return GraphExcerpt(
+                entities=self._entities(None, entities, run_id=self.only_run),
+                relationships=self._engine.graph.edges(when, ids=edges, at_any_time=True),
+            )
 
     def entity(self, name: str, user_id: str | None, run_id: str | None) -> EntityView | None:
         """Return the entity that has a name or an alias; of several users', the oldest."""

@@ -19,6 +19,7 @@ from agent_memory.services.policies import rejected_values, retention
 from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
 from agent_memory.services.unit_of_work import Service
+from agent_memory.services.writing import duplicates
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.records import memory_of_row
 
@@ -61,14 +62,29 @@ class LifecycleService(Service):
             before = self._engine.operations.last_number()
             gone = []
             for memory_id in memory_ids:
-                memory = self._engine.memories.get(memory_id)
-                if memory is None:
-                    raise MemoryNotFound(memory_id)
-                gone.append(memory)
+                gone.append(self._found(memory_id))
                 self._engine.memory_rows.delete(memory_id)
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             self._engine.operations.record("delete", since=before, session_id=session_id, now=now)
             return gone
+
+    def merge(self, keep: str, others: Sequence[str], *, session_id: str) -> Memory:
+        """Add to a memory what others have beyond it, delete those, and return it as it is now."""
+        with self._unit_of_work.write() as now:
+            before = self._engine.operations.last_number()
+            for memory_id in others:
+                kept, other = self._found(keep), self._found(memory_id)
+                duplicates.merge(self._engine, kept, other, now=now)
+                self._engine.memory_rows.delete(memory_id)
+            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
+            self._engine.operations.record("merge", since=before, session_id=session_id, now=now)
+            return self._found(keep)
+
+    def _found(self, memory_id: str) -> Memory:
+        memory = self._engine.memories.get(memory_id)
+        if memory is None:
+            raise MemoryNotFound(memory_id)
+        return memory
 
     def limits_passed(self) -> list[str]:
         """Return which soft limits are passed."""
@@ -105,10 +121,22 @@ class LifecycleService(Service):
 
     # Undoing ----------------------------------------------------------------------------------
 
-    def undo(self, change_id: int | None, *, session_id: str, owner: Owner | None = None) -> Undone:
-        """Undo a change, or all of what was done last; of one owner's memories alone."""
+    def undo(
+        self,
+        change_id: int | None,
+        *,
+        session_id: str,
+        owner: Owner | None = None,
+        whole: bool = False,
+    ) -> Undone:
+        """Undo a change, or all of what was done last; of one owner's memories alone.
+
+        ``whole``: with a change all that was done together with it.
+        """
         with self._unit_of_work.write() as now:
-            undone = undo(self._engine, change_id, session_id=session_id, now=now, owner=owner)
+            undone = undo(
+                self._engine, change_id, session_id=session_id, now=now, owner=owner, whole=whole
+            )
             self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
             return undone
 

@@ -28,18 +28,20 @@ def undo(
     session_id: str,
     now: datetime,
     owner: Owner | None = None,
+    whole: bool = False,
 ) -> Undone:
     """Undo one change, or all of what was done last. Must run inside ``write()``.
 
-    With an ``owner`` only the changes of this owner's memories are looked at, and undone. It makes
-    changes of its own, which can be undone in turn. Raises ``ValidationError`` when there is
-    nothing to undo, or a later change has to be undone first; then nothing is changed.
+    ``whole`` undoes with a change all of the operation that it belongs to. With an ``owner`` only
+    the changes of this owner's memories are looked at, and undone. It makes changes of its own,
+    which can be undone in turn. Raises ``ValidationError`` when there is nothing to undo, or a
+    later change has to be undone first; then nothing is changed.
     """
     if change_id is None and (verb := _undo_questions(engine, owner)):
         engine.operations.record_irreversible("undo", session_id=session_id, now=now)
         return Undone(verb=verb, change_ids=[], memory_ids=[])
     verb, changes = (
-        _changes_to_undo(engine, change_id)
+        _changes_to_undo(engine, change_id, whole=whole)
         if owner is None
         else _own_changes_to_undo(engine, change_id, owner)
     )
@@ -103,14 +105,20 @@ def _undo_questions(engine: Engine, owner: Owner | None) -> str | None:
     return operation.verb if dropped else None
 
 
-def _changes_to_undo(engine: Engine, change_id: int | None) -> tuple[str, list[Change]]:
+def _changes_to_undo(
+    engine: Engine, change_id: int | None, *, whole: bool
+) -> tuple[str, list[Change]]:
     """Return the verb to undo and its changes, oldest first."""
     if change_id is not None:
-        changes = engine.history.between(change_id, change_id)
+        around = engine.operations.around(change_id) if whole else None
+        first, last = (
+            (change_id, change_id) if around is None else (around.first_change, around.last_change)
+        )
+        changes = engine.history.between(first, last)
         if not changes:
             message = "there is no such change: `history` lists them"
             raise ValidationError.of("change_id", message, change_id)
-        return changes[0].event, changes
+        return changes[0].event if around is None else around.verb, changes
     operation = engine.operations.last()
     newest = engine.history.last_change()
     if operation is None or operation.last_change < newest:

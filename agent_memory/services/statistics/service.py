@@ -253,6 +253,7 @@ def _contradicted(reviews: Sequence[Review]) -> Iterator[Recommendation]:
             memory_ids=[review.memory_id],
             reason=f"{other}{sure}: approving deletes it, `--dismiss` keeps it",
             command=f"agent-memory review --approve {review.review_id}",
+            review_id=review.review_id,
         )
 
 
@@ -285,6 +286,7 @@ def _repeated(groups: Sequence[Sequence[str]]) -> Iterator[Recommendation]:
             memory_ids=others,
             reason=f"the same as {first}",
             command=_command("archive", *others),
+            same_as=first,
         )
 
 

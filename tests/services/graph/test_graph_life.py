@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import Clock, database_of
 
-from agent_memory import AgentMemory, ValidationError
+from agent_memory import AgentMemory, MemoryNotFound, ValidationError
 from agent_memory.api.graph import MemoryGraph
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
@@ -397,3 +397,31 @@ def test_a_format_without_room_for_the_graph_says_so(
     for form in ("store", "sqlite", "settings"):
         notes = memory.export(tmp_path / form, format=form).notes
         assert not any("graph" in note for note in notes)
+
+
+def test_what_one_memory_says_is_told_at_whatever_time(memory: AgentMemory, clock: Clock) -> None:
+    first, second = memory.store("Ann lives in Oslo"), memory.store("Ann knows Ben")
+    memory.graph.add("Ann", "lives in", "Oslo", memory_id=first)
+    memory.graph.add("Ann", "knows", "Ben", memory_id=second)
+    clock.forward(days=1)
+    memory.graph.remove("Ann", "lives in", "Oslo")
+    said = memory.graph.of_memory(first)
+    assert [entity.name for entity in said.entities] == ["Ann", "Oslo"]
+    (edge,) = said.relationships
+    assert (edge.source, edge.relationship, edge.target) == ("Ann", "lives_in", "Oslo")
+    assert edge.valid_to is not None
+    memory.delete(first)
+    with pytest.raises(MemoryNotFound):
+        memory.graph.of_memory(first)
+    assert [each.target for each in memory.graph.of_memory(second).relationships] == ["Ben"]
+
+
+def test_a_list_of_entities_goes_on_behind_one_of_them(memory: AgentMemory) -> None:
+    for name in ("Ann", "Ben", "Cleo", "Dan", "Eve"):
+        memory.graph.add_entity(name)
+    first = memory.graph.entities(limit=2)
+    memory.graph.add_entity("Fay")
+    rest = memory.graph.entities(after=first[-1].id, limit=3)
+    assert [entity.name for entity in (*first, *rest)] == ["Ann", "Ben", "Cleo", "Dan", "Eve"]
+    with pytest.raises(ValidationError, match="after"):
+        memory.graph.entities(after="ent-none")

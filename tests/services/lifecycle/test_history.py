@@ -265,3 +265,18 @@ def test_json_that_another_program_edits_with_sql_functions_is_recorded_as_json(
     (added,) = memory.history("second")
     assert added.new_values is not None
     assert (added.new_values["tags"], added.new_values["metadata"]) == (["c"], {"k": None})
+
+
+def test_a_history_goes_on_behind_a_change_though_others_are_made(memory: AgentMemory) -> None:
+    for number in range(5):
+        memory.store(f"fact {number}")
+    seen = [entry.change_id for entry in memory.history(limit=2)]
+    memory.store("stored meanwhile")
+    while page := memory.history(limit=2, before=seen[-1]):
+        seen += [entry.change_id for entry in page]
+    assert seen == [5, 4, 3, 2, 1]
+    memory.update(memory.list_recent(1)[0].id, content="changed")
+    own = memory.history(memory.list_recent(1)[0].id)
+    assert memory.history(own[0].memory_id, before=own[0].change_id) == own[1:]
+    with pytest.raises(ValidationError, match="before"):
+        memory.history(before=0)

@@ -105,6 +105,44 @@ def test_a_given_change_is_undone_and_later_ones_of_others_stay(memory: AgentMem
     assert found == {first: "the first", other: "the other, changed"}
 
 
+def test_a_change_is_undone_with_all_that_the_same_verb_did(memory: AgentMemory) -> None:
+    first, second, third = (memory.store(f"fact {number}") for number in range(3))
+    kept = memory.merge(first, [second])
+    assert (kept.id, memory.get(second)) == (first, None)
+    memory.delete(third)  # what was done since stays
+    (change,) = memory.history(second, limit=1)
+    assert memory.undo(change.change_id, whole=True).verb == "merge"
+    assert {row.id for row in memory.list_recent()} == {first, second}
+    (alone,) = memory.history(third, limit=1)
+    memory.undo(alone.change_id, whole=True)
+    assert {row.id for row in memory.list_recent()} == {first, second, third}
+
+
+def test_a_merge_takes_over_what_the_others_have_beyond(memory: AgentMemory) -> None:
+    first = memory.store("one", tags=["a"], metadata={"by": "Ann", "n": 1})
+    second = memory.store("two", tags=["b"], importance="high", metadata={"n": 2, "m": 3})
+    third = memory.store("three", tags=["a", "c"])
+    kept = memory.merge(first, [second, third])
+    assert (kept.content, kept.tags, kept.importance) == ("one", ["a", "b", "c"], "high")
+    assert kept.metadata == {"by": "Ann", "n": 1, "m": 3}
+    assert kept == memory.get(first)
+    memory.undo()
+    restored = [row for row in map(memory.get, (first, second, third)) if row is not None]
+    assert [row.tags for row in restored] == [["a"], ["b"], ["a", "c"]]
+    assert restored[0].importance == "medium"
+
+
+@pytest.mark.parametrize("others", [[], ["mem-1"], ["mem-2", "mem-1"]])
+def test_a_merge_needs_others(memory: AgentMemory, others: list[str]) -> None:
+    memory.store("one", id="mem-1")
+    memory.store("two", id="mem-2")
+    with pytest.raises(ValidationError, match="must be the ids of other memories"):
+        memory.merge("mem-1", others)
+    with pytest.raises(MemoryNotFound, match="mem-3"):
+        memory.merge("mem-1", ["mem-2", "mem-3"])
+    assert memory.count() == 2
+
+
 def test_changes_of_other_fields_do_not_stand_in_the_way(memory: AgentMemory) -> None:
     memory_id = memory.store("text", tags=["old"])
     memory.update(memory_id, tags=["new"])

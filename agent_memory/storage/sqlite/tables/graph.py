@@ -187,23 +187,29 @@ VALUES (?, ?, ?, ?)"""
         run_id: str | None = None,
         ids: Sequence[str] | None = None,
         out_of_sight: bool = False,
+        after: str | None = None,
         limit: int = -1,
     ) -> list[EntityView]:
         """Return the entities that can be seen, oldest first, or those of them with these ids.
 
         With a ``run_id`` those that a memory of this run speaks of, as it does. With
-        ``out_of_sight`` those too that no memory speaks of any more.
+        ``out_of_sight`` those too that no memory speaks of any more. With ``after`` the list
+        begins behind the entity of this id.
         """
         if run_id is not None:
             own = self._agent.agent_id
             of_run = self._runs.entities(run_id, user_id=user_id, ids=ids, agent_id=own)
+            known = [view.id for view in of_run]
+            of_run = of_run[known.index(after) + 1 if after in known else 0 :]
             return of_run if limit < 0 else of_run[:limit]
         among = "" if ids is None else "AND g.id IN (SELECT value FROM json_each(?1))"
+        behind = "" if after is None else "AND g.seq > (SELECT seq FROM entities WHERE id = ?4)"
         table = "entities" if out_of_sight else "graph_entities"
         sql = f"""SELECT {_ENTITY} FROM {table} AS g
-WHERE {_IN_SCOPE} {among}
+WHERE {_IN_SCOPE} {among} {behind}
 ORDER BY g.seq LIMIT ?3"""
-        rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit))
+        last_seen = () if after is None else (after,)
+        rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit, *last_seen))
         entity_ids = to_json([row[0] for row in rows])
         aliases = self._aliases(entity_ids)
         sources = self._sources("entity", entity_ids)
@@ -219,6 +225,10 @@ ORDER BY g.seq LIMIT ?3"""
             )
             for row in rows
         ]
+
+    def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
+        sql = f"SELECT {kind}_id FROM {kind}_sources WHERE memory_id = ? AND is_undone = 0"
+        return [graph_id for (graph_id,) in self._db.rows(sql, (memory_id,))]
 
     def _aliases(self, ids: str) -> dict[str, list[str]]:
         sql = """SELECT a.entity_id, a.alias FROM entity_aliases AS a

@@ -116,9 +116,13 @@ AND memory_id IN (SELECT value FROM json_each(?))"""
         sql = "DELETE FROM history WHERE changed_at > ? OR change_id > ?"
         self._db.run(sql, (format_time(moment), newest))
 
-    def entries(self, memory_id: str | None, *, limit: int) -> list[HistoryEntry]:
-        where, values = ("", ()) if memory_id is None else ("WHERE memory_id = ?", (memory_id,))
-        rows = self._db.rows(_SELECT.format(where=where), (*values, limit))
+    def entries(
+        self, memory_id: str | None, *, limit: int, before: int | None = None
+    ) -> list[HistoryEntry]:
+        asked = {"memory_id = ?": memory_id, "change_id < ?": before}
+        conditions = {sql: value for sql, value in asked.items() if value is not None}
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        rows = self._db.rows(_SELECT.format(where=where), (*conditions.values(), limit))
         try:
             return [_entry(row) for row in rows]
         except (ValueError, TypeError) as error:  # what the schema rules out

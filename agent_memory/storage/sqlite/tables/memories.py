@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import StorageError
+from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.fields import is_memory_id, to_json
 from agent_memory.models.memory import Memory, MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS
@@ -31,16 +32,28 @@ WHERE m.seq IN (SELECT value FROM json_each(?))"""
 _SELECT_ONE: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ?"
 _SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq > ? AND m.seq <= ?"""
-_COMES_AFTER: Final = """(m.timestamp, m.seq) <
-  (SELECT seen.timestamp, seen.seq FROM memories AS seen WHERE seen.id = ?)"""
+_NEWEST: Final = "m.timestamp DESC, m.seq DESC"
 _SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
-WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?"""
-# The index of users is not in the order of time: the rows are chosen before their texts are read.
-_SELECT_RECENT_OF_USER: Final = f"""
+WHERE {{condition}} ORDER BY {{order}} LIMIT ? OFFSET ?"""
+# Where no index has the order, as that of users has not: the rows are chosen before their texts are
+# read.
+_SELECT_CHOSEN: Final = f"""
 WITH chosen AS (SELECT m.seq FROM memories AS m
-  WHERE {{condition}} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ? OFFSET ?)
+  WHERE {{condition}} ORDER BY {{order}} LIMIT ? OFFSET ?)
 SELECT {_COLUMNS} FROM chosen CROSS JOIN memories AS m USING (seq)
-ORDER BY m.timestamp DESC, m.seq DESC"""
+ORDER BY {{order}}"""
+_SEEN: Final = "(SELECT {0} FROM memories AS m WHERE m.id = ?1)"
+_COMES_AFTER: Final = "(m.timestamp, m.seq) {than} " + _SEEN.format("m.timestamp, m.seq")
+_KEYS: Final[dict[MemoryOrder, tuple[str, str]]] = {
+    MemoryOrder.IMPORTANCE: (
+        "CASE m.importance WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END",
+        ">",
+    ),
+    MemoryOrder.RECALLED: ("m.access_count", "<"),
+    MemoryOrder.LAST_RECALLED: ("coalesce(m.last_accessed, '')", "<"),
+    MemoryOrder.CATEGORY: ("m.category", ">"),
+}
+"""What memories are sorted by before their time, and how the key of a later one compares."""
 _SELECT_BEGINNINGS: Final = """
 WITH chosen AS (SELECT m.seq FROM memories AS m
   WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?)
@@ -148,13 +161,21 @@ class MemoryTable(Table):
         return [memory_of_values(row, agent_id) for row in rows]
 
     def recent(
-        self, filters: Filter, *, limit: int, offset: int, after: str | None = None
+        self,
+        filters: Filter,
+        *,
+        limit: int,
+        offset: int,
+        after: str | None = None,
+        order: MemoryOrder = MemoryOrder.NEWEST,
     ) -> list[Memory]:
         condition = compiled(filters)
-        select = _SELECT_RECENT_OF_USER if "m.user_id" in condition.sql else _SELECT_RECENT
-        passes = condition.sql if after is None else f"{_COMES_AFTER} AND {condition.sql}"
+        has_no_index = "m.user_id" in condition.sql or order in _KEYS
+        sql = (_SELECT_CHOSEN if has_no_index else _SELECT_RECENT).format(
+            condition=condition.sql if after is None else f"{_behind(order)} AND {condition.sql}",
+            order=_sorting(order),
+        )
         last_seen = () if after is None else (after,)
-        sql = select.format(condition=passes)
         rows = self._db.rows(sql, (*last_seen, *condition.values, limit, offset))
         agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
@@ -262,6 +283,25 @@ class MemoryTable(Table):
             row_id: _by_distance(before, (-1, -2)) | _by_distance(after, (1, 2))
             for row_id, before, after in rows
         }
+
+
+def _sorting(order: MemoryOrder) -> str:
+    if order is MemoryOrder.OLDEST:
+        return "m.timestamp, m.seq"
+    if order not in _KEYS:
+        return _NEWEST
+    key, than = _KEYS[order]
+    return f"{key} {'DESC' if than == '<' else 'ASC'}, {_NEWEST}"
+
+
+def _behind(order: MemoryOrder) -> str:
+    """Return the condition of what comes behind the memory whose id is the first value."""
+    behind = _COMES_AFTER.format(than=">" if order is MemoryOrder.OLDEST else "<")
+    if order not in _KEYS:
+        return behind
+    key, than = _KEYS[order]
+    seen = _SEEN.format(key)
+    return f"({key} {than} {seen} OR ({key} = {seen} AND {behind}))"
 
 
 def _by_distance(listed: str | None, distances: Sequence[int]) -> dict[int, int]:
