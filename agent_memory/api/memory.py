@@ -46,6 +46,7 @@ def _summary(name: str, path: Path) -> AgentSummary:
         memory_count=info.memory_count,
         storage_size_mb=info.stats.storage_size_mb,
         last_accessed=info.last_accessed,
+        is_writable=all(os.access(place, os.W_OK) for place in (path, path.parent)),
     )
 
 

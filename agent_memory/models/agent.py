@@ -127,7 +127,10 @@ class AgentInfo(AgentMetadata):
 
 
 class AgentSummary(Record):
-    """One line of the list of agents. ``problem`` says why a file could not be read."""
+    """One line of the list of agents. ``problem`` says why a file could not be read.
+
+    ``is_writable`` is false where this user may only read it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -137,6 +140,7 @@ class AgentSummary(Record):
     storage_size_mb: float
     last_accessed: UtcDatetime | None = None
     problem: str | None = None
+    is_writable: bool = True
 
 
 class Problem(Record):

@@ -182,8 +182,14 @@ def test_duplicates_are_merged_only_where_they_still_say_the_same(
     merge = {"keep": first, "others": [second]}
     assert page.post("merge", merge).status == 400
     memory.update(second, content="The safe is behind the mirror")
-    assert page.post("merge", merge).data == {"forgotten": [second]}
+    merged = page.post("merge", merge).data
+    assert (merged["forgotten"], merged["whole"]) == ([second], True)
     assert memory.get(first).tags == ["a", "b"]  # type: ignore[union-attr]
+    memory.store("stored since, and stays")
+    page.post("undo", {"change_id": merged["change_id"], "whole": True})
+    assert [row.tags for row in map(memory.get, (first, second)) if row] == [["a"], ["b"]]
+    assert memory.count() == 3
+    assert len(page.read("duplicates")["groups"]) == 1
 
 
 def test_a_rejection_tells_who_holds_the_text_and_is_lifted(
@@ -214,6 +220,90 @@ def test_the_past_is_shown_as_it_was(page: PageClient, memory: AgentMemory, cloc
     assert page.read("entity?name=Ann")["edges"] == []
     events = [change["event"] for change in page.read("timeline?limit=2")["changes"]]
     assert (events, page.read("timeline?limit=2")["has_more"]) == (["ADD", "UPDATE"], True)
+
+
+def test_the_timeline_and_the_graph_go_on_by_key(page: PageClient, memory: AgentMemory) -> None:
+    for number in range(5):
+        memory.graph.add_entity(f"Person {number}")
+        memory.store(f"fact {number}")
+    seen: list[int] = []
+    names: list[str] = []
+    after = before = ""
+    for number in range(3):
+        timeline = page.read(f"timeline?limit=2{before}")
+        entities = page.read(f"entities?limit=2{after}")
+        assert timeline["has_more"] is entities["has_more"] is (number < 2)
+        seen += [change["change_id"] for change in timeline["changes"]]
+        names += [entity["name"] for entity in entities["entities"]]
+        before, after = f"&before={seen[-1]}", f"&after={entities['entities'][-1]['id']}"
+        memory.store(f"stored meanwhile, number {number}")
+    assert seen == [5, 4, 3, 2, 1]
+    assert names == [f"Person {number}" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("order", "contents"),
+    [
+        ("newest", "cba"), ("oldest", "abc"), ("importance", "bca"), ("recalled", "acb"),
+        ("last_recalled", "cab"), ("category", "bca"),
+    ],
+)  # fmt: skip
+def test_a_list_is_sorted_and_goes_on_so(
+    page: PageClient, memory: AgentMemory, order: str, contents: str
+) -> None:
+    memory.store("a", importance="low")
+    memory.store("b", importance="high", category="decision")
+    memory.store("c")
+    use = "UPDATE memories SET access_count = ?, last_accessed = ? WHERE content = ?"
+    for name, times, day in (("a", 3, 1), ("c", 1, 2)):
+        database_of(memory).run(use, (times, f"2026-01-0{day}T00:00:00.000000Z", name))
+    rows = page.read(f"memories?order={order}&limit=2")["memories"]
+    rest = page.read(f"memories?order={order}&limit=2&after={rows[-1]['id']}")
+    assert "".join(row["content"] for row in (*rows, *rest["memories"])) == contents
+    assert page.get("/api/memories?order=best").error["message"].startswith("order: must be one of")
+
+
+def test_one_memory_tells_who_recalled_it_and_what_it_says(
+    page: PageClient, memory: AgentMemory, clock: Clock
+) -> None:
+    memory_id = memory.store("The safe is behind the mirror")
+    assert page.read(f"recalls?id={memory_id}") == {"event_log": "off", "searches": []}
+    memory.graph.add("The safe", "is behind", "the mirror", memory_id=memory_id)
+    memory.configure(event_log="brief")
+    memory.search("where is the safe?")
+    memory.configure(event_log="full")
+    clock.forward(days=1)
+    memory.search("what is behind the mirror?")
+    told = page.read(f"recalls?id={memory_id}")["searches"]
+    assert [(each["place"], each["question"]) for each in told] == [
+        (1, "what is behind the mirror?"),
+        (1, None),
+    ]
+    assert [each["timestamp"][:10] for each in told] == ["2026-01-31", "2026-01-30"]
+    assert told[0]["session_id"] == memory.session_id
+    graph = page.read(f"memory?id={memory_id}")["graph"]
+    assert [entity["name"] for entity in graph["entities"]] == ["The safe", "the mirror"]
+    assert [edge["relationship"] for edge in graph["relationships"]] == ["is_behind"]
+
+
+def test_what_is_recommended_is_done_and_undone(page: PageClient, memory: AgentMemory) -> None:
+    first = memory.store("The safe is behind the mirror", tags=["a"])
+    same = [
+        memory.store(f"The safe is behind the mirror{mark}", tags=["b"], on_duplicate="keep")
+        for mark in (".", "!")
+    ]
+    in_question(memory, "Lunch is at noon")
+    review, repeated, *_ = page.read("statistics")["recommendations"]
+    assert (repeated["same_as"], repeated["memory_ids"]) == (first, same)
+    archived = page.post("archive", {"ids": same}).data
+    assert memory.info().archived_count == 2
+    memory.store("stored since")
+    page.post("undo", archived)
+    assert memory.info().archived_count == 0
+    gone = page.post("approve", {"review_id": review["review_id"]}).data
+    assert memory.get(review["memory_ids"][0]) is None
+    page.post("undo", gone)
+    assert memory.get(review["memory_ids"][0]) is not None
 
 
 def test_the_file_its_agents_and_its_figures(page: PageClient, memory: AgentMemory) -> None:

@@ -1,19 +1,23 @@
 """The page in a real browser: every view, what can be done there, hostile texts, accessibility.
 
 Skipped where no Chromium is installed; axe-core is used where npm has put it. ``PAGE_SCREENSHOTS``
-names a folder that keeps a picture of each view.
+names a folder that keeps a picture of each view, and ``PAGE_HOSTILE`` how many hostile texts there
+are: 10,000 in a long run.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from hostile_texts import HOSTILE, hostile_texts
 from page_client import served
 
 from agent_memory import AgentMemory
@@ -25,16 +29,7 @@ CHROMIUM = next(
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
 VIEWS = """memories memories?q=where+is+the+safe memory/mem-1 context reviews duplicates rejections
 timeline events graph graph?name=Oslo analytics agents health memories?tag=none""".split()
-HOSTILE = (
-    "<script>document.title='taken'</script>",
-    "<img src=x onerror=\"document.title='taken'\">",
-    "\"><svg onload=document.title='taken'>",
-    "javascript:document.title='taken'",
-    "</textarea></pre></li></main><h1>Log in again</h1>",
-    "<style>*{display:none}</style><link rel=stylesheet href=//evil.example>",
-    "{{constructor.constructor('document.title=1')()}} ${document.title} \u202e\u2066",
-    "</script><iframe srcdoc=\"<script>top.document.title='taken'</script>\"></iframe>",
-)
+HOSTILE_TEXTS = int(os.environ.get("PAGE_HOSTILE", "200"))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +69,9 @@ def fill(memory: AgentMemory) -> None:
     memory.store("ユーザーは東京に住んでいる", tags=["東京"])
     memory.store("المستخدم يفضل القهوة بدون سكر", tags=["قهوة"])
     memory.promote("mem-1")
-    memory.graph.add("Ann", "lives in", "Oslo")
+    memory.graph.add("Ann", "lives in", "Oslo", memory_id="mem-1")
+    with AgentMemory("ann", root=memory.path.parent.parent) as other:
+        other.store("Ann's safe is under the stairs", id="mem-ann")
     memory.reject("purple elephants", reason="there are none")
     memory.search("where is the safe?")
 
@@ -107,7 +104,9 @@ def test_every_view_fits_a_phone_and_a_desk_in_both_colours(tab: Any) -> None:
             assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
             assert tab.locator("h1").count() == 1
             if pictures:
-                tab.screenshot(path=f"{pictures}/{place:02}-{colours}.png", full_page=True)
+                name = re.sub(r"\W+", "-", view)
+                path = f"{pictures}/{place:02}-{name}-{width}-{colours}.png"
+                tab.screenshot(path=path, full_page=True)
 
 
 def test_no_view_keeps_anybody_out(tab: Any) -> None:
@@ -118,7 +117,8 @@ def test_no_view_keeps_anybody_out(tab: Any) -> None:
     session.send("Runtime.evaluate", {"expression": f"{script};0"})
     rules = "axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes[0].html))"
     for view in VIEWS:
-        for colours in ("light", "dark"):
+        for width, colours in ((1200, "light"), (1200, "dark"), (360, "light"), (360, "dark")):
+            tab.set_viewport_size({"width": width, "height": 800})
             tab.emulate_media(color_scheme=colours)
             show(tab, view)
             tab.evaluate(
@@ -128,7 +128,7 @@ def test_no_view_keeps_anybody_out(tab: Any) -> None:
                 "Runtime.evaluate",
                 {"expression": rules, "awaitPromise": True, "returnByValue": True},
             )
-            assert answer["result"]["value"] == [], (view, colours)
+            assert answer["result"]["value"] == [], (view, width, colours)
 
 
 def test_a_memory_is_found_edited_and_that_undone_by_keyboard(
@@ -173,12 +173,92 @@ def test_archiving_forgetting_and_erasing(tab: Any, memory: AgentMemory) -> None
     assert memory.get("mem-1") is None
 
 
-def test_duplicates_are_merged_by_choice(tab: Any, memory: AgentMemory) -> None:
+def test_duplicates_are_merged_by_choice_and_parted_again(tab: Any, memory: AgentMemory) -> None:
     show(tab, "duplicates")
     tab.get_by_role("button", name="Keep this one").nth(1).click()
     tab.wait_for_selector("text=No two memories say the same.")
     kept = memory.get("mem-2")
     assert (memory.get("mem-1"), kept.tags if kept else None) == (None, ["house"])
+    memory.store("stored since, by an agent")
+    tab.locator("#notice").get_by_role("button", name="Undo").click()
+    tab.wait_for_selector("text=1 group")
+    parted = memory.get("mem-2")
+    assert (memory.get("mem-1") is None, parted.tags if parted else None) == (False, [])
+
+
+def test_what_is_recommended_is_done_by_its_button_and_undone(
+    tab: Any, memory: AgentMemory
+) -> None:
+    show(tab, "analytics")
+    for button, told in (("Merge", "Kept one, and forgot 1."), ("Archive", "Archived 1 memory.")):
+        tab.get_by_role("button", name=f"{button}: mem-2").first.click()
+        tab.wait_for_selector(f"#notice >> text={told}")
+        merged = memory.get("mem-2")
+        assert merged is None or merged.archived
+        tab.locator("#notice").get_by_role("button", name="Undo").click()
+        tab.wait_for_selector("#notice >> text=Undone.")
+        tab.wait_for_selector("role=button[name='Merge: mem-2']")
+        back = memory.get("mem-2")
+        assert back is not None
+        assert not back.archived
+
+
+def test_a_memory_tells_who_recalled_it_and_what_it_says(tab: Any, memory: AgentMemory) -> None:
+    show(tab, "memory/mem-1")
+    recalled = tab.locator("section", has=tab.get_by_role("heading", name="Recalled by"))
+    assert "where is the safe?" in recalled.inner_text()
+    assert memory.session_id in recalled.inner_text()
+    graph = tab.locator("section", has=tab.get_by_role("heading", name="In the graph"))
+    assert "lives_in" in graph.inner_text()
+    graph.get_by_role("link", name="Oslo").first.click()
+    tab.wait_for_selector("h2 >> text=Oslo")
+    memory.configure(event_log="brief")
+    show(tab, "memory/mem-2")
+    assert "Questions are not kept." in tab.locator("main").inner_text()
+
+
+def test_lists_are_sorted_and_go_on(tab: Any, memory: AgentMemory) -> None:
+    stored = memory.store_many(
+        [{"content": f"fact {n}", "importance": "high" if n == 7 else "low"} for n in range(60)]
+    )
+    show(tab, "memories")
+    tab.get_by_text("Filters").click()
+    tab.get_by_label("Order").select_option("importance")
+    tab.get_by_role("button", name="Apply").click()
+    tab.wait_for_selector(".status >> text=most important first")
+    assert tab.locator(".rows .content").first.inner_text() == "fact 7"
+    for view, row in (("memories?order=oldest", ".rows > li"), ("timeline", ".history > li")):
+        show(tab, view)
+        assert tab.locator(row).count() == 50
+        memory.delete(stored.pop())  # what is changed meanwhile repeats no row
+        tab.get_by_role("button", name="Show more").click()
+        tab.wait_for_selector(".status >> text=shown")
+        links = [each.get_attribute("href") for each in tab.locator(f"{row} a.row").all()]
+        assert len(links) > 60
+        if view != "timeline":
+            assert len({*links}) == len(links)
+
+
+def test_another_agent_is_shown_in_this_tab_alone(tab: Any, memory: AgentMemory) -> None:
+    show(tab, "agents")
+    assert tab.locator("li[aria-current=true]").inner_text().startswith("bob (shown here)")
+    tab.get_by_role("button", name="Show ann").click()
+    tab.wait_for_selector("text=Ann's safe is under the stairs")
+    assert tab.locator("#agent").inner_text() == "ann"
+    tab.get_by_text("Ann's safe is under the stairs").click()
+    tab.get_by_role("button", name="Archive").click()
+    tab.wait_for_selector("text=Bring back")
+    with AgentMemory("ann", root=memory.path.parent.parent) as other:
+        assert other.info().archived_count == 1
+        assert memory.info().archived_count == 0
+    second = tab.context.new_page()
+    second.goto(tab.url.partition("#")[0])
+    second.wait_for_selector(".rows")
+    assert second.locator("#agent").inner_text() == "bob"
+    second.evaluate("sessionStorage.setItem('agent-memory-agent', 'gone')")
+    second.reload()
+    second.wait_for_selector(".rows")
+    assert second.locator("#agent").inner_text() == "bob"
 
 
 def test_hostile_texts_are_texts_and_stay_in_their_place(tab: Any, memory: AgentMemory) -> None:
@@ -186,27 +266,43 @@ def test_hostile_texts_are_texts_and_stay_in_their_place(tab: Any, memory: Agent
     tab.on("request", lambda request: asked.append(request.url))
     items = [
         {
-            "content": f"{text} {number}",
+            "content": text,
             "tags": [text[:50]],
-            "metadata": {text: text},
-            "session_id": text[:90],
+            "metadata": {text[:90]: text},
+            "session_id": f"session {text[:80]}",
         }
-        for number in range(25)
-        for text in HOSTILE
+        for text in hostile_texts(HOSTILE_TEXTS)
     ]
     ids = memory.store_many(items, on_duplicate="keep")
     memory.reject("green elephants", reason=HOSTILE[0])
-    views = ["memories?limit=200", "timeline?limit=200", "events", "rejections", "analytics"]
-    for view in [*views, *(f"memory/{memory_id}" for memory_id in ids[: len(HOSTILE)])]:
+    memory.graph.add(HOSTILE[1], HOSTILE[0][:40], HOSTILE[2], memory_id=ids[0])
+    memory.search(HOSTILE[0])
+    samples = ids[: len(HOSTILE)] + ids[len(HOSTILE) :: 200]
+    views = ["events", "rejections", "analytics", "graph", f"graph?name={quote(HOSTILE[1])}"]
+    for view in [*views, *(f"memory/{memory_id}" for memory_id in samples)]:
         show(tab, view)
-        assert tab.locator("h1").all_inner_texts() != ["Log in again"]
-        assert tab.locator("main script, main iframe, main style, main link, main img").count() == 0
-        assert "taken" not in tab.title()
-    show(tab, "memories?limit=200")
-    shown = tab.locator(".rows .content").all_text_contents()
-    assert {*shown} >= {item["content"] for item in items[-8:]}
+        assert_nothing_was_taken(tab)
+    for view, text in (("memories", ".rows .content"), ("timeline", ".history .content")):
+        show(tab, f"{view}?limit=200")
+        while (more := tab.get_by_role("button", name="Show more")).is_visible():
+            count = tab.locator(text).count()
+            more.click()
+            grown = "([text, count]) => document.querySelectorAll(text).length > count"
+            tab.wait_for_function(grown, arg=[text, count])
+        assert_nothing_was_taken(tab)
+        shown = {content.removesuffix(" …") for content in tab.locator(text).all_text_contents()}
+        length = 400 if view == "memories" else None
+        assert {memory.get(each).content[:length] for each in ids} <= shown  # type: ignore[union-attr]
     origin = tab.url.partition("/#")[0]
     assert [url for url in asked if not url.startswith(origin)] == []
+
+
+def assert_nothing_was_taken(tab: Any) -> None:
+    assert tab.locator("h1").all_inner_texts() != ["Log in again"]
+    assert tab.locator("h1").count() == 1
+    planted = "script iframe style link img base meta math".split()
+    assert tab.locator(", ".join(f"main {tag}" for tag in planted)).count() == 0
+    assert "taken" not in tab.title().lower()
 
 
 def test_a_page_elsewhere_reads_and_changes_nothing(

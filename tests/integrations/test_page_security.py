@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from page_client import PageClient, served
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.ui import run as ui_run
+from agent_memory.integrations.ui.agents import MOST_OPEN
 from agent_memory.integrations.ui.handler import MOST_BODY_BYTES
 from agent_memory.integrations.ui.server import MOST_CONNECTIONS
 
@@ -145,6 +147,7 @@ def test_no_get_changes_anything(browser: PageClient, memory: AgentMemory) -> No
         "erase?id=mem-1&confirm=mem-1", "undo", "memory?id=mem-9", "memories?after=mem-9",
         "memories?kind=none", "search", "session", "context", "reviews", "duplicates", "rejections",
         "timeline", "events", "entities", "entity?name=x", "statistics", "agents", "health",
+        "recalls?id=mem-1", "entities?after=x", "timeline?before=1", "memories?order=oldest",
     ):  # fmt: skip
         assert browser.get(f"/api/{path}").status in (200, 400, 404)
     assert (memory.path.read_bytes(), wal_of(memory.path), memory.history()) == before
@@ -234,6 +237,105 @@ def test_read_only_refuses_every_write_and_opens_the_file_to_read(memory: AgentM
             assert (answer.status, answer.error["code"]) == (403, "INTERNAL_ERROR"), name
             assert "--read-only" in answer.error["message"]
         assert client.read("memory?id=mem-1")["memory"]["content"] == SECRET
+
+
+# Other agents ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def beside(memory: AgentMemory) -> Iterator[AgentMemory]:
+    """Ann, whose file is beside Bob's."""
+    with AgentMemory("ann", root=memory.path.parent.parent) as other:
+        other.store("Ann's safe is under the stairs", id="mem-ann")
+        yield other
+
+
+def of(agent_id: str) -> dict[str, str]:
+    return {"X-Agent-Memory-Agent": agent_id}
+
+
+def test_a_request_is_about_the_agent_that_it_names(
+    browser: PageClient, memory: AgentMemory, beside: AgentMemory
+) -> None:
+    assert browser.get("/api/memory?id=mem-ann").status == 404
+    answer = browser.get("/api/memory?id=mem-ann", of("ann"))
+    assert answer.data["memory"]["content"] == "Ann's safe is under the stairs"
+    assert browser.get("/api/overview", of("ann")).data["agent_id"] == "ann"
+    changed = browser.post("archive", {"id": "mem-ann"}, of("ann")).data
+    assert (beside.info().archived_count, memory.info().archived_count) == (1, 0)
+    browser.post("undo", changed, of("ann"))
+    assert beside.info().archived_count == 0
+    assert browser.get("/api/memory?id=mem-1", of("bob")).data["memory"]["content"] == SECRET
+
+
+@pytest.mark.parametrize(
+    "agent_id",
+    ["nobody", "../bob", "..", ".", "/etc", "ann/../bob", "ann/memories.db", "ann%2f", "", "CON",
+     "link", "a" * 65, "ann\x00", "ann, bob", "file:ann"],
+)  # fmt: skip
+def test_an_agent_is_named_by_its_id_and_by_no_path(
+    browser: PageClient, beside: AgentMemory, tmp_path: Path, agent_id: str
+) -> None:
+    root = beside.path.parent.parent
+    with AgentMemory("eve", root=tmp_path / "elsewhere") as eve:
+        eve.store("elsewhere")
+    (root / "link").symlink_to(tmp_path / "elsewhere" / "eve", target_is_directory=True)
+    before = sorted(root.rglob("*"))
+    sent = {"X-Agent-Memory-Agent": agent_id or " "}
+    answers = [browser.get("/api/memories", sent), browser.post("promote", {"id": "mem-1"}, sent)]
+    for answer in answers:
+        assert answer.status in (400, 404, 503)
+        assert SECRET.encode() not in answer.body
+        assert b"elsewhere" not in answer.body.replace(str(tmp_path).encode(), b"")
+    assert sorted(root.rglob("*")) == before, "a file was made"
+
+
+def test_nobody_reads_another_agent_without_being_let_in(
+    stranger: PageClient, beside: AgentMemory
+) -> None:
+    assert stranger.get("/api/memories", of("ann")).status == 401
+    stranger.begin()
+    evil = {**of("ann"), "Origin": "http://evil.example"}
+    assert stranger.post("forget", {"id": "mem-ann"}, evil).status == 403
+    assert beside.get("mem-ann") is not None
+
+
+def test_a_look_at_another_agent_changes_nothing_of_it(
+    browser: PageClient, memory: AgentMemory, beside: AgentMemory
+) -> None:
+    beside.info()
+    before = beside.path.read_bytes(), wal_of(beside.path)
+    for name in ("overview", "memories", "timeline", "health", "statistics"):
+        assert browser.get(f"/api/{name}", of("ann")).status == 200
+    assert (beside.path.read_bytes(), wal_of(beside.path)) == before
+    with served(memory.path, read_only=True) as client:
+        client.begin()
+        assert client.get("/api/overview", of("ann")).data["read_only"] is True
+        assert client.post("forget", {"id": "mem-ann"}, of("ann")).status == 403
+    assert beside.get("mem-ann") is not None
+
+
+def test_many_agents_are_looked_at_by_many_at_once(browser: PageClient, root: Path) -> None:
+    names = [f"agent-{number}" for number in range(MOST_OPEN * 2)]
+    for name in names:
+        with AgentMemory(name, root=root) as memory:
+            memory.store(f"I am {name}")
+    with ThreadPoolExecutor(6) as pool:
+        answers = pool.map(lambda name: (name, browser.get("/api/memories", of(name))), names * 3)
+        for name, answer in answers:
+            assert [row["content"] for row in answer.data["memories"]] == [f"I am {name}"]
+    open_files = {str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()}
+    kept = [name for name in names if f"{root}/{name}/memories.db" in open_files]
+    assert len(kept) <= MOST_OPEN
+
+
+def test_a_file_that_stands_by_itself_has_no_others(tmp_path: Path) -> None:
+    path = tmp_path / "alone.db"
+    with AgentMemory.open(path, agent_id="bob"), served(path) as client:
+        client.begin()
+        assert client.read("agents") == {"agents": []}
+        assert client.get("/api/memories", of("ann")).status == 404
+        assert client.get("/api/memories", of("bob")).status == 200
 
 
 def test_the_command_prints_its_address_and_ends_at_sigterm(memory: AgentMemory) -> None:

@@ -15,7 +15,9 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from agent_memory import (
+    AgentMemory,
     AgentMemoryError,
+    AgentNotFound,
     ConfigurationError,
     MemoryNotFound,
     PermissionDenied,
@@ -23,6 +25,7 @@ from agent_memory import (
     ValidationError,
 )
 from agent_memory.integrations.ui.admission import Admission
+from agent_memory.integrations.ui.agents import PageAgents
 from agent_memory.integrations.ui.page_files import PageFile
 from agent_memory.integrations.ui.queries import Query, parse_body
 from agent_memory.integrations.ui.server import BoundedServer
@@ -43,6 +46,7 @@ _SECURITY: Final = {
 }
 _STATUSES: Final[tuple[tuple[type[AgentMemoryError], int], ...]] = (
     (MemoryNotFound, 404),
+    (AgentNotFound, 404),
     (PermissionDenied, 403),
     (StorageReadOnly, 403),
     (ValidationError, 400),
@@ -50,8 +54,11 @@ _STATUSES: Final[tuple[tuple[type[AgentMemoryError], int], ...]] = (
     (AgentMemoryError, 503),
 )
 
-Read = Callable[[Query], object]
-Write = Callable[[Mapping[str, Any]], object]
+AGENT_HEADER: Final = "X-Agent-Memory-Agent"
+"""Which agent a request is about, by id; without it the one that the page was started for."""
+
+Read = Callable[[AgentMemory, Query], object]
+Write = Callable[[AgentMemory, Mapping[str, Any]], object]
 
 
 class Refused(AgentMemoryError):
@@ -98,6 +105,7 @@ class PageHandler(BaseHTTPRequestHandler):
     server_version = "agent-memory"
     sys_version = ""
     admission: Admission
+    agents: PageAgents
     files: Mapping[str, PageFile]
     reads: Mapping[str, Read]
     writes: Mapping[str, Write]
@@ -146,7 +154,9 @@ class PageHandler(BaseHTTPRequestHandler):
         read = self.reads.get(path.removeprefix(_API))
         if read is None:
             raise Refused(404, "there is nothing at this address")
-        self._send_json(200, {"data": read(Query(urlsplit(self.path).query))})
+        query = Query(urlsplit(self.path).query)
+        with self.agents.reading(self._agent_id()) as memory:
+            self._send_json(200, {"data": read(memory, query)})
 
     def _post(self, path: str) -> None:
         body = parse_body(self._body())
@@ -158,7 +168,14 @@ class PageHandler(BaseHTTPRequestHandler):
         write = self.writes.get(path.removeprefix(_API)) if path.startswith(_API) else None
         if write is None:
             raise Refused(404, "there is nothing at this address")
-        self._send_json(200, {"data": write(body)})
+        with self.agents.writing(self._agent_id()) as memory:
+            self._send_json(200, {"data": write(memory, body)})
+
+    def _agent_id(self) -> str | None:
+        ids = self.headers.get_all(AGENT_HEADER, [])
+        if len(ids) > 1:
+            raise Refused(400, "a request is about one agent")
+        return ids[0] if ids else None
 
     def _begin_session(self, body: Mapping[str, Any]) -> None:
         """Exchange the token of the address for what lets this browser in."""

@@ -10,10 +10,13 @@ from typing import Any, Final
 from agent_memory import (
     VECTOR_DB_FILENAME,
     AgentMemory,
+    EventName,
     HistoryEntry,
     Memory,
     MemoryCategory,
     MemoryContextConfig,
+    MemoryEvent,
+    MemoryOrder,
     MemorySearchResult,
     SearchMetadata,
 )
@@ -25,7 +28,6 @@ _BEGINNING: Final = 400
 """Characters of a text in a list; the view of the memory has all of it."""
 _NEIGHBOURS: Final = 5
 _MOST_GROUPS: Final = 50
-_MOST_CHANGES: Final = 1_000
 _BYTES_A_TOKEN: Final = 4
 """As ``context`` estimates tokens."""
 
@@ -47,13 +49,14 @@ def overview(memory: AgentMemory, _: Query) -> dict[str, Any]:
 
 
 def memories(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return a page of memories, newest first; ``after`` is the last one of the page before."""
+    """Return a page of memories in an ``order``; ``after`` is the last one of the page before."""
     limit = min(query.number("limit", _PAGE), _MOST_ROWS)
     rows = memory.list_recent(
         limit + 1,
         after=query.text("after"),
         filters=query.filters(),
         as_of=query.text("as_of"),
+        order=query.text("order") or MemoryOrder.NEWEST,
     )
     return {"memories": [row_of(row) for row in rows[:limit]], "has_more": len(rows) > limit}
 
@@ -80,13 +83,13 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
     """Return a memory with its history, or the history of one that was deleted.
 
     ``before`` are the memories of its session that come before it, ``same`` those that say the
-    same.
+    same, ``graph`` what was read from it.
     """
     memory_id = query.required("id")
     current = memory.get(memory_id, as_of=query.text("as_of"))
     history = [_entry(entry) for entry in memory.history(memory_id)]
     if current is None:
-        return {"memory": None, "history": history, "before": [], "same": []}
+        return {"memory": None, "history": history, "before": [], "same": [], "graph": None}
     filters = {"session_id": current.created_by_session}
     is_there = memory.get(memory_id) is not None  # it may have been once, at ``as_of``
     before = memory.list_recent(_NEIGHBOURS, after=memory_id, filters=filters) if is_there else []
@@ -97,6 +100,7 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
         "is_in_scratchpad": memory_id in scratchpad,
         "history": history,
         "before": [row_of(row) for row in before],
+        "graph": memory.graph.of_memory(memory_id).model_dump(mode="json") if is_there else None,
         "same": [
             {"id": each.memory_id, "content": each.content, "grade": each.grade}
             for each in same
@@ -105,13 +109,40 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
     }
 
 
+def recalls(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return the searches of the log that gave a memory to an agent, the last first.
+
+    ``place`` is its place among the hits. Questions are there where the log keeps texts.
+    """
+    memory_id = query.required("id")
+    searches = (
+        event
+        for event in memory.events(memory_id=memory_id)
+        if event.name == EventName.SEARCHED and memory_id in event.data.get("memory_ids", [])
+    )
+    latest = deque(searches, maxlen=_PAGE)
+    return {
+        "event_log": memory.info().config.event_log,
+        "searches": [_recall(event, memory_id) for event in reversed(latest)],
+    }
+
+
+def _recall(event: MemoryEvent, memory_id: str) -> dict[str, Any]:
+    question = event.data.get("query")
+    return {
+        **event.model_dump(mode="json", include={"timestamp", "session_id"}),
+        "place": event.data["memory_ids"].index(memory_id) + 1,
+        "question": question if isinstance(question, str) else None,
+    }
+
+
 def row_of(memory: Memory) -> dict[str, Any]:
     """Return a memory as a row of a list: the beginning of its text, and what it is about."""
     row = memory.model_dump(
         mode="json",
         include={
-            "id", "category", "kind", "importance", "tags", "timestamp", "access_count", "archived",
-            "created_by_session", "user_id",
+            "id", "category", "kind", "importance", "tags", "timestamp", "access_count",
+            "last_accessed", "archived", "created_by_session", "user_id",
         },
     )  # fmt: skip
     row["content"] = memory.content[:_BEGINNING]
@@ -203,12 +234,15 @@ def rejections(memory: AgentMemory, _: Query) -> dict[str, Any]:
 
 
 def timeline(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return the latest changes of all memories, newest first."""
-    limit = min(query.number("limit", _PAGE), _MOST_CHANGES)
-    entries = memory.history(limit=limit + 1)
+    """Return a page of the changes of all memories, newest first.
+
+    ``before`` is the number of the last one of the page before.
+    """
+    limit = min(query.number("limit", _PAGE), _MOST_ROWS)
+    entries = memory.history(limit=limit + 1, before=query.number("before", 0) or None)
     return {
         "changes": [_entry(entry) for entry in entries[:limit]],
-        "has_more": limit < min(len(entries), _MOST_CHANGES),
+        "has_more": len(entries) > limit,
     }
 
 
@@ -230,12 +264,13 @@ def statistics(memory: AgentMemory, query: Query) -> dict[str, Any]:
 # The graph ---------------------------------------------------------------------------------------
 
 
-def entities(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return whom and what the memories speak of."""
-    rows = memory.graph.entities(limit=_MOST_ROWS + 1)
+def entities(memory: AgentMemory, query: Query) -> dict[str, Any]:
+    """Return a page of whom and what the memories speak of; ``after`` is the last one before."""
+    limit = min(query.number("limit", _PAGE), _MOST_ROWS)
+    rows = memory.graph.entities(limit=limit + 1, after=query.text("after"))
     return {
-        "entities": [row.model_dump(mode="json") for row in rows[:_MOST_ROWS]],
-        "has_more": len(rows) > _MOST_ROWS,
+        "entities": [row.model_dump(mode="json") for row in rows[:limit]],
+        "has_more": len(rows) > limit,
     }
 
 

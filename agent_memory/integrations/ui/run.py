@@ -7,25 +7,27 @@ import shutil
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from agent_memory import AgentMemory, StorageReadOnly
+from agent_memory import AgentMemory
 from agent_memory.integrations.loopback import listening_socket, stopped_by_sigterm
 from agent_memory.integrations.ui import reads, writes
 from agent_memory.integrations.ui.admission import Admission
+from agent_memory.integrations.ui.agents import PageAgents
 from agent_memory.integrations.ui.handler import PageHandler, Read, Write
 from agent_memory.integrations.ui.page_files import page_files
 from agent_memory.integrations.ui.queries import Query
 from agent_memory.integrations.ui.server import REQUEST_SECONDS, BoundedServer
 
-_READS = {
+_READS: Final[Mapping[str, Read]] = {
     "overview": reads.overview,
     "memories": reads.memories,
     "search": reads.search,
     "memory": reads.one_memory,
+    "recalls": reads.recalls,
     "context": reads.context,
     "reviews": reads.reviews,
     "duplicates": reads.duplicates,
@@ -38,7 +40,8 @@ _READS = {
     "agents": reads.agents,
     "health": reads.health,
 }
-_WRITES = {
+_WRITES: Final[Mapping[str, Write]] = {
+    "open": writes.open_agent,
     "update": writes.update,
     "archive": writes.archive,
     "unarchive": writes.unarchive,
@@ -96,49 +99,38 @@ def page_server(
     with contextlib.ExitStack() as stack:
         listening = listening_socket("127.0.0.1", port, advice="another --port")
         stack.callback(listening.close)
-        # The one that may write is opened first: it brings an older file up to date.
-        writing = None if read_only else stack.enter_context(AgentMemory.open(path, create=False))
-        reading = stack.enter_context(AgentMemory.open(path, create=False, read_only=True))
+        shown = PageAgents(path, is_read_only=read_only)
+        stack.callback(shown.close)
         # The first look takes three times as long as the next: not while somebody waits for it.
-        for first_look in (reads.memories, reads.overview):
-            first_look(reading, Query(""))
+        if not read_only:
+            with shown.writing(None) as memory:
+                writes.note_duplicates(memory)
+        with shown.reading(None) as memory:
+            for first_look in (reads.memories, reads.overview):
+                first_look(memory, Query(""))
+
+        def overview(memory: AgentMemory, query: Query) -> object:
+            can_write = shown.can_write(memory)
+            facts = {"read_only": not can_write, "is_locked": read_only}
+            return {**reads.overview(memory, query), **facts}
+
+        all_reads: Mapping[str, Read] = {**_READS, "overview": overview}
         number = listening.getsockname()[1]
         guard = Admission(number)
 
         class Handler(PageHandler):
-            """Answers from this memory."""
+            """Answers from these agents' memories."""
 
             admission = guard
+            agents = shown
             files = page_files()
-            reads = _reads_of(reading, is_read_only=read_only)
-            writes = _writes_of(writing)
+            reads = all_reads
+            writes = _WRITES
 
         server = PageServer(listening, Handler, request_seconds=request_seconds)
         server.admission = guard
         stack.callback(server.server_close)
         yield server
-
-
-def _reads_of(memory: AgentMemory, *, is_read_only: bool) -> Mapping[str, Read]:
-    def bound(read: Callable[[AgentMemory, Query], Any]) -> Read:
-        return lambda query: read(memory, query)
-
-    def overview(query: Query) -> object:
-        return {**reads.overview(memory, query), "read_only": is_read_only}
-
-    return {**{name: bound(read) for name, read in _READS.items()}, "overview": overview}
-
-
-def _writes_of(memory: AgentMemory | None) -> Mapping[str, Write]:
-    def bound(write: Callable[[AgentMemory, Mapping[str, Any]], Any]) -> Write:
-        def written(body: Mapping[str, Any]) -> object:
-            if memory is None:
-                raise StorageReadOnly("the page was started with --read-only: nothing is changed")
-            return write(memory, body)
-
-        return written
-
-    return {name: bound(write) for name, write in _WRITES.items()}
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from agent_memory import (
     Memory,
     MemoryNotFound,
     ValidationError,
-    normalize_tags,
 )
 from agent_memory.integrations.ui.queries import text_of
 
@@ -35,11 +34,25 @@ def update(memory: AgentMemory, body: Body) -> dict[str, Any]:
     return {"version": changed.version, **_change(memory, memory_id)}
 
 
+def note_duplicates(memory: AgentMemory) -> None:
+    """Let the library note what is there twice, of memories that came back or others wrote.
+
+    The page looks at a file that is opened to read, where that cannot be noted.
+    """
+    next(iter(memory.duplicate_groups()), None)
+
+
+def open_agent(memory: AgentMemory, _: Body) -> dict[str, Any]:
+    """Open an agent's memory to write, which brings an older file up to date."""
+    note_duplicates(memory)
+    return {"agent_id": memory.agent_id}
+
+
 def archive(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Archive a memory."""
-    memory_id = text_of(body, "id")
-    memory.archive(memory_id)
-    return _change(memory, memory_id)
+    """Archive a memory, or the ``ids`` of several."""
+    ids = _ids_of(body, "ids") if "ids" in body else [text_of(body, "id")]
+    memory.archive(ids)
+    return _change(memory, ids[0], whole=True)
 
 
 def unarchive(memory: AgentMemory, body: Body) -> dict[str, Any]:
@@ -67,8 +80,10 @@ def demote(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 
 def undo(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Undo one change by its number, or all of what was done last."""
-    return memory.undo(body.get("change_id")).model_dump(mode="json")
+    """Undo a change by its number, with all that was done together with it if it is ``whole``."""
+    undone = memory.undo(body.get("change_id"), whole=body.get("whole") is True)
+    note_duplicates(memory)
+    return undone.model_dump(mode="json")
 
 
 def erase(memory: AgentMemory, body: Body) -> dict[str, Any]:
@@ -92,19 +107,16 @@ def dismiss(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 def merge(memory: AgentMemory, body: Body) -> dict[str, Any]:
     """Keep one memory, with the tags of all, and forget others that say the same."""
-    keep, others = text_of(body, "keep"), body.get("others")
+    keep, others = text_of(body, "keep"), _ids_of(body, "others")
     kept = memory.get(keep)
     if kept is None:
         raise MemoryNotFound(keep)
     same = {each.memory_id for each in _same_as(memory, kept)}
-    if not isinstance(others, list) or not others or not same.issuperset(map(str, others)):
+    if not same.issuperset(others):
         message = f"must be memories that say what {keep} says: load the page again"
         raise ValidationError.of("others", message, others)
-    rows = [row for each in others if (row := memory.get(each)) is not None]
-    tags = normalize_tags([*kept.tags, *(tag for row in rows for tag in row.tags)])
-    if tags != kept.tags:
-        memory.update(keep, if_version=kept.version, tags=tags)
-    return {"forgotten": [row.id for row in memory.delete_many(others)]}
+    memory.merge(keep, others)
+    return {"forgotten": others, **_change(memory, others[0], whole=True)}
 
 
 def _same_as(memory: AgentMemory, kept: Memory) -> list[Duplicate]:
@@ -150,6 +162,14 @@ def _number_of(body: Body, name: str) -> int:
     return value
 
 
-def _change(memory: AgentMemory, memory_id: str) -> dict[str, Any]:
+def _ids_of(body: Body, name: str) -> list[str]:
+    value = body.get(name)
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        raise ValidationError.of(name, "must be a list of ids", value)
+    return list(value)
+
+
+def _change(memory: AgentMemory, memory_id: str, *, whole: bool = False) -> dict[str, Any]:
+    """Return the number of the change; it is undone with all that was done with it if ``whole``."""
     (last,) = memory.history(memory_id, limit=1)
-    return {"change_id": last.change_id}
+    return {"change_id": last.change_id, "whole": whole}

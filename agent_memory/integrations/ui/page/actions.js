@@ -7,7 +7,7 @@ const NOTICE_MILLISECONDS = 12_000;
 let timer = 0;
 
 /** Say what was done, and offer to undo a change. It stays while it has the focus. */
-export function notify(message, { changeId = null, isError = false, onundo = null } = {}) {
+export function notify(message, { change = null, isError = false, onundo = null } = {}) {
   const place = document.getElementById("notice");
   clearTimeout(timer);
   const close = () => place.replaceChildren();
@@ -16,11 +16,11 @@ export function notify(message, { changeId = null, isError = false, onundo = nul
     else close();
   };
   const undoing = async () => {
-    await act("Undone.", () => post("undo", { change_id: changeId }), onundo);
+    await act("Undone.", () => post("undo", { change_id: change.change_id, whole: change.whole }), onundo);
   };
   place.replaceChildren(el("div", { class: isError ? "notice error" : "notice" },
     el("span", { dir: "auto" }, message),
-    changeId && button("Undo", undoing),
+    change?.change_id && button("Undo", undoing),
     button("×", close, { "aria-label": "Close this message", class: "quiet" })));
   if (!isError) timer = setTimeout(hide, NOTICE_MILLISECONDS);
 }
@@ -29,7 +29,7 @@ export function notify(message, { changeId = null, isError = false, onundo = nul
 export async function act(done, work, after = null) {
   try {
     const result = await work();
-    notify(done, { changeId: result.change_id, onundo: after });
+    notify(done, { change: result, onundo: after });
     if (after) await after(result);
     return result;
   } catch (error) {

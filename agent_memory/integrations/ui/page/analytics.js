@@ -1,14 +1,15 @@
 // How the memory grows and is used, its gaps, and what to look at.
 
-import { get } from "./api.js";
-import { count, el, empty, facts, field, link, number, select, text, time } from "./dom.js";
+import { act } from "./actions.js";
+import { get, post } from "./api.js";
+import { button, count, el, empty, facts, field, link, number, select, text, time } from "./dom.js";
 import { href } from "./rows.js";
 import { bar } from "./why.js";
 
 const SPANS = [["", "from the beginning"], ["7", "7 days"], ["30", "30 days"], ["365", "a year"]];
 const DAY = 86_400_000;
 
-export async function analytics({ fields }) {
+export async function analytics({ fields, overview, refresh }) {
   const since = fields.days ? new Date(Date.now() - fields.days * DAY).toISOString() : "";
   const figures = await get("statistics", { since });
   const choose = select(SPANS, fields.days ?? "", { onchange: (event) => { location.hash = `#/analytics?days=${event.target.value}`; } });
@@ -21,7 +22,7 @@ export async function analytics({ fields }) {
       ["Duplicates", figures.duplicate_count ? link("#/duplicates", number(figures.duplicate_count)) : "none"],
       ["In question", figures.contradiction_count ? link("#/reviews", number(figures.contradiction_count)) : "none"],
     ]),
-    recommended(figures.recommendations),
+    recommended(figures.recommendations, { overview, refresh }),
     bars(`Memories by ${figures.period_unit}`, figures.periods.map((name, place) => [name, total(figures.categories, place)])),
     breakdown("By category", figures.categories),
     breakdown("By source", figures.sources),
@@ -52,12 +53,33 @@ function bars(title, rows, note = null) {
     note ? el("p", { class: "hint" }, note) : null);
 }
 
-function recommended(recommendations) {
+function recommended(recommendations, { overview, refresh }) {
   if (!recommendations.length) return null;
-  return el("section", {}, el("h2", {}, "Recommended"), el("ul", { class: "rows" }, recommendations.map((each) => el("li", {},
-    el("p", {}, el("span", { class: "badge" }, each.action), " ", each.reason),
-    el("p", { class: "about" }, each.memory_ids.slice(0, 8).map((id) => link(href(id), id))),
-    el("code", {}, each.command)))));
+  return el("section", {}, el("h2", {}, "Recommended"), el("ul", { class: "rows" }, recommendations.map((each) => {
+    const ids = each.same_as ? [each.same_as, ...each.memory_ids] : each.memory_ids;
+    return el("li", {},
+      el("p", {}, el("span", { class: "badge" }, each.action), " ", each.reason),
+      el("p", { class: "about" }, ids.slice(0, 8).map((id) => link(href(id), id))),
+      overview.read_only ? el("code", {}, each.command) : steps(each, refresh));
+  })));
+}
+
+/** What a recommendation can be followed by; each is one step, and can be undone as one. */
+function steps(each, refresh) {
+  const ids = each.memory_ids;
+  const step = (label, done, name, body) =>
+    button(label, () => act(done, () => post(name, body), refresh), { "aria-label": `${label}: ${ids.slice(0, 3).join(", ")}` });
+  const archive = step("Archive", `Archived ${count(ids.length, "memory", "memories")}.`, "archive", { ids });
+  if (each.review_id !== null) {
+    return el("div", { class: "buttons" },
+      step("Forget it", "Forgotten.", "approve", { review_id: each.review_id }),
+      step("Keep it", "Kept.", "dismiss", { review_id: each.review_id }));
+  }
+  if (each.same_as !== null) {
+    const merge = step("Merge", `Kept one, and forgot ${ids.length}.`, "merge", { keep: each.same_as, others: ids });
+    return el("div", { class: "buttons" }, merge, archive);
+  }
+  return el("div", { class: "buttons" }, each.action === "review" ? link(href(ids[0]), "Look at it") : null, archive);
 }
 
 function gaps(figures) {

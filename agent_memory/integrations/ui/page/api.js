@@ -26,18 +26,33 @@ async function send(path, options) {
   return data;
 }
 
-const headers = () => ({ "X-Agent-Memory-Key": localStorage.getItem(STORED) ?? "" });
+const AGENT = "agent-memory-agent";
+const early = new Map();
+
+/** The key, and the agent that this tab shows where it is not the one of the start. */
+const headers = () => ({
+  "X-Agent-Memory-Key": localStorage.getItem(STORED) ?? "",
+  ...(sessionStorage.getItem(AGENT) && { "X-Agent-Memory-Agent": sessionStorage.getItem(AGENT) }),
+});
+
+/** Let this tab show another agent; `null` is the one that the page was started for. */
+export function chooseAgent(agentId) {
+  early.clear(); // what was asked of the other agent
+  if (agentId === null) sessionStorage.removeItem(AGENT);
+  else sessionStorage.setItem(AGENT, agentId);
+}
+
+export const chosenAgent = () => sessionStorage.getItem(AGENT);
 
 /** Exchange the token of the address, if there is one, for a cookie and the key. */
 export async function begin() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
   history.replaceState(null, "", "/#/memories");
+  chooseAgent(null);
   const { key } = await post("session", { token });
   localStorage.setItem(STORED, key);
 }
-
-const early = new Map();
 
 function pathOf(name, fields) {
   const known = Object.entries(fields).filter(([, value]) => value !== "" && value !== null && value !== undefined);

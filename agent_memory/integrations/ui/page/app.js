@@ -1,6 +1,6 @@
 // The views by their names, and the way from the address to one of them.
 
-import { begin, get, getEarly } from "./api.js";
+import { begin, chooseAgent, chosenAgent, get, getEarly } from "./api.js";
 import { el, empty } from "./dom.js";
 import { memories } from "./memories.js";
 
@@ -121,6 +121,11 @@ async function start() {
     if (name === "memories" && !fields.q) getEarly("memories", fields);
     state.overview = await overviewOf();
   } catch (error) {
+    if (chosenAgent() && error.code === "AGENT_NOT_FOUND") { // it was there when it was chosen
+      chooseAgent(null);
+      await start();
+      return;
+    }
     main.replaceChildren(el("h1", {}, "Not let in"), ...failed(error));
     return;
   }

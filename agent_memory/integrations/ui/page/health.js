@@ -1,7 +1,7 @@
 // Whether the file is sound, what waits in it, its backups; and the other agents beside it.
 
-import { act } from "./actions.js";
-import { get, post } from "./api.js";
+import { act, notify } from "./actions.js";
+import { chooseAgent, chosenAgent, get, post } from "./api.js";
 import { button, count, el, empty, facts, number, time } from "./dom.js";
 
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(2)} MB`;
@@ -52,8 +52,26 @@ function verdict({ ok, problems, notes }, repair) {
 export async function agents({ overview }) {
   const { agents: all } = await get("agents");
   if (!all.length) return empty("This file stands by itself.", "Agents beside each other in one folder are listed here.");
-  return el("ul", { class: "rows" }, all.map((agent) => el("li", {},
-    el("strong", { dir: "auto" }, agent.agent_id), agent.agent_id === overview.agent_id ? " (shown here)" : null,
-    el("div", { class: "about" }, agent.memory_count === null ? null : count(agent.memory_count, "memory", "memories"), `${agent.storage_size_mb.toFixed(2)} MB`, agent.last_accessed && ["used ", time(agent.last_accessed)], agent.problem),
-    agent.agent_id === overview.agent_id ? null : el("p", { class: "hint" }, "To see it: ", el("code", {}, `agent-memory --agent ${agent.agent_id} ui`)))));
+  const choose = (agent) => async () => {
+    try {
+      chooseAgent(agent.agent_id);
+      // An older file is brought up to date first, which a look at it must not do.
+      if (agent.is_writable && !overview.is_locked) await post("open", {});
+      location.hash = "#/memories";
+      location.reload();
+    } catch (error) {
+      chooseAgent(before);
+      notify(error.message, { isError: true });
+    }
+  };
+  const before = chosenAgent();
+  return el("ul", { class: "rows" }, all.map((agent) => {
+    const isShown = agent.agent_id === overview.agent_id;
+    return el("li", { "aria-current": isShown ? "true" : null },
+      el("strong", { dir: "auto" }, agent.agent_id), isShown ? " (shown here)" : null,
+      el("div", { class: "about" },
+        agent.is_writable && !overview.is_locked ? null : el("span", { class: "badge" }, "read-only"),
+        agent.memory_count === null ? null : count(agent.memory_count, "memory", "memories"), `${agent.storage_size_mb.toFixed(2)} MB`, agent.last_accessed && ["used ", time(agent.last_accessed)], agent.problem,
+        isShown || agent.memory_count === null ? null : button("Show", choose(agent), { "aria-label": `Show ${agent.agent_id}` })));
+  }));
 }

@@ -1,14 +1,29 @@
 // The list of memories, newest first, and what a search finds.
 
 import { get } from "./api.js";
-import { button, count, el, empty, field, link, select, time } from "./dom.js";
-import { row, rows } from "./rows.js";
+import { count, el, empty, field, link, select, time } from "./dom.js";
+import { paged } from "./paged.js";
+import { row } from "./rows.js";
 import { why } from "./why.js";
 
 const KINDS = [["", "any kind"], ["core", "core"], ["learning", "learning"], ["task", "task"]];
 const IMPORTANCES = [["", "any importance"], ["high", "high"], ["medium", "medium"], ["low", "low"]];
 const ARCHIVED = [["", "not archived"], ["1", "archived"], ["both", "both"]];
-const ORDERS = [["", "best first"], ["newest", "newest first"], ["oldest", "oldest first"]];
+const ORDERS = [
+  ["", "best first, or newest"], ["newest", "newest first"], ["oldest", "oldest first"], ["importance", "most important first"],
+  ["recalled", "most recalled first"], ["last_recalled", "last recalled first"], ["category", "by category"],
+];
+const RANKS = { high: 0, medium: 1, low: 2 };
+const newestFirst = (a, b) => b.timestamp.localeCompare(a.timestamp);
+/** The orders of a list, for the hits of a search. */
+const COMPARED = {
+  newest: newestFirst,
+  oldest: (a, b) => newestFirst(b, a),
+  importance: (a, b) => RANKS[a.importance] - RANKS[b.importance] || newestFirst(a, b),
+  recalled: (a, b) => b.access_count - a.access_count || newestFirst(a, b),
+  last_recalled: (a, b) => (b.last_accessed ?? "").localeCompare(a.last_accessed ?? "") || newestFirst(a, b),
+  category: (a, b) => a.category.localeCompare(b.category) || newestFirst(a, b),
+};
 
 export async function memories({ fields, overview }) {
   const answer = fields.q ? await found(fields) : await newest(fields, overview);
@@ -32,7 +47,7 @@ function form(fields, overview) {
       field("Session", el("input", { name: "session_id", value: fields.session_id ?? "" })),
       field("From", el("input", { type: "date", name: "since", value: fields.since ?? "" })),
       field("Until", el("input", { type: "date", name: "until", value: fields.until ?? "" })),
-      field("Order of hits", select(ORDERS, fields.order ?? "", { name: "order" }))),
+      field("Order", select(ORDERS, fields.order ?? "", { name: "order" }))),
     el("div", { class: "buttons" }, el("button", { type: "submit" }, "Apply"), link("#/memories", "Clear all")));
   const submit = (event) => {
     event.preventDefault();
@@ -51,31 +66,17 @@ async function newest(fields, known) {
   // What was changed meanwhile, here or by an agent, changes the counts too.
   const [page, overview] = await Promise.all([get("memories", fields), known.refreshed()]);
   if (!page.memories.length) return nothing(fields, overview);
-  const list = rows(page.memories);
-  const status = el("p", { class: "status", role: "status" }, "");
-  let last = page.memories.at(-1);
-  const more = async (event) => {
-    event.target.disabled = true;
-    try {
-      const next = await get("memories", { ...fields, after: last.id });
-      last = next.memories.at(-1) ?? last;
-      const added = next.memories.map((each) => row(each));
-      list.append(...added);
-      status.textContent = `${count(list.children.length, "memory", "memories")} shown`;
-      added[0]?.querySelector("a").focus();
-      event.target.hidden = !next.has_more;
-    } catch (error) {
-      status.textContent = `${error.message} Load the page again.`;
-    }
-    event.target.disabled = false;
-  };
-  const isWhole = !Object.values(fields).some(Boolean);
-  const total = isWhole ? count(overview.memory_count, "memory", "memories") : "The newest that fit the filters";
+  const { order, ...filters } = fields;
+  const isWhole = !Object.values(filters).some(Boolean);
+  const total = isWhole ? count(overview.memory_count, "memory", "memories") : "Those that fit the filters";
+  const sorting = ORDERS.find(([name]) => name && name === order)?.[1] ?? "newest first";
+  const asPage = (answer) => ({ rows: answer.memories, hasMore: answer.has_more });
   return [
-    el("p", { class: "status" }, total, overview.archived_count && isWhole ? `, and ${overview.archived_count} archived` : ""),
-    list,
-    page.has_more ? button("Show more", more) : null,
-    status,
+    el("p", { class: "status" }, total, overview.archived_count && isWhole ? `, and ${overview.archived_count} archived` : "", `, ${sorting}`),
+    paged(el("ul", { class: "rows" }), asPage(page), {
+      item: (each) => row(each),
+      next: async (last) => asPage(await get("memories", { ...fields, after: last.id })),
+    }),
   ];
 }
 
@@ -91,8 +92,8 @@ async function found(fields) {
     ];
   }
   const ordered = [...hits];
-  const direction = { newest: -1, oldest: 1 }[fields.order] ?? 0;
-  if (direction) ordered.sort((a, b) => direction * a.memory.timestamp.localeCompare(b.memory.timestamp));
+  const compare = COMPARED[fields.order];
+  if (compare) ordered.sort((a, b) => compare(a.memory, b.memory));
   const good = hits.filter((hit) => hit.passed_gate).length;
   return [
     el("p", { class: "status", role: "status" }, `${count(good, "good answer")}, ${count(hits.length - good, "weaker one")}, in ${Math.max(1, Math.round(search.processing_time_ms))} ms`),

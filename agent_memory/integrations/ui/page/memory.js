@@ -3,13 +3,14 @@
 import { act, ask, erase } from "./actions.js";
 import { get, post } from "./api.js";
 import { button, count, el, empty, facts, field, link, select, text, time } from "./dom.js";
+import { entityLink, relationships } from "./graph.js";
 import { href, rows } from "./rows.js";
 
 const KINDS = [["core", "core"], ["learning", "learning"], ["task", "task"]];
 const IMPORTANCES = [["high", "high"], ["medium", "medium"], ["low", "low"]];
 
 export async function memory({ subject, fields, overview, refresh }) {
-  const found = await get("memory", { id: subject, as_of: fields.as_of });
+  const [found, recalls] = await Promise.all([get("memory", { id: subject, as_of: fields.as_of }), get("recalls", { id: subject })]);
   const readOnly = overview.read_only;
   if (!found.memory) {
     return [
@@ -23,7 +24,9 @@ export async function memory({ subject, fields, overview, refresh }) {
       text(current.content, { class: "whole" }),
       readOnly ? null : buttons(found, { overview, refresh })),
     about(current, found.is_in_scratchpad),
+    recalled(recalls, current),
     el("section", {}, el("h2", {}, "History"), changes(found.history, { readOnly, refresh })),
+    inGraph(found.graph),
     same(found.same),
     before(found.before, current),
   ];
@@ -131,6 +134,31 @@ function difference(before, after) {
     removed ? el("del", {}, removed) : null,
     added ? el("ins", {}, added) : null,
     end ? from.slice(-end).join("") : "");
+}
+
+/** Who was given this memory, when, and, where the log keeps texts, for which question. */
+function recalled({ event_log: log, searches }, current) {
+  const kept = {
+    off: ["Who recalled it is not written down. From now on: ", el("code", {}, "agent-memory configure event_log brief"), ", or ", el("code", {}, "full"), " with the questions."],
+    brief: ["Questions are not kept. To keep them from now on: ", el("code", {}, "agent-memory configure event_log full"), "."],
+    full: null,
+  }[log];
+  return el("section", {}, el("h2", {}, "Recalled by"),
+    searches.length ? el("ol", { class: "history" }, searches.map((search) => el("li", {},
+      el("div", { class: "about" }, time(search.timestamp, { withTime: true }),
+        search.session_id && link(`#/memories?session_id=${encodeURIComponent(search.session_id)}`, text(`session ${search.session_id}`)),
+        `hit ${search.place}`),
+      search.question && el("a", { class: "row", href: `#/memories?q=${encodeURIComponent(search.question)}` }, text(search.question))))) : null,
+    searches.length || log === "off" ? null : el("p", {}, "No search in the log gave it to anybody", current.access_count ? `: the ${count(current.access_count, "time")} are from before it` : "", "."),
+    kept ? el("p", { class: "hint" }, kept) : null);
+}
+
+/** Whom and what it speaks of, and what it says of them. */
+function inGraph(graph) {
+  if (!graph?.entities.length && !graph?.relationships.length) return null;
+  return el("section", {}, el("h2", {}, "In the graph"),
+    el("p", { class: "about" }, graph.entities.map((entity) => [entityLink(entity.name), " "])),
+    graph.relationships.length ? relationships(graph.relationships) : null);
 }
 
 function same(others) {

@@ -38,7 +38,7 @@ export async function duplicates({ overview, refresh }) {
         return el("li", {},
           el("a", { class: "row", href: href(memory.id) }, text(memory.content, { class: "content" })),
           el("div", { class: "about" }, el("span", { class: "badge" }, memory.category), time(memory.timestamp), memory.tags.map((tag) => text(`#${tag}`)),
-            overview.read_only ? null : button("Keep this one", () => act(`Kept one, and forgot ${others.length}: the timeline can undo it.`, () => post("merge", { keep: memory.id, others }), refresh), { "aria-label": `Keep this one: ${memory.content.slice(0, 60)}` })));
+            overview.read_only ? null : button("Keep this one", () => act(`Kept one, and forgot ${others.length}.`, () => post("merge", { keep: memory.id, others }), refresh), { "aria-label": `Keep this one: ${memory.content.slice(0, 60)}` })));
       })))),
   ];
 }

@@ -2,16 +2,19 @@
 
 import { act } from "./actions.js";
 import { get, post } from "./api.js";
-import { button, count, el, empty, field, link, text, time } from "./dom.js";
+import { button, count, el, empty, field, text, time } from "./dom.js";
+import { paged } from "./paged.js";
 import { href } from "./rows.js";
 
 const WORDS = { ADD: "Stored", UPDATE: "Changed", DELETE: "Forgotten" };
-const STEP = 50;
 const POLL_MILLISECONDS = 3_000;
 
 export async function timeline({ fields, overview, refresh }) {
-  const limit = Number(fields.limit) || STEP;
-  const answer = await get("timeline", { limit });
+  const load = async (before) => {
+    const { changes, has_more: hasMore } = await get("timeline", { limit: fields.limit, before });
+    return { rows: changes, hasMore };
+  };
+  const page = await load(null);
   const moment = el("input", { type: "datetime-local", required: true });
   const past = el("form", {
     class: "inline",
@@ -20,11 +23,13 @@ export async function timeline({ fields, overview, refresh }) {
       location.hash = `#/memories?as_of=${encodeURIComponent(new Date(moment.value).toISOString())}`;
     },
   }, field("Show the memories as they were at", moment), el("button", { type: "submit" }, "Show"));
-  if (!answer.changes.length) return empty("Nothing has happened yet.", "Each memory that is stored, changed or forgotten is told here.");
+  if (!page.rows.length) return empty("Nothing has happened yet.", "Each memory that is stored, changed or forgotten is told here.");
   return [
     past,
-    el("ol", { class: "history" }, answer.changes.map((entry) => change(entry, { overview, refresh }))),
-    answer.has_more ? el("p", {}, link(`#/timeline?limit=${limit + 4 * STEP}`, "Show more")) : null,
+    paged(el("ol", { class: "history" }), page, {
+      item: (entry) => change(entry, { overview, refresh }),
+      next: (last) => load(last.change_id),
+    }),
   ];
 }
 

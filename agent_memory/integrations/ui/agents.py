@@ -1,0 +1,118 @@
+"""The memories that the page can show: of the agent that it was started for, and those beside it.
+
+A request names an agent by its id; its file is where the library says, under the same root. No path
+comes from a browser.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agent_memory import (
+    VECTOR_DB_FILENAME,
+    AgentMemory,
+    AgentNotFound,
+    StorageReadOnly,
+)
+
+MOST_OPEN: Final = 8
+"""Agents whose files are kept open: the page of one is looked at for longer than a moment."""
+
+
+@dataclass(eq=False)
+class OpenAgent:
+    """The memory of one agent: opened to read, and to write once something is written.
+
+    ``users`` counts the requests that are being answered from it.
+    """
+
+    reading: AgentMemory
+    writing: AgentMemory | None = None
+    users: int = 0
+    opening: threading.Lock = field(default_factory=threading.Lock)
+
+    def close(self) -> None:
+        """Close the file."""
+        for memory in (self.reading, self.writing):
+            if memory is not None:
+                memory.close()
+
+
+class PageAgents:
+    """The agents of a page; threads share it. ``path`` is the file that it was started with."""
+
+    def __init__(self, path: Path, *, is_read_only: bool) -> None:
+        self.is_read_only = is_read_only
+        self._root = path.parent.parent if path.name == VECTOR_DB_FILENAME else None
+        self._lock = threading.Lock()
+        # The one that may write is opened first: it brings an older file up to date.
+        writing = None if is_read_only else AgentMemory.open(path, create=False)
+        with contextlib.ExitStack() as undoing:
+            if writing is not None:
+                undoing.callback(writing.close)
+            reading = AgentMemory.open(path, create=False, read_only=True)
+            undoing.pop_all()
+        self._first = OpenAgent(reading, writing)
+        self._others: dict[str, OpenAgent] = {}
+        """By agent id, the one that was asked for last at the end."""
+
+    @contextlib.contextmanager
+    def reading(self, agent_id: str | None) -> Iterator[AgentMemory]:
+        """Give the body an agent's memory to read; ``None`` is the one of the start."""
+        with self._use(agent_id) as agent:
+            yield agent.reading
+
+    @contextlib.contextmanager
+    def writing(self, agent_id: str | None) -> Iterator[AgentMemory]:
+        """Give the body an agent's memory to write. Raises ``StorageReadOnly``."""
+        if self.is_read_only:
+            raise StorageReadOnly("the page was started with --read-only: nothing is changed")
+        with self._use(agent_id) as agent:
+            with agent.opening:
+                if agent.writing is None:
+                    agent.writing = AgentMemory.open(agent.reading.path, create=False)
+            yield agent.writing
+
+    def can_write(self, memory: AgentMemory) -> bool:
+        """Return whether the page may change a memory, as far as can be told without trying."""
+        places = (memory.path, memory.path.parent)
+        return not self.is_read_only and all(os.access(place, os.W_OK) for place in places)
+
+    def close(self) -> None:
+        """Close all files."""
+        for agent in (self._first, *self._others.values()):
+            agent.close()
+
+    @contextlib.contextmanager
+    def _use(self, agent_id: str | None) -> Iterator[OpenAgent]:
+        agent = self._first
+        if agent_id is not None and agent_id != self._first.reading.agent_id:
+            agent = self._other(agent_id)
+        try:
+            yield agent
+        finally:
+            with self._lock:
+                agent.users -= agent is not self._first
+
+    def _other(self, agent_id: str) -> OpenAgent:
+        """Return another agent's memory, for one request more."""
+        with self._lock:
+            agent = self._others.pop(agent_id, None) or self._open(agent_id)
+            agent.users += 1
+            self._others[agent_id] = agent
+            idle = [name for name, other in self._others.items() if not other.users]
+            for name in idle[: max(0, len(self._others) - MOST_OPEN)]:
+                self._others.pop(name).close()
+            return agent
+
+    def _open(self, agent_id: str) -> OpenAgent:
+        if self._root is None:
+            raise AgentNotFound("the file of this page stands by itself: there are no other agents")
+        # By its id, which can be no path: the library refuses one that is none, and a link.
+        return OpenAgent(AgentMemory(agent_id, root=self._root, create=False, read_only=True))
