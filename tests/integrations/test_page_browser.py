@@ -242,6 +242,9 @@ def test_lists_are_sorted_and_go_on(tab: Any, memory: AgentMemory) -> None:
 def test_another_agent_is_shown_in_this_tab_alone(tab: Any, memory: AgentMemory) -> None:
     show(tab, "agents")
     assert tab.locator("li[aria-current=true]").inner_text().startswith("bob (shown here)")
+    facts = tab.locator("li", has_text="ann").locator(".about > *").all_inner_texts()
+    assert facts[0] == "1 memory"
+    assert facts[2].startswith("used ")
     tab.get_by_role("button", name="Show ann").click()
     tab.wait_for_selector("text=Ann's safe is under the stairs")
     assert tab.locator("#agent").inner_text() == "ann"

@@ -66,6 +66,11 @@ export const select = (options, chosen, attributes = {}) =>
 export const empty = (message, ...advice) =>
   el("div", { class: "empty" }, el("p", { class: "empty-title" }, message), el("p", {}, ...advice));
 
+/** A line of small facts, each by itself: two texts side by side would be one. */
+export const about = (...items) =>
+  el("div", { class: "about" }, items.flat().filter((item) => item !== null && item !== undefined && item !== false && item !== "")
+    .map((item) => (typeof item === "string" ? el("span", {}, item) : item)));
+
 /** A list of names and what they stand for. */
 export const facts = (pairs) =>
   el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "")

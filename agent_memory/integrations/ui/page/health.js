@@ -2,7 +2,7 @@
 
 import { act, notify } from "./actions.js";
 import { chooseAgent, chosenAgent, get, post } from "./api.js";
-import { button, count, el, empty, facts, number, time } from "./dom.js";
+import { about, button, count, el, empty, facts, number, time } from "./dom.js";
 
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(2)} MB`;
 
@@ -35,7 +35,7 @@ export async function health({ overview, refresh }) {
     backups.length
       ? el("ul", { class: "rows" }, backups.map((backup) => el("li", {},
         el("code", {}, backup.path),
-        el("div", { class: "about" }, time(backup.made_at, { withTime: true }), megabytes(backup.size_bytes), backup.memory_count === null ? null : count(backup.memory_count, "memory", "memories"), backup.reason ? `before ${backup.reason}` : "by hand", backup.problem))))
+        about(time(backup.made_at, { withTime: true }), megabytes(backup.size_bytes), backup.memory_count === null ? null : count(backup.memory_count, "memory", "memories"), backup.reason ? `before ${backup.reason}` : "by hand", backup.problem))))
       : empty("There are no backups yet.", "The library makes one before it destroys anything; make one by hand whenever you like."),
   ];
 }
@@ -69,9 +69,9 @@ export async function agents({ overview }) {
     const isShown = agent.agent_id === overview.agent_id;
     return el("li", { "aria-current": isShown ? "true" : null },
       el("strong", { dir: "auto" }, agent.agent_id), isShown ? " (shown here)" : null,
-      el("div", { class: "about" },
+      about(
         agent.is_writable && !overview.is_locked ? null : el("span", { class: "badge" }, "read-only"),
-        agent.memory_count === null ? null : count(agent.memory_count, "memory", "memories"), `${agent.storage_size_mb.toFixed(2)} MB`, agent.last_accessed && ["used ", time(agent.last_accessed)], agent.problem,
+        agent.memory_count === null ? null : count(agent.memory_count, "memory", "memories"), `${agent.storage_size_mb.toFixed(2)} MB`, agent.last_accessed && el("span", {}, "used ", time(agent.last_accessed)), agent.problem,
         isShown || agent.memory_count === null ? null : button("Show", choose(agent), { "aria-label": `Show ${agent.agent_id}` })));
   }));
 }
