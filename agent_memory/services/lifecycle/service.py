@@ -62,7 +62,7 @@ class LifecycleService(Service):
             before = self._engine.operations.last_number()
             gone = []
             for memory_id in memory_ids:
-                gone.append(self._found(memory_id))
+                gone.append(self._memory_of(memory_id))
                 self._engine.memory_rows.delete(memory_id)
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             self._engine.operations.record("delete", since=before, session_id=session_id, now=now)
@@ -73,14 +73,14 @@ class LifecycleService(Service):
         with self._unit_of_work.write() as now:
             before = self._engine.operations.last_number()
             for memory_id in others:
-                kept, other = self._found(keep), self._found(memory_id)
+                kept, other = self._memory_of(keep), self._memory_of(memory_id)
                 duplicates.merge(self._engine, kept, other, now=now)
                 self._engine.memory_rows.delete(memory_id)
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             self._engine.operations.record("merge", since=before, session_id=session_id, now=now)
-            return self._found(keep)
+            return self._memory_of(keep)
 
-    def _found(self, memory_id: str) -> Memory:
+    def _memory_of(self, memory_id: str) -> Memory:
         memory = self._engine.memories.get(memory_id)
         if memory is None:
             raise MemoryNotFound(memory_id)
