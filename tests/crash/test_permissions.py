@@ -145,6 +145,9 @@ with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
     memory.store("loads what is loaded late: it may lie where only root can read")
     memory.export(memory.path.with_name("warm.yaml"))
     memory.export(memory.path.with_name("warm.jsonl"))
+    memory.check()
+    copy = memory.backup()
+AgentMemory.restore(memory.path, copy)
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 os.umask(int(sys.argv[3], 8))

@@ -120,6 +120,7 @@ from pathlib import Path
 from agent_memory import AgentMemory, StorageError
 with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
     memory.store("loads what is loaded late: it may lie where only root can read")
+    memory.search("late")
     memory.list_recent()
 os.setgid(65534); os.setuid(65534)
 with AgentMemory.open(sys.argv[1], read_only=True) as memory:
@@ -157,6 +158,7 @@ import logging, os, sys, tempfile
 from agent_memory import AgentMemory, StorageError
 with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
     memory.store("as above")
+    memory.search("above")
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 path, what, mode = sys.argv[1], sys.argv[2], int(sys.argv[3], 8)
