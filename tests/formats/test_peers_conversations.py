@@ -433,6 +433,18 @@ def test_a_bomb_takes_no_more_memory_than_one_conversation_may(tmp_path: Path) -
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
 
 
+def test_a_folder_of_notes_with_other_files_in_it_stays_one(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    (notes / "sub").mkdir(parents=True)
+    (notes / "tea.md").write_text("Likes tea")
+    (notes / "broken.zip").write_bytes(b"PK\x03\x04 and no more")
+    (notes / "conversations.json").write_text('[{"mapping": 7')
+    (notes / "sub" / "x.jsonl").write_bytes(b"{\xff\n")
+    assert recognise(notes).name == "markdown"
+    zipped(notes / "broken.zip", conversations=TALKS)
+    assert recognise(notes).name == "chatgpt"
+
+
 def test_raw_is_for_conversations_alone(memory: AgentMemory, tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text('{"content": "x"}\n')

@@ -21,6 +21,7 @@ from peer_files import everything, taken_in, unpacked
 from agent_memory import AgentMemory, Memory, StorageError, ValidationError
 from agent_memory.formats.peers.qdrant_points import point_of
 from agent_memory.formats.registry import recognise
+from agent_memory.storage.sqlite import peer_databases
 
 CLAUDE_MEM = """
 CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY, memory_session_id TEXT UNIQUE);
@@ -240,6 +241,21 @@ def test_what_is_in_a_log_comes_too_and_the_log_stays(place: Path, tmp_path: Pat
     assert (place / "engram.db-wal").stat().st_size > 0
     report, memories = only_read(path, tmp_path)
     assert (report.format, len(memories)) == ("engram", 1)
+
+
+def test_a_store_of_ours_that_is_in_use_is_not_copied_to_be_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memories.db"
+    code = (
+        "import sys, os; from agent_memory import AgentMemory\n"
+        "AgentMemory.open(sys.argv[1]).close()\n"
+        "AgentMemory.open(sys.argv[1]).store('kept'); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert path.with_name("memories.db-wal").exists()
+    monkeypatch.setattr(peer_databases, "copied", None)
+    assert recognise(path).name == "sqlite"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

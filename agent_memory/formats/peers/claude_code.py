@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agent_memory.errors import ValidationError
+from agent_memory.errors import StorageError, ValidationError
 from agent_memory.formats.jsonl import parse_object, read_lines
 from agent_memory.formats.markdown import CODEC as NOTES
 from agent_memory.formats.peers.conversations import Content, Conversation, Conversations, Spoken
@@ -37,8 +38,10 @@ def _recognises(sample: Sample) -> bool:
 
 
 def _head(file: Path) -> str:
-    with read_steadily(file) as opened:
+    """Return how a file begins, nothing of one that cannot be read."""
+    with contextlib.suppress(ValidationError, StorageError), read_steadily(file) as opened:
         return opened.read(_SAMPLE).decode("utf-8-sig", "replace")
+    return ""
 
 
 def _is_transcript(text: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
-from agent_memory.errors import ValidationError
+from agent_memory.errors import StorageError, ValidationError
 from agent_memory.formats.json_reader import JsonItem, read_items
 from agent_memory.formats.protocol import Sample
 from agent_memory.runtime.files import MAX_FILE_BYTES, read_steadily
@@ -79,7 +79,9 @@ def heads(sample: Sample, names: re.Pattern[str]) -> Iterator[str]:
     if not sample.is_folder and not sample.head.startswith(ZIP):
         yield sample.text() if sample.text()[:1] in ("[", "{") else ""
         return
-    with opened_parts(sample.path) as parts:
+    # A broken archive in a folder of notes does not keep the notes from being known.
+    quiet = (ValidationError, StorageError) if sample.is_folder else ()
+    with contextlib.suppress(*quiet), opened_parts(sample.path) as parts:
         for part in parts:
             if names.fullmatch(part.stem):
                 with part.open() as file:

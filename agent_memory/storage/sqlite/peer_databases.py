@@ -69,9 +69,10 @@ def peer_of(path: Path) -> str | None:
     """Return whose database a file is, ``None`` for nobody's that is known."""
     with contextlib.suppress(StorageError):
         with schema_of(path) as file:
-            peer = _peer_with(file.tables())
-        if peer is not None or not beside(path, "-wal").exists():
-            return peer
+            tables = file.tables()
+        if tables or not beside(path, "-wal").exists():
+            return _peer_with(tables)
+        # All of a new file may still be in its log.
         with private_folder() as folder, copied(path, folder) as file:
             return _peer_with(file.tables())
     return None
