@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -313,6 +315,50 @@ def test_a_look_at_another_agent_changes_nothing_of_it(
         assert client.get("/api/overview", of("ann")).data["read_only"] is True
         assert client.post("forget", {"id": "mem-ann"}, of("ann")).status == 403
     assert beside.get("mem-ann") is not None
+
+
+_LOOKS_AS_NOBODY = """
+import os, sys, tempfile
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from agent_memory import AgentMemory
+from page_client import served
+
+def look(root):
+    with AgentMemory("bob", root=root) as bob, AgentMemory("ann", root=root) as ann:
+        bob.store("one")
+        ann.store("two", id="mem-ann")
+    ann.path.chmod(0o400)
+    of_ann = {"X-Agent-Memory-Agent": "ann"}
+    with served(bob.path) as client:
+        client.begin()
+        answers = [client.get("/api/overview", of) for of in ({}, of_ann)]
+        refused = client.post("forget", {"id": "mem-ann"}, of_ann)
+        listed = {each["agent_id"]: each["is_writable"] for each in client.read("agents")["agents"]}
+    return listed, [answer.data["read_only"] for answer in answers], refused.status
+
+look(tempfile.mkdtemp())  # loads what is loaded late: it may lie where only root can read
+if os.getuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+print(look(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights are POSIX's")
+def test_an_agent_that_may_only_be_read_is_marked_and_not_changed(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as place:  # where another user may go
+        Path(place).chmod(0o777)
+        words = [
+            sys.executable,
+            "-c",
+            _LOOKS_AS_NOBODY,
+            f"{place}/root",
+            str(Path(__file__).parent),
+        ]
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "({'ann': False, 'bob': True}, [False, True], 403)"
 
 
 def test_many_agents_are_looked_at_by_many_at_once(browser: PageClient, root: Path) -> None:
