@@ -109,6 +109,20 @@ def test_every_view_fits_a_phone_and_a_desk_in_both_colours(tab: Any) -> None:
                 tab.screenshot(path=path, full_page=True)
 
 
+def test_the_first_view_waits_for_nothing_that_it_does_not_show(tab: Any) -> None:
+    asked = tab.evaluate("""() => performance.getEntriesByType('resource')
+        .map(each => [new URL(each.name).pathname, each.startTime, each.responseEnd])""")
+    scripts = sorted(name.removeprefix("/") for name, *_ in asked if name.endswith(".js"))
+    assert scripts == ["api.js", "app.js", "dom.js", "memories.js", "paged.js", "rows.js", "why.js"]
+    preloaded = tab.locator("link[rel=modulepreload]").evaluate_all(
+        "links => links.map(each => each.getAttribute('href'))"
+    )
+    assert sorted([*preloaded, "app.js"]) == scripts
+    ((listed, _),) = [times for name, *times in asked if name == "/api/memories"]
+    ((_, known),) = [times for name, *times in asked if name == "/api/overview"]
+    assert listed < known, "the list is asked for while the overview is on its way"
+
+
 def test_no_view_keeps_anybody_out(tab: Any) -> None:
     script = axe()
     if script is None:
