@@ -253,6 +253,21 @@ def test_lists_are_sorted_and_go_on(tab: Any, memory: AgentMemory) -> None:
             assert len({*links}) == len(links)
 
 
+def test_a_large_graph_is_told_in_parts(tab: Any, memory: AgentMemory) -> None:
+    for number in range(120):
+        memory.graph.add(f"Person {number}", "works in", "Bergen")
+    show(tab, "graph?name=Bergen")
+    assert tab.locator(".graph circle").count() == 25
+    assert tab.locator("tbody tr").count() == 100
+    tab.get_by_role("button", name="Show more").click()
+    tab.wait_for_selector(".status >> text=120 shown")
+    names = tab.locator("tbody tr td:first-child").all_inner_texts()
+    assert names == [f"Person {number}" for number in range(120)]
+    show(tab, "graph")
+    tab.get_by_role("button", name="Show more").click()
+    tab.wait_for_selector(".status >> text=100 shown")
+
+
 def test_another_agent_is_shown_in_this_tab_alone(tab: Any, memory: AgentMemory) -> None:
     show(tab, "agents")
     assert tab.locator("li[aria-current=true]").inner_text().startswith("bob (shown here)")
