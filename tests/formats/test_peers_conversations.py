@@ -313,6 +313,31 @@ def test_transcripts_of_claude_code_come_in_with_the_notes_beside_them(tmp_path:
     assert [each.content for each in facts] == ["My dog is called Rex."]
 
 
+def test_a_long_session_and_many_kinds_of_lines_take_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    with path.open("w") as file:
+        file.write(lines(event(1, "user", "I never eat meat on weekdays.")))
+        for number in range(30_000):
+            text = f"Message {number} " + "x" * 1_000
+            said = event(number % 60, "assistant", text, uuid=f"u-{number}")
+            file.write(lines(said, {"type": f"kind {number}"}))
+    code = (
+        "import sys, tracemalloc; from agent_memory.formats.registry import reader\n"
+        "tracemalloc.start(); count = 0\n"
+        "for part in reader('claude-code').contents(__import__('pathlib').Path(sys.argv[1])):\n"
+        "    count += len(getattr(part, 'messages', ()))\n"
+        "print(count, tracemalloc.get_traced_memory()[1])"
+    )
+    words = [sys.executable, "-c", code, str(path)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    count, peak = map(int, ran.stdout.split())
+    assert count == 30_001
+    assert peak < 12_000_000
+    with AgentMemory.open(tmp_path / "in.db", agent_id="bob") as memory:
+        report = memory.import_(path)
+    assert "59,971 things of other kinds" in report.notes[0]
+
+
 # Hostile and broken -------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,8 @@ _NAME: Final = "claude-code"
 _SPEAKERS: Final = ("user", "assistant")
 _LINES_LOOKED_AT: Final = 20
 _SAMPLE: Final = 64 * 1024
+_HELD: Final = 1_000
+"""Messages of a session that are held at a time: some sessions go on for weeks."""
 _NO_SPEECH: Final = re.compile(
     r"\s*(<(command-|local-command|bash-|system-reminder|user-prompt-submit-hook|task-notif)"
     r"|Caveat: The messages below|\[Request interrupted)"
@@ -78,7 +79,7 @@ def _contents(path: Path) -> Iterator[Content]:
 def _of_file(file: Path, place: str) -> Iterator[Content]:
     spoken: list[Spoken] = []
     about: dict[str, Any] = {}
-    passed: Counter[str] = Counter()
+    stem = Path(place).stem
     with read_steadily(file) as opened:
         for line in read_lines(opened):
             if line.error is not None:
@@ -92,11 +93,18 @@ def _of_file(file: Path, place: str) -> Iterator[Content]:
                 key = str(event.get("uuid") or line.number)
                 spoken.append(Spoken(str(event["type"]), text, moment, key))
             else:
-                passed[why] += 1
-    for what, count in passed.items():
-        yield PassedOver(what, count)
-    name = str(about.get("conversation") or Path(place).stem)
-    yield Conversation(place, name, spoken, {"conversation": name, **about})
+                yield PassedOver(why)
+            if len(spoken) >= _HELD:
+                yield _conversation(place, spoken, about, stem)
+                spoken = []
+    yield _conversation(place, spoken, about, stem)
+
+
+def _conversation(
+    place: str, spoken: list[Spoken], about: Mapping[str, Any], stem: str
+) -> Conversation:
+    name = str(about.get("conversation") or stem)
+    return Conversation(place, name, spoken, {"conversation": name, **about})
 
 
 def _about(event: Mapping[str, Any]) -> dict[str, Any]:

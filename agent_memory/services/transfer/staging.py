@@ -82,6 +82,8 @@ _ABOUT_MEMORIES: Final = frozenset(
 )
 _MOST_LISTED: Final = 1_000
 _PAGE: Final = 500
+_MOST_KINDS: Final = 30
+_OTHER_KINDS: Final = "things of other kinds"
 
 
 class Staging:
@@ -136,12 +138,17 @@ class Staging:
         number = 0
         for number, entry in enumerate(entries, 1):
             if isinstance(entry, PassedOver):
-                self._passed_over[entry.what] += entry.number
+                self._pass_over(entry)
             else:
                 self._read(entry)
             if number % _PAGE == 0:
                 yield number
         yield number
+
+    def _pass_over(self, part: PassedOver) -> None:
+        """Count what was left out; a file may name any number of kinds."""
+        is_listed = part.what in self._passed_over or len(self._passed_over) < _MOST_KINDS
+        self._passed_over[part.what if is_listed else _OTHER_KINDS] += part.number
 
     def entries(self) -> Iterator[StagedEntry]:
         """Yield what was staged, in order."""
