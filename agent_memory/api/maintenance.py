@@ -124,7 +124,7 @@ class MaintenanceVerbs(OpenMemory):
             )
         )
         if "vector_index" in settings:
-            self._store.vectors.restore_indexes()
+            self._store.vectors.finish_index()
         return config
 
     def events(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:

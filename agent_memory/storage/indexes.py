@@ -11,6 +11,7 @@ from agent_memory.models.agent import (
 )
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.storage.cells import CellSample
 from agent_memory.storage.centering import Centred
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.quantization import Quantized
@@ -173,6 +174,18 @@ class VectorIndex(Protocol):
 
     def build(self, model: EmbeddingModel) -> None:
         """Build the index of a model from its vectors. Must run inside ``write()``."""
+
+    def is_unsorted(self, model: EmbeddingModel) -> bool:
+        """Return whether codes are on their way into new cells."""
+
+    def cells_due(self, model: EmbeddingModel) -> CellSample | None:
+        """Return what new cells are to be made from, if the index has outgrown those it has."""
+
+    def make_cells(self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int) -> None:
+        """Retire the cells of an index, and add new ones. Must run inside ``write()``."""
+
+    def sort(self, model: EmbeddingModel, limit: int) -> None:
+        """Move so many codes at most from retired cells to others. Must run inside ``write()``."""
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
         """Insert or replace vectors, by row id."""

@@ -108,9 +108,14 @@ def _above(threshold: int) -> bytes:
 _SQUARES: Final = tuple((byte - 256 if byte > 127 else byte) ** 2 for byte in range(256))
 
 
+def as_number(code: bytes) -> int:
+    """Return a code as a number: the bits of two are compared at once."""
+    return int.from_bytes(code, "big")
+
+
 def distance(code: bytes, other: bytes) -> int:
     """Return the bits in which two codes differ."""
-    return (int.from_bytes(code, "big") ^ int.from_bytes(other, "big")).bit_count()
+    return (as_number(code) ^ as_number(other)).bit_count()
 
 
 def cosine(data: bytes, other: bytes) -> float:

@@ -101,7 +101,7 @@ def difference(
     if is_auto(spec):
         if not (settings.model or _is_openai(active.embedder)):
             return None
-        state = VectorState(active, None, is_behind=False, lacks_index=False)
+        state = VectorState(active, None, is_behind=False, lacks_index=False, is_unsorted=False)
         spec, settings = embedder_to_migrate_to(state, settings)
     if not (isinstance(spec, str) and _is_openai(spec)):
         return None

@@ -143,6 +143,7 @@ class VectorMigration:
             return
         self._validate(building)
         self._switch(building, backup, started, until)
+        self.store.vectors.finish_index()
         self._report(status="completed", completed_at=now_utc())
 
     def _switch(
@@ -214,6 +215,7 @@ class VectorMigration:
             (pending, same_texts[pending.text]) for pending in batch if pending.text in same_texts
         ]
         kept = vectors.put(building.model_id, pairs)
+        vectors.sort_index(kept)
         self._refused.update(pending.row_id for pending in refused)
         self._count(stored=stored + kept, embedded=embedded)
         return kept

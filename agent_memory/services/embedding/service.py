@@ -191,6 +191,7 @@ class EmbeddingService:
             if progress is not None:
                 progress(done, done + self._vectors.count_pending())
             active = self._vectors.state().active  # another process may have changed the model
+        self._vectors.finish_index()
         if refused:
             raise EmbeddingError(
                 f"the embedder refused the texts of {refused} memories: they are found by keyword"
@@ -221,6 +222,7 @@ class EmbeddingService:
         """
         pending = self._vectors.drain_queue(self._batch_size(), patient=patient)
         if not pending:
+            self._vectors.sort_index(patient=patient)
             return 0, 0
         embedder = self._embedder_of(model, seconds=seconds)
         # No more than one request: of one that is cut off by the timeout nothing is kept.
@@ -230,6 +232,7 @@ class EmbeddingService:
             _refuse_other_size(len(vector.data), model)
         self._vectors.refuse(refused)
         self._vectors.put(model.model_id, pairs, durable=len(pairs) > _FEW, patient=patient)
+        self._vectors.sort_index(len(pairs), patient=patient)
         return len(pairs), len(refused)
 
     def embedder_for_migration(self, spec: EmbedderSpec) -> CheckedEmbedder:

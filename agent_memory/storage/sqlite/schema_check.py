@@ -25,7 +25,7 @@ _COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
 _PLAIN_INDEX: Final = re.compile(
     rf"CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)", re.IGNORECASE
 )
-_OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_")
+_OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
 """How the names of the index tables of vectors begin, which no migration makes."""
 _PLAIN_COLUMNS: Final = r"(?:,\s*\w{1,64}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)*"
 _MARK: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]", re.DOTALL)

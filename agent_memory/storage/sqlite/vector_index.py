@@ -3,6 +3,10 @@
 Where few memories are asked about, every vector is compared. Else a table of short codes names the
 nearest, and their vectors decide. Without sqlite-vec the same two steps are taken in Python.
 
+Many codes are sorted into cells, each with its like, and only the nearest cells are looked at. They
+are made anew each time the vectors have doubled; the codes then move into them by and by, a few
+with each change, and are found all the while.
+
 The table is one of sqlite-vec, or an ordinary one: where the setting ``vector_index`` says
 ``table``, and where sqlite-vec cannot be loaded.
 """
@@ -16,9 +20,10 @@ from typing import Final
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.storage.cells import CellSample, nearest_cell
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
-from agent_memory.storage.quantization import code_of, distance
+from agent_memory.storage.quantization import as_number, code_bits, code_of, distance
 from agent_memory.storage.records import NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
@@ -26,10 +31,13 @@ from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
+from agent_memory.storage.sqlite.tables.vector_cells import UNSORTED, Cell
 from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
 
 NEAREST: Final = 100
-"""Memories that the codes name. Its time grows with them: of 100,000, 80 take 12 ms, 160 20."""
+"""Memories that are found."""
+_NAMED: Final = 200
+"""Memories that the codes in cells name: of 1,000,000 twice as many hold 1.7 of 100 more."""
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
 _MANY: Final = EXACT_UP_TO + 1
@@ -39,6 +47,16 @@ _MIDDLES: Final = 32
 """Means that are kept: of the whole store, and of the users who searched last."""
 _CHUNK: Final = 1_000
 """Vectors that are read at a time."""
+
+SORTED_FROM: Final = 50_000
+"""So many codes are in one cell: they are looked at in 5 ms."""
+_CELL_SIZE: Final = 1_500
+"""Codes of a cell when it is made, about."""
+_CELLS_ASKED: Final = 40
+"""Cells that a search looks at. Of 1,000,000 vectors of 384 numbers in 666 cells the nearest 16, 27
+and 40 hold 94.8, 96.2 and 97.4 of 100 neighbours."""
+_SAMPLE_OF_CELL: Final = 32
+"""Vectors that a cell is made from: with half as many 2 of 100 neighbours more are missed."""
 
 Namer = Callable[[Sequence[int] | None], list[int]]
 """Takes rows, or ``None`` for all, and returns the nearest of them."""
@@ -117,9 +135,15 @@ class VectorIndex(Table):
         """Return what names the rows of the nearest codes: their table, or a scan like it."""
         model, code = query.model, code_of(query.direction)
         if (table := self._usable_table(model)) is not None:
-            return lambda within: _without_ties(
-                table.nearest(model.model_id, code, limit=NEAREST, within=within)
-            )
+
+            def look(within: Sequence[int] | None) -> list[int]:
+                cells = self._nearest_cells(model, code, within)
+                limit = NEAREST if len(cells) == 1 else _NAMED
+                return _without_ties(
+                    table.nearest(model.model_id, code, cells=cells, limit=limit, within=within)
+                )
+
+            return look
         rows = self._embeddings.to_index(model, after=0, limit=-1)
         distances = [(row_id, distance(code_of(data), code)) for row_id, data in rows]
 
@@ -129,6 +153,22 @@ class VectorIndex(Table):
             return _without_ties(heapq.nsmallest(NEAREST, asked, key=lambda entry: entry[1]))
 
         return scan
+
+    def _nearest_cells(
+        self, model: EmbeddingModel, code: bytes, within: Sequence[int] | None
+    ) -> list[int]:
+        """Return the cells to look at: the fewer rows are asked about, the more of them.
+
+        What is not sorted yet is always looked at. While codes move, those of a neighbourhood are
+        in old cells and in new ones.
+        """
+        cells = self._tables.cells.all(model.model_id)
+        most = _CELLS_ASKED * (2 if any(cell.is_retired for cell in cells) else 1)
+        if within is not None:
+            most = most * self._memories.last_row_id() // len(within)
+        asked = as_number(code)
+        nearest = heapq.nsmallest(most, cells, key=lambda cell: (asked ^ cell.centre).bit_count())
+        return [UNSORTED, *(cell.number for cell in nearest if cell.number != UNSORTED)]
 
     # Following the memories -------------------------------------------------------------------
 
@@ -156,15 +196,72 @@ class VectorIndex(Table):
         table = self._tables.kinds[self._kind_to_build()]
         self.drop(model)
         table.create(model.model_id, model.dimensions)
+        self._tables.cells.create(model.model_id)
         after = 0
         while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
-            table.put(model.model_id, _coded(rows))
+            self._put(table, model, _coded(rows))
             after = page_end(rows[-1][0], after=after)
         self._embeddings.set_indexed(model.model_id, is_indexed=True)
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
         if (table := self._table_to_follow(model)) is not None:
-            table.put(model.model_id, _coded(entries))
+            self._put(table, model, _coded(entries))
+
+    def _put(
+        self, table: CodeTable, model: EmbeddingModel, coded: Sequence[tuple[int, bytes]]
+    ) -> None:
+        """Put codes into the cells that take in new ones, each into the nearest."""
+        cells = [cell for cell in self._tables.cells.all(model.model_id) if not cell.is_retired]
+        cells = cells or [Cell(UNSORTED, 0, is_retired=False)]  # another program took them out
+        centres = [cell.centre for cell in cells]
+        table.put(
+            model.model_id,
+            [
+                (row_id, cells[nearest_cell(as_number(code), centres)].number, code)
+                for row_id, code in coded
+            ],
+        )
+
+    def is_unsorted(self, model: EmbeddingModel) -> bool:
+        if self._db.read_only or self._usable_table(model) is None:
+            return False
+        return self._tables.cells.is_unsorted(model.model_id)
+
+    def sort(self, model: EmbeddingModel, limit: int) -> None:
+        if (table := self._usable_table(model)) is None:
+            return
+        size = code_bits(model.dimensions) // 8
+        for cell in self._tables.cells.all(model.model_id):
+            if cell.is_retired:
+                rows = table.some_of(model.model_id, cell.number, limit=limit, size=size)
+                self._put(table, model, rows)
+                limit -= len(rows)
+                if limit <= 0:
+                    return
+                self._tables.cells.remove(model.model_id, cell.number)
+
+    def cells_due(self, model: EmbeddingModel) -> CellSample | None:
+        if self._db.read_only or self._usable_table(model) is None:
+            return None
+        least = max(SORTED_FROM, 2 * self._tables.cells.made_of(model.model_id))
+        last = self._memories.last_row_id()
+        if last < least or self._embeddings.count_up_to(model.model_id, least) < least:
+            return None
+        vectors = self._embeddings.count(model.model_id)
+        cells = vectors // _CELL_SIZE
+        sample = self._embeddings.spread_sample(
+            model, last_row_id=last, size=cells * _SAMPLE_OF_CELL
+        )
+        codes = [as_number(code_of(data)) for data in sample]
+        return CellSample(codes, cells, vectors) if codes else None
+
+    def make_cells(self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int) -> None:
+        if self._usable_table(model) is None:
+            return
+        if 2 * self._tables.cells.made_of(model.model_id) <= vectors:  # else somebody was faster
+            size = code_bits(model.dimensions) // 8
+            codes = [centre.to_bytes(size, "big") for centre in centres]
+            self._tables.cells.replace(model.model_id, codes, made_of=vectors)
 
     def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
         if (table := self._table_to_follow(model)) is not None:
@@ -185,6 +282,7 @@ class VectorIndex(Table):
         """
         for kind, table in self._tables.kinds.items():
             self._drop_table(table.name(model.model_id), kind)
+        self._drop_table(self._tables.cells.name(model.model_id), "table")
 
     def _drop_table(self, name: str, kind: Kind) -> None:
         if kind == "table" or self._db.load_vectors():
@@ -255,7 +353,12 @@ class VectorIndex(Table):
         self.build(model)
 
     def _compare(self, model: EmbeddingModel, name: str, table: CodeTable) -> list[Problem]:
-        codes = table.codes(model.model_id)
+        cells = {cell.number for cell in self._tables.cells.all(model.model_id)}
+        # What is in no cell is never looked at.
+        codes = {
+            row_id: code if cell in cells else b""
+            for row_id, (cell, code) in table.codes(model.model_id).items()
+        }
         wrong = after = 0
         while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
@@ -269,9 +372,10 @@ class VectorIndex(Table):
         """Return the tables of codes of no model, or beside the one in use, with their kinds."""
         kinds = {model.model_id: self._tables.kind_of(model.model_id) for model in models}
         in_use = {
-            self._tables.kinds[kind].name(model_id)
+            name
             for model_id, kind in kinds.items()
             if kind is not None
+            for name in (self._tables.kinds[kind].name(model_id), self._tables.cells.name(model_id))
         }
         return {name: kind for name, kind in self._tables.names().items() if name not in in_use}
 

@@ -181,13 +181,13 @@ DAMAGES = {
     "a row of the index is another's": Damage(
         [
             "DELETE FROM embedding_index_1 WHERE rowid = 2",
-            f"INSERT INTO embedding_index_1 (rowid, code) VALUES (2, {OTHER_CODE})",
+            f"INSERT INTO embedding_index_1 (rowid, cell, code) VALUES (2, 0, {OTHER_CODE})",
         ],
         STALE,
         "1 rows of embedding_index_1 do not match",
     ),
     "the index has a row of nothing": Damage(
-        [f"INSERT INTO embedding_index_1 (rowid, code) VALUES (900000, {OTHER_CODE})"],
+        [f"INSERT INTO embedding_index_1 (rowid, cell, code) VALUES (900000, 0, {OTHER_CODE})"],
         STALE,
         "1 rows of embedding_index_1 do not match",
     ),

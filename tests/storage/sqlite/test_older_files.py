@@ -55,7 +55,7 @@ def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
 
 
 def is_of_vec0(row: tuple[object, ...]) -> bool:
-    return str(row[1]).startswith("embedding_index_")
+    return str(row[1]).startswith(("embedding_index_", "embedding_cells_"))
 
 
 def test_a_migration_that_was_committed_is_never_edited() -> None:

@@ -79,7 +79,9 @@ def index_tables(path: Path) -> list[str]:
     database = Database(path, read_only=True)
     rows = database.rows("SELECT name FROM sqlite_schema WHERE name GLOB 'embedding_*_[0-9]'")
     database.close()
-    return [name for (name,) in rows]
+    names = [name for (name,) in rows]
+    names.remove("embedding_cells_1")
+    return names
 
 
 def change(path: Path, *statements: str) -> None:
@@ -188,12 +190,23 @@ def test_the_table_follows_the_memories_and_other_programs(
 
 CODE = f"zeroblob({DIMENSIONS * 5 // 8})"
 TAIL = " STRICT, WITHOUT ROWID"
+CELL_COLUMNS = (
+    "(cell INTEGER PRIMARY KEY, centre BLOB NOT NULL, made_of INTEGER NOT NULL,"
+    " retired INTEGER NOT NULL) STRICT"
+)
 DAMAGES = {
     "a row is gone": (["DELETE FROM embedding_codes_1 WHERE seq = 2"], "1 rows of"),
     "a row is another's": ([f"UPDATE embedding_codes_1 SET code = {CODE} WHERE seq = 2"], "1 rows"),
     "a row is cut": (["UPDATE embedding_codes_1 SET code = x'01' WHERE seq = 2"], "1 rows"),
-    "a row of nothing": ([f"INSERT INTO embedding_codes_1 VALUES (900000, {CODE})"], "1 rows"),
+    "a row of nothing": ([f"INSERT INTO embedding_codes_1 VALUES (0, 900000, {CODE})"], "1 rows"),
     "the table is gone": (["DROP TABLE embedding_codes_1"], "embedding_codes_1 is missing"),
+    "a row is in no cell": (["UPDATE embedding_codes_1 SET cell = 5 WHERE seq = 2"], "1 rows of"),
+    "there are no cells": (["DELETE FROM embedding_cells_1"], "20 rows of"),
+    "the table of cells is gone": (["DROP TABLE embedding_cells_1"], "_codes_1 is missing"),
+    "the table of cells is another's": (
+        ["DROP TABLE embedding_cells_1", "CREATE TABLE embedding_cells_1 (cell, centre)"],
+        "embedding_codes_1 is missing",
+    ),
     "the table is another's": (
         [
             "DROP TABLE embedding_codes_1",
@@ -204,6 +217,10 @@ DAMAGES = {
     "the table refuses writes": (
         ["CREATE UNIQUE INDEX refuse ON embedding_codes_1 (1 + 0)"],
         "the index refuse",
+    ),
+    "cells of no model": (
+        ["CREATE TABLE embedding_cells_7 " + CELL_COLUMNS],
+        "embedding_cells_7 belongs to no model",
     ),
     "a table of no model": (
         ["CREATE TABLE embedding_codes_7 (seq INTEGER PRIMARY KEY, code BLOB NOT NULL)" + TAIL],

@@ -26,8 +26,12 @@ class PlainCodes(Table):
 
         Another's could compute or refuse anything with each write.
         """
-        name = sql.removeprefix("CREATE TABLE ").partition(" ")[0]
-        return sql == _create(name)
+        return sql == _create(_name_in(sql))
+
+    def is_older(self, sql: str) -> bool:
+        """Return whether it is ours, of a version without cells."""
+        columns = "(seq INTEGER PRIMARY KEY, code BLOB NOT NULL) STRICT, WITHOUT ROWID"
+        return sql == f"CREATE TABLE {_name_in(sql)} {columns}"
 
     def create(self, model_id: int, dimensions: int) -> None:  # noqa: ARG002 - vec0 is told
         """Make a model's table, empty, in place of the one that is there."""
@@ -38,9 +42,9 @@ class PlainCodes(Table):
         """Drop a table, by its name, if there is one."""
         self._db.run(f"DROP TABLE IF EXISTS {name}")
 
-    def put(self, model_id: int, codes: Sequence[tuple[int, bytes]]) -> None:
-        """Insert or replace codes, by row id."""
-        sql = f"INSERT OR REPLACE INTO {self.name(model_id)} (seq, code) VALUES (?, ?)"
+    def put(self, model_id: int, codes: Sequence[tuple[int, int, bytes]]) -> None:
+        """Insert or replace codes: row id, cell, code."""
+        sql = f"INSERT OR REPLACE INTO {self.name(model_id)} (seq, cell, code) VALUES (?, ?, ?)"
         self._db.run_many(sql, codes)
 
     def remove(self, model_id: int, row_ids: Iterable[int]) -> None:
@@ -49,11 +53,18 @@ class PlainCodes(Table):
         self._db.run_many(sql, ((row_id,) for row_id in row_ids))
 
     def nearest(
-        self, model_id: int, code: bytes, *, limit: int, within: Sequence[int] | None = None
+        self,
+        model_id: int,
+        code: bytes,
+        *,
+        cells: Sequence[int],
+        limit: int,
+        within: Sequence[int] | None = None,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, with the bits that differ."""
-        source = f"FROM {self.name(model_id)} WHERE length(code) = ?"
-        values: tuple[object, ...] = (len(code),)
+        source = f"""FROM {self.name(model_id)}
+WHERE cell IN (SELECT value FROM json_each(?)) AND length(code) = ?"""
+        values: tuple[object, ...] = (to_json(list(cells)), len(code))
         if within is not None:
             source += " AND seq IN (SELECT value FROM json_each(?))"
             values += (to_json(list(within)),)
@@ -65,12 +76,30 @@ class PlainCodes(Table):
         distances = ((row_id, distance(other, code)) for row_id, other in rows)
         return heapq.nsmallest(limit, distances, key=itemgetter(1))
 
-    def codes(self, model_id: int) -> dict[int, bytes]:
-        """Return all that is in a model's table: codes by row."""
-        return dict(self._db.rows(f"SELECT seq, code FROM {self.name(model_id)}"))
+    def some_of(
+        self,
+        model_id: int,
+        cell: int,
+        *,
+        limit: int,
+        size: int,  # noqa: ARG002 - vec0 is told
+    ) -> list[tuple[int, bytes]]:
+        """Return rows and codes that are in a cell."""
+        sql = f"SELECT seq, code FROM {self.name(model_id)} WHERE cell = ? LIMIT ?"
+        return self._db.rows(sql, (cell, limit))
+
+    def codes(self, model_id: int) -> dict[int, tuple[int, bytes]]:
+        """Return all that is in a model's table: cells and codes by row."""
+        rows = self._db.rows(f"SELECT seq, cell, code FROM {self.name(model_id)}")
+        return {row_id: (cell, code) for row_id, cell, code in rows}
+
+
+def _name_in(sql: str) -> str:
+    return sql.removeprefix("CREATE TABLE ").partition(" ")[0]
 
 
 def _create(name: str) -> str:
     return (
-        f"CREATE TABLE {name} (seq INTEGER PRIMARY KEY, code BLOB NOT NULL) STRICT, WITHOUT ROWID"
+        f"CREATE TABLE {name} (cell INTEGER NOT NULL, seq INTEGER NOT NULL UNIQUE,"
+        " code BLOB NOT NULL, PRIMARY KEY (cell, seq)) STRICT, WITHOUT ROWID"
     )

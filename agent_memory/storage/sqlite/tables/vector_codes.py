@@ -14,6 +14,7 @@ from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
+from agent_memory.storage.sqlite.tables.vector_cells import CellTable
 
 Kind = Literal["vec0", "table"]
 
@@ -29,28 +30,42 @@ class CodeTable(Protocol):
     def is_own(self, sql: str) -> bool:
         """Return whether a table made by this statement is one of this kind."""
 
+    def is_older(self, sql: str) -> bool:
+        """Return whether it is one that an earlier version made, which had no cells."""
+
     def create(self, model_id: int, dimensions: int) -> None:
         """Make a model's table, empty, in place of the one that is there."""
 
     def drop(self, name: str) -> None:
         """Drop a table, by its name, if there is one."""
 
-    def put(self, model_id: int, codes: Sequence[tuple[int, bytes]]) -> None:
-        """Insert or replace codes, by row id."""
+    def put(self, model_id: int, codes: Sequence[tuple[int, int, bytes]]) -> None:
+        """Insert or replace codes: row id, cell, code."""
 
     def remove(self, model_id: int, row_ids: Iterable[int]) -> None:
         """Remove rows."""
 
     def nearest(
-        self, model_id: int, code: bytes, *, limit: int, within: Sequence[int] | None = None
+        self,
+        model_id: int,
+        code: bytes,
+        *,
+        cells: Sequence[int],
+        limit: int,
+        within: Sequence[int] | None = None,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, nearest first, with the bits that differ.
 
-        ``within``: of these rows only.
+        They are looked for in some cells. ``within``: of these rows only.
         """
 
-    def codes(self, model_id: int) -> dict[int, bytes]:
-        """Return all that is in a model's table: codes by row."""
+    def some_of(
+        self, model_id: int, cell: int, *, limit: int, size: int
+    ) -> list[tuple[int, bytes]]:
+        """Return rows and codes that are in a cell; a code has ``size`` bytes."""
+
+    def codes(self, model_id: int) -> dict[int, tuple[int, bytes]]:
+        """Return all that is in a model's table: cells and codes by row."""
 
 
 class CodeTables(Table):
@@ -64,22 +79,37 @@ class CodeTables(Table):
             "table": PlainCodes(database),
             "vec0": Vec0Codes(database),
         }
+        self.cells = CellTable(database)
 
     def kind_of(self, model_id: int) -> Kind | None:
-        """Return the kind of the table that a model's index is in, or ``None`` without one."""
-        names = [table.name(model_id) for table in self.kinds.values()]
-        sql_by_name: dict[str, str] = dict(self._db.rows(f"{_SELECT} IN (?, ?)", names))
+        """Return the kind of the table that a model's index is in, or ``None`` without one.
+
+        Without the table of its cells there is none.
+        """
+        cells = self.cells.name(model_id)
+        names = [cells, *(table.name(model_id) for table in self.kinds.values())]
+        sql_by_name: dict[str, str] = dict(self._db.rows(f"{_SELECT} IN (?, ?, ?)", names))
+        if not self.cells.is_own(cells, str(sql_by_name.get(cells))):
+            return None
         for kind, table in self.kinds.items():
             if table.is_own(str(sql_by_name.get(table.name(model_id)))):
                 return kind
         return None
 
     def names(self) -> dict[str, Kind]:
-        """Return the names of the index tables in the file, of whatever model, and their kinds."""
-        rows = self._db.rows(f"{_SELECT} GLOB 'embedding_*'")
-        return {
-            name: kind
-            for name, sql in rows
-            for kind, table in self.kinds.items()
-            if name.startswith(table.name(0)[:-1]) and table.is_own(str(sql))
-        }
+        """Return the names of the index tables in the file, of whatever model, and their kinds.
+
+        The tables of cells are among them.
+        """
+        names: dict[str, Kind] = {}
+        for name, sql in self._db.rows(f"{_SELECT} GLOB 'embedding_*'"):
+            if self.cells.is_own(name, str(sql)):
+                names[name] = "table"
+            for kind, table in self.kinds.items():
+                if name.startswith(table.name(0)[:-1]) and _is_known(table, str(sql)):
+                    names[name] = kind
+        return names
+
+
+def _is_known(table: CodeTable, sql: str) -> bool:
+    return table.is_own(sql) or table.is_older(sql)

@@ -1,0 +1,77 @@
+"""The cells of an index of vectors: an ordinary table of their centres, one a model.
+
+Every code is in one cell. Cell 0 has no centre: what is in it was not sorted yet. A retired cell
+takes in nothing more, and is removed once its codes are in others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from agent_memory.storage.quantization import as_number
+from agent_memory.storage.sqlite.tables import Table
+
+UNSORTED: Final = 0
+"""The number of the cell without a centre."""
+
+
+class Cell(NamedTuple):
+    """A cell: the code of its centre, as a number, and whether it takes in nothing more."""
+
+    number: int
+    centre: int
+    is_retired: bool
+
+
+class CellTable(Table):
+    """The tables of cells."""
+
+    def name(self, model_id: int) -> str:
+        """Return the name of a model's table."""
+        return f"embedding_cells_{model_id}"
+
+    def is_own(self, name: str, sql: str) -> bool:
+        """Return whether a table is ours, letter by letter."""
+        return sql == _create(name)
+
+    def create(self, model_id: int) -> None:
+        """Make a model's table, with cell 0 alone, in place of the one that is there."""
+        self._db.run(f"DROP TABLE IF EXISTS {self.name(model_id)}")
+        self._db.run(_create(self.name(model_id)))
+        self._db.run(f"INSERT INTO {self.name(model_id)} VALUES ({UNSORTED}, x'', 0, 0)")
+
+    def all(self, model_id: int) -> list[Cell]:
+        """Return a model's cells."""
+        rows = self._db.rows(f"SELECT cell, centre, retired FROM {self.name(model_id)}")
+        return [
+            Cell(number, as_number(centre), bool(is_retired)) for number, centre, is_retired in rows
+        ]
+
+    def made_of(self, model_id: int) -> int:
+        """Return how many vectors there were when the cells were made."""
+        return int(self._db.value(f"SELECT max(made_of) FROM {self.name(model_id)}") or 0)
+
+    def is_unsorted(self, model_id: int) -> bool:
+        """Return whether there is a retired cell."""
+        return self._db.row(f"SELECT 1 FROM {self.name(model_id)} WHERE retired <> 0") is not None
+
+    def replace(self, model_id: int, centres: Sequence[bytes], *, made_of: int) -> None:
+        """Retire all cells, and add new ones."""
+        name = self.name(model_id)
+        self._db.run(f"UPDATE {name} SET retired = 1")
+        self._db.run_many(
+            f"INSERT INTO {name} (centre, made_of, retired) VALUES (?, ?, 0)",
+            ((centre, made_of) for centre in centres),
+        )
+
+    def remove(self, model_id: int, cell: int) -> None:
+        """Remove a cell."""
+        self._db.run(f"DELETE FROM {self.name(model_id)} WHERE cell = ?", (cell,))
+
+
+def _create(name: str) -> str:
+    return (
+        f"CREATE TABLE {name} (cell INTEGER PRIMARY KEY, centre BLOB NOT NULL,"
+        " made_of INTEGER NOT NULL, retired INTEGER NOT NULL) STRICT"
+    )
