@@ -97,8 +97,11 @@ def fill(store: Store, vectors: Vectors) -> tuple[EmbeddingModel, float]:
             for text, row in zip(batch, rows, strict=True)
         ]
         store.vectors.put(building.model_id, pairs)
+        store.vectors.sort_index(len(pairs))
         seconds += time.process_time() - started
-    return building, seconds
+    started = time.process_time()
+    store.vectors.finish_index()
+    return building, seconds + time.process_time() - started
 
 
 def measure_ours(folder: Path, vectors: Vectors, queries: Vectors) -> list[Measured]:

@@ -134,6 +134,24 @@ def test_cells_are_made_anew_when_the_vectors_have_doubled(memory: AgentMemory) 
     assert len(found(memory, range(0, 1_300, 13))) >= 98
 
 
+def test_an_index_that_is_built_anew_is_sorted_from_the_start(
+    memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_memory.services.vectors._SORTED_AT_ONCE", 1)
+    fill(memory, 200, 700)
+    memory.embed()
+    change = Database(memory.path)
+    with change.write():
+        change.run("UPDATE embedding_models SET is_indexed = 0")
+    change.close()
+    assert len(found(memory, range(0, 700, 7))) == 100
+    made = cells(memory)
+    assert len(made) > 8
+    assert 0 not in made
+    assert not any(made.values())
+    assert memory.check().problems == []
+
+
 def test_changes_of_sorted_memories_are_followed(memory: AgentMemory) -> None:
     fill(memory, 200, 500)
     memory.embed()
