@@ -377,7 +377,7 @@ def leave_log(place: Path) -> None:
 
 def test_nothing_of_the_log_is_lost(place: Path) -> None:
     leave_log(place)
-    zero(0.3, 0.4)(place)
+    zero(0.5, 0.6)(place)
     rebuild(place)
     (aside,) = place.parent.glob("memories.db.damaged-*[0-9]")
     with AgentMemory("bob", root=place.parents[1], create=False, embedder=None) as memory:
@@ -401,7 +401,7 @@ def test_a_failure_at_the_exchange_leaves_the_old_file_and_nothing_else(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_log(place)
-    zero(0.3, 0.4)(place)
+    zero(0.5, 0.6)(place)
     before = set(files(place))
 
     def fail(self: Path, target: Path) -> Path:
