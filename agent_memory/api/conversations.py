@@ -141,12 +141,12 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         return self._store.decisions.approve(review_id, session_id=self.session_id)
 
     def dismiss(self, review_id: int) -> Review:
-        """Keep the memory in question, and return what the question was.
+        """Keep the memory in question, and return what the question was; ``undo`` asks it again.
 
         Raises ``ValidationError`` for a review that there is not.
         """
         check_whole_number("review_id", review_id, lowest=1)
-        return self._store.decisions.dismiss(review_id)
+        return self._store.decisions.dismiss(review_id, session_id=self.session_id)
 
     # Scopes -----------------------------------------------------------------------------------
 

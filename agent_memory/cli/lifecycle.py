@@ -95,6 +95,8 @@ def undo(session: Session, /, change: int | None) -> None:
     count = len(done.memory_ids)
     named = ", ".join(done.memory_ids[:3]) + (", …" if count > 3 else "")
     text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"
+    if not done.change_ids:  # it only asked, or answered
+        text = f"undid {done.verb}: no memory changed, `review` shows what is in question"
     emit(done, text=text, as_json=session.json)
 
 

@@ -102,11 +102,13 @@ class DecisionService:
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             return memory
 
-    def dismiss(self, review_id: int) -> Review:
+    def dismiss(self, review_id: int, *, session_id: str) -> Review:
         """Keep the memory in question, and return what the question was."""
-        with self._unit_of_work.write():
+        with self._unit_of_work.write() as now:
             review = self._review(review_id)
-            self._engine.reviews.drop(review_id)
+            self._engine.reviews.dismiss(review_id, now=now)
+            operations = self._engine.operations
+            operations.record_irreversible("dismiss", session_id=session_id, now=now)
             return review
 
     def _review(self, review_id: int) -> Review:

@@ -424,21 +424,24 @@ class ReviewTable(Protocol):
         """Insert an imported review."""
 
     def all(self) -> list[Review]:
-        """Return all reviews, oldest first."""
+        """Return all reviews that are not dismissed, oldest first."""
 
     def get(self, review_id: int) -> Review | None:
-        """Return a review, or ``None``."""
+        """Return a review that is not dismissed, or ``None``."""
 
     def is_stale(self, review_id: int) -> bool:
         """Return whether the memory was changed since it was put in question."""
 
-    def drop_proposed(self, done_at: str, session_id: str | None) -> int:
-        """Drop the reviews that an operation proposed, by its time and session; return how many."""
-
-    def drop_last_asked(self, owner: Owner, *, since: int) -> int:
-        """Delete what an owner's last ``add`` asked that changed nothing; return how many.
+    def last_decided(self, owner: Owner, *, since: int) -> Operation | None:
+        """Return the owner's last operation that only asked, or dismissed, if it is not undone.
 
         ``since``: if it was no earlier than this change.
+        """
+
+    def take_back(self, operation: Operation, owner: Owner | None) -> int:
+        """Delete what an ``add`` asked, or ask again what was dismissed; return how many.
+
+        Of the memories of an ``owner``, or of all.
         """
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
@@ -447,8 +450,8 @@ class ReviewTable(Protocol):
     def forget_reasoning(self) -> None:
         """Clear the reasoning of all reviews."""
 
-    def drop(self, review_id: int) -> None:
-        """Delete a review, as it is decided."""
+    def dismiss(self, review_id: int, *, now: datetime) -> None:
+        """Mark a review as dismissed: it is no longer asked."""
 
 
 class FingerprintTable(Protocol):

@@ -104,6 +104,8 @@ def test_somebody_decides_about_what_is_in_question(cli: Cli, root: Path) -> Non
     assert [it["id"] for it in done.data["deleted"]] == [gone]
     assert cli("review").out == "no memory is in question\n"
     assert contents(root) == ["I like pasta"]
+    assert cli("undo").out.startswith("undid dismiss: no memory changed")
+    assert "I like pasta" in cli("review").out
     assert cli("review", "--approve", "99").code == 4
 
 

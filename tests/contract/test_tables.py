@@ -312,8 +312,14 @@ class TestRecallsAndReviews:
         assert engine.reviews.is_stale(number)
         assert engine.reviews.get(number) is not None
         with engine.write():
-            engine.reviews.drop(number)
-        assert engine.reviews.all() == []
+            engine.reviews.dismiss(number, now=NOW)
+            engine.operations.record_irreversible("dismiss", session_id="s", now=NOW)
+        assert (engine.reviews.all(), engine.reviews.get(number)) == ([], None)
+        answered = engine.operations.last()
+        assert answered is not None
+        with engine.write():
+            assert engine.reviews.take_back(answered, None) == 1
+        assert [review.review_id for review in engine.reviews.all()] == [number]
 
 
 class TestRejections:

@@ -1,5 +1,5 @@
 PRAGMA application_id = 1097289061;
-PRAGMA user_version = 16;
+PRAGMA user_version = 17;
 CREATE UNIQUE INDEX embedding_models_by_state ON embedding_models (state);
 CREATE UNIQUE INDEX embeddings_by_memory ON embeddings (seq, model_id);
 CREATE INDEX embeddings_by_text ON embeddings (model_id, text_hash);
@@ -359,7 +359,7 @@ CREATE TABLE reviews (
   reasoning TEXT,            -- why, in the words of the model or rule
   proposed_at TEXT NOT NULL, -- written like memories.timestamp
   session_id TEXT            -- which session proposed it
-) STRICT;
+, dismissed_at TEXT  /* when the memory was kept; NULL: still asked */) STRICT;
 CREATE TABLE schema_migrations (
   -- Which versions of this schema were applied, and from what.
   number INTEGER PRIMARY KEY,

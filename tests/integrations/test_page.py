@@ -158,6 +158,8 @@ def test_a_review_is_settled_either_way(page: PageClient, memory: AgentMemory) -
         None,
         False,
     )
+    assert page.post("undo", {}).status == 200
+    assert page.read("reviews")["reviews"] == [second]
 
 
 def in_question(memory: AgentMemory, content: str) -> None:

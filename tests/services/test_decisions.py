@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock
 
 from agent_memory import AgentMemory, RejectedContent, ValidationError
 from agent_memory.models.decision import Decision, DecisionOutcome
@@ -217,7 +218,8 @@ def test_what_is_in_question_stays_until_somebody_decides(memory: AgentMemory) -
     assert memory.dismiss(second.review_id).memory_id == "home"
     assert memory.reviews() == []
     assert set(contents(memory).values()) == {"Alice is allergic to wheat", "Alice lives in Oslo"}
-    assert memory.undo().memory_ids == ["pasta"]
+    memory.undo(next(entry.change_id for entry in memory.history("pasta")))
+    assert memory.get("pasta") is not None
     assert memory.check().problems == []
 
 
@@ -251,6 +253,44 @@ def test_a_question_about_another_version_is_not_approved(memory: AgentMemory) -
     assert memory.get("pasta") is not None
     memory.dismiss(review.review_id)
     assert memory.reviews() == []
+
+
+def test_a_dismissed_question_is_asked_again_by_undo(memory: AgentMemory, clock: Clock) -> None:
+    carry_out(memory, delete("pasta", PASTA, in_review=True))
+    clock.forward(seconds=1)
+    carry_out(memory, delete("home", "Alice lives in Oslo", in_review=True))
+    asked = memory.reviews()
+    for review in asked:
+        clock.forward(seconds=1)
+        memory.dismiss(review.review_id)
+    assert memory.reviews() == []
+    undone = memory.undo()
+    assert (undone.verb, undone.change_ids, undone.memory_ids) == ("dismiss", [], [])
+    assert memory.reviews() == asked[1:]  # the last answer alone
+    assert memory.approve(asked[1].review_id).id == "home"
+    assert memory.undo().memory_ids == ["home"]
+    with pytest.raises(ValidationError, match="no such review"):
+        memory.dismiss(asked[0].review_id)
+    carry_out(memory, delete("pasta", PASTA, in_review=True))  # dismissed is not forbidden
+    assert [review.memory_id for review in memory.reviews()] == ["pasta"]
+    assert memory.check().problems == []
+
+
+def test_a_user_takes_back_the_own_answer_alone(memory: AgentMemory, clock: Clock) -> None:
+    sessions = {}
+    for user in ("alice", "ben"):
+        memory.store(f"{user} lives in Oslo", user_id=user, id=user)
+        carry_out(memory, delete(user, f"{user} lives in Oslo", in_review=True))
+        sessions[user] = memory.session({"user_id": user})
+    for user in ("alice", "ben"):
+        clock.forward(seconds=1)
+        (review,) = sessions[user].reviews()
+        sessions[user].dismiss(review.review_id)
+    assert sessions["alice"].undo().verb == "dismiss"
+    assert [review.memory_id for review in memory.reviews()] == ["alice"]
+    memory.update("ben", content="ben lives in Bergen")
+    assert sessions["ben"].undo().memory_ids == ["ben"]  # what came after the answer comes first
+    assert [review.memory_id for review in memory.reviews()] == ["alice"]
 
 
 def test_what_only_asks_is_not_undone_in_place_of_what_was_before(memory: AgentMemory) -> None:

@@ -101,8 +101,9 @@ def approve(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 
 def dismiss(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Keep a memory that is in question."""
-    return memory.dismiss(_number_of(body, "review_id")).model_dump(mode="json")
+    """Keep a memory that is in question. No memory changes: ``undo`` takes back the last verb."""
+    review = memory.dismiss(_number_of(body, "review_id"))
+    return {**review.model_dump(mode="json"), "is_last": True}
 
 
 def merge(memory: AgentMemory, body: Body) -> dict[str, Any]:

@@ -88,21 +88,21 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
 
 
 def _undo_questions(engine: Engine, owner: Owner | None) -> str | None:
-    """Take back the questions of an ``add`` that did nothing but ask; return the verb.
+    """Take back an ``add`` that did nothing but ask, or a ``dismiss``; return the verb.
 
-    ``None`` where that was not the last that was done, or done to the owner's memories, or they
-    are all decided.
+    ``None`` where that was not the last that was done, or done to the owner's memories, or the
+    questions are all decided.
     """
     if owner is not None:
         last_change = engine.history.last_change_of(owner.user_id, owner.run_id)
-        return "add" if engine.reviews.drop_last_asked(owner, since=last_change) else None
-    operation = engine.operations.last()
-    if operation is None or operation.last_change < engine.history.last_change():
+        operation = engine.reviews.last_decided(owner, since=last_change)
+    else:
+        operation = engine.operations.last()
+        if operation is not None and operation.last_change < engine.history.last_change():
+            return None
+    if operation is None or operation.first_change <= operation.last_change:
         return None
-    if operation.verb != "add" or operation.first_change <= operation.last_change:
-        return None
-    dropped = engine.reviews.drop_proposed(operation.done_at, operation.session_id)
-    return operation.verb if dropped else None
+    return operation.verb if engine.reviews.take_back(operation, owner) else None
 
 
 def _changes_to_undo(

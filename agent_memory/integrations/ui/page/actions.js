@@ -20,7 +20,7 @@ export function notify(message, { change = null, isError = false, onundo = null 
   };
   place.replaceChildren(el("div", { class: isError ? "notice error" : "notice" },
     el("span", { dir: "auto" }, message),
-    change?.change_id && button("Undo", undoing),
+    (change?.change_id || change?.is_last) && button("Undo", undoing),
     button("×", close, { "aria-label": "Close this message", class: "quiet" })));
   if (!isError) timer = setTimeout(hide, NOTICE_MILLISECONDS);
 }
