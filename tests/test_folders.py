@@ -30,11 +30,16 @@ FLOORS = """
 """From the ground up. A folder imports those below it, and itself; on one line, not each other."""
 LEVEL = {name: level for level, line in enumerate(FLOORS.split("\n")) for name in line.split()}
 MOST_LINES = 550
-DRIVER = "storage.sqlite.connection"
+DRIVERS = {
+    "apsw": ("storage.sqlite.connection", "storage.in_memory"),
+    "psycopg": ("storage.postgres.connection",),
+    "psycopg_pool": ("storage.postgres.connection",),
+}
+"""Which modules may import the driver of a database."""
 PURE = """
     text services.search.scoring services.search.ranking storage.quantization storage.centering
 """.split()
-ENGINE = "storage.sqlite"
+ENGINES = ("storage.sqlite", "storage.postgres")
 CONFORMANCE = "conformance"
 """It tries what another program may do to a file: with SQL."""
 SQL = re.compile(
@@ -177,8 +182,15 @@ def nothing_imports_itself_through_others(modules: Modules) -> list[str]:
 
 
 def only_the_connection_knows_the_driver(modules: Modules) -> list[str]:
-    others = [name for name in modules if not is_in(name, DRIVER)]
-    return used(modules, others, lambda target: target.partition(".")[0] == "apsw")
+    problems = []
+    for driver, places in DRIVERS.items():
+        others = [name for name in modules if not is_in(name, *places)]
+        problems += used(modules, others, _is_module_of(driver))
+    return problems
+
+
+def _is_module_of(package: str) -> Callable[[str], bool]:
+    return lambda target: target.partition(".")[0] == package
 
 
 def nothing_uses_another_sqlite(modules: Modules) -> list[str]:
@@ -205,14 +217,14 @@ def no_transaction_waits_for_an_embedder(modules: Modules) -> list[str]:
 
 def what_is_above_the_seam_knows_no_engine(modules: Modules) -> list[str]:
     above = [name for name in modules if LEVEL[modules[name].folder] >= LEVEL["services"]]
-    return used(modules, above, lambda target: is_in(target, "storage.sqlite"))
+    return used(modules, above, lambda target: is_in(target, *ENGINES))
 
 
 def sql_stands_in_the_engine(modules: Modules) -> list[str]:
     return [
         f"{name} holds SQL: {text[:40]!r}"
         for name, module in modules.items()
-        if not (is_in(name, ENGINE) or is_in(name, CONFORMANCE))
+        if not (is_in(name, *ENGINES, CONFORMANCE))
         for text in _texts(module.tree)
         if SQL.search(text)
     ]
@@ -220,15 +232,17 @@ def sql_stands_in_the_engine(modules: Modules) -> list[str]:
 
 def a_table_is_written_where_it_belongs(modules: Modules) -> list[str]:
     """A table has one module that writes it; what erases, repairs or upgrades may write any."""
-    writers: dict[str, set[str]] = {}
-    for name, module in modules.items():
-        if is_in(name, f"{ENGINE}.tables") and not is_in(name, f"{ENGINE}.tables.erasure"):
-            for text in _texts(module.tree):
-                for table in WRITTEN.findall(text):
-                    writers.setdefault(table, set()).add(name.removeprefix(f"{PACKAGE}.{ENGINE}."))
+    writers: dict[tuple[str, str], set[str]] = {}
+    for engine in ENGINES:
+        for name, module in modules.items():
+            if is_in(name, f"{engine}.tables") and not is_in(name, f"{engine}.tables.erasure"):
+                for text in _texts(module.tree):
+                    for table in WRITTEN.findall(text):
+                        place = name.removeprefix(f"{PACKAGE}.{engine}.")
+                        writers.setdefault((engine, table), set()).add(place)
     return [
         f"{table} is written in {' and '.join(sorted(names))}"
-        for table, names in sorted(writers.items())
+        for (_, table), names in sorted(writers.items())
         if len(names) > 1 and names not in TOGETHER
     ]
 
@@ -268,15 +282,15 @@ def a_method_of_the_seam_is_described_once(modules: Modules) -> list[str]:
     """What an engine's method means is said by the seam; an engine says what is its own."""
     inside = {name: module for name, module in modules.items() if is_in(name, "storage")}
     methods = {
-        (name, group.removeprefix("SQLite"), method): text
+        (name, group.removeprefix("SQLite").removeprefix("Postgres"), method): text
         for name, module in inside.items()
         for group, method, text in _methods(module.tree)
     }
-    seam = {key[1:]: text for key, text in methods.items() if not is_in(key[0], ENGINE)}
+    seam = {key[1:]: text for key, text in methods.items() if not is_in(key[0], *ENGINES)}
     return [
         f"{name}: {group}.{method} {'repeats what the seam says' if text else 'has no docstring'}"
         for (name, group, method), text in methods.items()
-        if is_in(name, ENGINE) and text == seam.get((group, method))
+        if is_in(name, *ENGINES) and text == seam.get((group, method))
     ]
 
 
@@ -453,6 +467,7 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
         ("services.store", "import apsw", "imports apsw"),
         ("cli.read", "from apsw.ext import q", "imports apsw.ext"),
         ("api.memory", "def f():\n    import apsw", "imports apsw"),
+        ("storage.sqlite.schema", "import psycopg", "imports psycopg"),
     ],
     nothing_uses_another_sqlite: [
         ("storage.sqlite.connection", "import sqlite3", "imports sqlite3"),
@@ -522,7 +537,7 @@ def test_a_table_that_is_written_in_two_modules_is_named() -> None:
     ],
 )
 def test_a_method_without_a_docstring_is_named(docstring: str, problem: str | None) -> None:
-    name = f"{PACKAGE}.{ENGINE}.tables.memories"
+    name = f"{PACKAGE}.storage.sqlite.tables.memories"
     table = {name: f"class MemoryTable:\n    def get(self): {docstring}\n    def _f(self): pass"}
     problems = [f"{name}: MemoryTable.get {problem}"] if problem else []
     assert a_method_of_the_seam_is_described_once(parsed(table)) == problems

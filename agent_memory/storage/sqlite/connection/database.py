@@ -22,6 +22,7 @@ from agent_memory.errors import (
 )
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.files import beside
+from agent_memory.storage.in_memory.sqlite_vec import load_sqlite_vec
 from agent_memory.storage.sqlite.connection import (
     compaction,
     journal_mode,
@@ -43,7 +44,6 @@ from agent_memory.storage.sqlite.connection.opening import (
     refuse_without_space,
     wait_for_locks,
 )
-from agent_memory.storage.sqlite.connection.sqlite_vec import load_sqlite_vec
 from agent_memory.storage.sqlite.connection.statements import Statements
 
 _OLDEST_SQLITE: Final = 3_054_000

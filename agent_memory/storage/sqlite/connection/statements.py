@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import apsw
 
+from agent_memory.storage.in_memory import tokenizer
 from agent_memory.storage.records import Row
-from agent_memory.storage.sqlite.connection import tokenizer
 from agent_memory.storage.sqlite.connection.introspection import damage
 from agent_memory.text.encoding import decode_text
 
