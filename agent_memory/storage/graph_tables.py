@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.storage.records import Closing, GraphMoment, Row
+
+MOST_REACHED: Final = 20_000
+"""Entities, counted once for each distance, that a walk through the graph looks at."""
 
 
 class GraphTable(Protocol):
     """The tables of the graph: entities, relationships, and their sources."""
 
     def rows_without_key(self) -> list[Row]:
-        """Return another program's rows without a key: entity or alias, row id, name, user."""
+        """Return another program's rows without a key: entity or alias, row id, name, user.
+
+        Entities come first, the oldest first.
+        """
 
     def id_of_row(self, row_id: int) -> str:
         """Return the id of the entity in a row."""
@@ -26,7 +32,10 @@ class GraphTable(Protocol):
         """Return the id of the entity that has a name or an alias, in one user's graph."""
 
     def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
-        """Return the ids of the entities with these names or aliases, and the key of each."""
+        """Return the ids of the entities with these names or aliases, and the key of each.
+
+        Of one user's graph, or of everybody's for ``None``.
+        """
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
         """Return the names and types of entities, whether they can be seen or not."""
@@ -61,8 +70,9 @@ class GraphTable(Protocol):
     ) -> list[EntityView]:
         """Return the entities that can be seen, oldest first, or those of them with these ids.
 
-        With a ``run_id`` those that a memory of this run speaks of, as it does. With ``after`` the
-        list begins behind the entity of this id.
+        With a ``run_id`` those that a memory of this run speaks of, as it does. With
+        ``out_of_sight`` those too that no memory speaks of any more. With ``after`` the list
+        begins behind the entity of this id.
         """
 
     def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
@@ -78,12 +88,20 @@ class GraphTable(Protocol):
         at_any_time: bool = False,
         limit: int = -1,
     ) -> list[EdgeView]:
-        """Return the relationships that hold at a moment and can be seen, oldest first."""
+        """Return the relationships that hold at a moment and can be seen, oldest first.
+
+        ``include_closed`` tells those too that held before, ``at_any_time`` all. ``among`` narrows
+        them to those at any of some entities, ``ids`` to those with these ids.
+        """
 
     def reached(
         self, when: GraphMoment, start: Sequence[str], depth: int
     ) -> tuple[dict[str, int], bool]:
-        """Return the entities within so many relationships, with the distance of each."""
+        """Return the entities within so many relationships, with the distance of each.
+
+        The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for
+        each distance that it has): the nearest come first.
+        """
 
     def edge_between(
         self, when: GraphMoment, entity_id: str, others: Sequence[str]
@@ -145,7 +163,12 @@ class GraphMaintenance(Protocol):
         """Merge one entity into another: aliases, relationships and sources move; it is deleted."""
 
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
-        """Hide what was read from changes that are undone now, or show it again."""
+        """Hide what was read from changes that are undone now, or show it again.
+
+        A memory that is gone takes what was read from it along by itself: here it is about those
+        whose text is another now. To undo an undo turns the same rows again. Must run inside
+        ``write()``, after the memories became what they were.
+        """
 
     def restore_to(self, moment: datetime) -> None:
         """Restore the graph of a copy to a moment, as far as it is known."""
@@ -157,7 +180,12 @@ class GraphMaintenance(Protocol):
         """Return all texts of the graph."""
 
     def erase(self, memory_ids: Sequence[str]) -> None:
-        """Delete what was read from erased memories, and from no others."""
+        """Delete what was read from erased memories, and from no others.
+
+        What others say too stays, but without the words about the time, which cannot be told apart,
+        and an entity has no type that they do not say.
+        Must run inside ``write()``, when the memories and their history are gone.
+        """
 
     def sweep(self) -> None:
         """Delete what was read from memories of which nothing is left, not even a history."""
@@ -169,10 +197,17 @@ class GraphMaintenance(Protocol):
         """Yield each relationship as exports write it, in the order of the table."""
 
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
-        """Import an entity, or join it with the one of that id or name; return its id here."""
+        """Import an entity, or join it with the one of that id or name; return its id here.
+
+        What is there stays as it is, and gets the aliases and memories that the file tells. Must
+        run inside ``write()``. ``moment`` is the time where the file tells none.
+        """
 
     def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
-        """Import a relationship whose entities exist; return whether it is new."""
+        """Import a relationship whose entities exist; return whether it is new.
+
+        One that is there stays as it is, and gets the memories that the file tells.
+        """
 
     def has_both_entities(self, values: Mapping[str, Any]) -> bool:
         """Return whether both entities of a relationship exist in its user's graph."""

@@ -359,7 +359,10 @@ class RejectionTable(Protocol):
     """The table of rejected values, as hashes."""
 
     def add(self, words_hash: bytes, word_count: int, reason: str | None, now: datetime) -> bool:
-        """Insert a rejection, and return whether it is a new one."""
+        """Insert a rejection, and return whether it is a new one.
+
+        One that was keeps its time, and its reason, if it has one.
+        """
 
     def put(self, values: Mapping[str, Any]) -> None:
         """Insert an imported rejection; one of the same value stays as it is."""
@@ -402,7 +405,10 @@ class TombstoneTable(Protocol):
         """Return when something was erased last, as it is stored."""
 
     def contradicted(self) -> list[tuple[str, Tombstone]]:
-        """Return the tombstones of what is there all the same, each with the memory that it is."""
+        """Return the tombstones of what is there all the same, each with the memory that it is.
+
+        They are those of what is being taken in, or of rows that another program wrote.
+        """
 
 
 class ReviewTable(Protocol):
@@ -492,7 +498,12 @@ class UsageQueries(Protocol):
     """Queries on the use of each memory, and on the number and size of each kind."""
 
     def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
-        """Return how each unarchived memory of these kinds is used, least recently first."""
+        """Return how each unarchived memory of these kinds is used, least recently first.
+
+        Last used is when it was last accessed, stored or changed, whichever was latest. Of those
+        used at the same time, the less often used comes first, then the older. Kept are those of
+        high importance, promoted by hand, or used after ``recent_since``.
+        """
 
     def texts(self, row_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return the id and content of each row; of a damaged content, what can be read."""
@@ -504,7 +515,10 @@ class UsageQueries(Protocol):
         """Return, by kind, how many of these are archived, and the bytes of their contents."""
 
     def least_used(self, kind: MemoryKind, *, limit: int) -> list[str]:
-        """Return the ids of the least recently used of a kind that may be archived."""
+        """Return the ids of the least recently used of a kind that may be archived.
+
+        Neither archived, nor of high importance, nor promoted by hand.
+        """
 
 
 class ErasureQueries(Protocol):
@@ -517,7 +531,10 @@ class ErasureQueries(Protocol):
         """Return all texts and vectors of these memories, their history's too."""
 
     def statements(self, memory_ids: Sequence[str] | None = None) -> Iterator[Statement]:
-        """Yield what each memory says, and what each says and said in its history."""
+        """Yield what each memory says, and what each says and said in its history.
+
+        Only those of some ids, if they are given.
+        """
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
         """Delete every row of these memories but those of the vector indexes."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_memory import AgentMemory
 from agent_memory.api.graph import MemoryGraph
-from agent_memory.storage.sqlite.tables import graph as graph_rows
+from agent_memory.storage import graph_tables
 
 QUICK = settings(
     max_examples=20,
@@ -110,7 +110,7 @@ def test_a_walk_that_is_too_wide_says_so(
     graph: MemoryGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     join(graph, *(f"hub>n{n}" for n in range(12)), "n3>far")
-    monkeypatch.setattr(graph_rows, "MOST_REACHED", 5)
+    monkeypatch.setattr(graph_tables, "MOST_REACHED", 5)
     found = graph.neighbours("hub", 2)
     assert found.truncated
     assert 0 < len(found.neighbours) <= 6

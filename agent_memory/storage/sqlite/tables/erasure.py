@@ -5,14 +5,17 @@ Deleting keeps the history, and the keyword index keeps words until it is merged
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Final
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.fields import to_json
+from agent_memory.storage.erased_texts import (
+    ChangedText,
+    add_change,
+    add_row,
+    statements_before,
+)
 from agent_memory.storage.records import (
     ErasedText,
     RemainingText,
@@ -79,28 +82,25 @@ class ErasureQueries(Table):
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
         ids = (to_json(list(memory_ids)),)
         erased = ErasedText(statements=list(self.statements(memory_ids)))
-        for content, *objects in self._db.rows(_SELECT_NOW, ids):
-            erased.contents.add(_text(content))
-            for text in objects:
-                erased.strings.update(_strings(_read(text)))
+        for row in self._db.rows(_SELECT_NOW, ids):
+            content, *objects = map(_text, row)
+            add_row(erased, content or "", objects)
         for row in self._db.rows(_SELECT_CHANGES, ids):
-            for values in map(_read, row):
-                _add_change(erased, values)
+            for values in map(_text, row):
+                add_change(erased, values)
         for row in self._db.rows(_SELECT_VECTORS, ids):
             erased.vectors.update(row)
         return erased
 
     def statements(self, memory_ids: Sequence[str] | None = None) -> Iterator[Statement]:
-        """Yield what each memory says, and what each says and said in its history.
-
-        Only those of some ids, if they are given.
-        """
         ids = None if memory_ids is None else to_json(list(memory_ids))
         for _, memory_id, content, user_id in self._paged(_SELECT_STATED, ids):
-            about = frozenset({None if user_id is None else _text(user_id)})
-            yield Statement(memory_id, frozenset({_text(content)}), about)
-        for memory_id, changes in groupby(self._stated_before(ids), key=itemgetter(0)):
-            yield _statement_of(memory_id, changes)
+            about = frozenset({_text(user_id)})
+            yield Statement(memory_id, frozenset({_text(content) or ""}), about)
+        yield from statements_before(
+            ChangedText(memory_id, event, *map(_text, texts))
+            for memory_id, _, event, *texts in self._stated_before(ids)
+        )
 
     def _stated_before(self, ids: str | None) -> Iterator[Row]:
         """Yield all changes, those of a memory together, read by the page."""
@@ -211,55 +211,6 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
             after = page_end(rows[-1][0], after=after)
 
 
-def _statement_of(memory_id: str, changes: Iterable[Row]) -> Statement:
-    """Return what a memory says in its changes, and about whom."""
-    contents: set[str] = set()
-    user_ids: set[str | None] = set()
-    for _, _, event, old, new, user_id in changes:
-        for values in map(_read, (old, new)):
-            if isinstance(values, dict):
-                if isinstance(values.get("content"), str):
-                    contents.add(values["content"])
-                if "user_id" in values or (values and event != "UPDATE"):
-                    user_ids.add(values.get("user_id"))
-        if user_id is not None:
-            user_ids.add(_text(user_id))
-    return Statement(memory_id, frozenset(contents), frozenset(user_ids or {None}))
-
-
-def _add_change(erased: ErasedText, values: object) -> None:
-    """Take over what a change tells; one that cannot be read is taken as it stands."""
-    if not isinstance(values, dict):
-        erased.contents.update(_strings(values))
-        return
-    if isinstance(values.get("content"), str):
-        erased.contents.add(values["content"])
-    for column in ("tags", "metadata", "task_metadata"):
-        if isinstance(values.get(column), str):
-            erased.strings.update(_strings(_read(values[column])))
-
-
-def _text(data: bytes) -> str:
-    return data.decode(errors="surrogateescape")
-
-
-def _read(data: bytes | str | None) -> object:
-    """Read JSON; what is none is the text itself."""
-    text = _text(data) if isinstance(data, bytes) else data
-    try:
-        return None if text is None else json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _strings(value: object) -> Iterator[str]:
-    """Yield the texts in JSON data, keys too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
+def _text(data: bytes | None) -> str | None:
+    """Return a text of another program too, which may be no UTF-8."""
+    return None if data is None else data.decode(errors="surrogateescape")

@@ -13,7 +13,14 @@ from typing import Any, Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import EdgeView, EntityView
-from agent_memory.models.times import read_stored_time
+from agent_memory.storage import graph_tables
+from agent_memory.storage.graph_rows import (
+    EDGE_VIEW,
+    ENTITY_VIEW,
+    edge_of_row,
+    entity_of_row,
+    without_twins,
+)
 from agent_memory.storage.records import Closing, GraphMoment
 from agent_memory.storage.sqlite.connection import Database, Row
 from agent_memory.storage.sqlite.tables import Table
@@ -26,14 +33,7 @@ from agent_memory.storage.sqlite.tables.run_graph import (
     edges_of_run,
 )
 
-MOST_REACHED: Final = 20_000
-"""Entities, counted once for each distance, that a walk through the graph looks at."""
-
-_ENTITY: Final = "id, name, type, confidence, user_id, run_id, created_at, updated_at"
-_EDGE: Final = (
-    "id, source, relationship, target, confidence, temporal_context, valid_from, valid_to,"
-    " user_id, run_id, created_at, updated_at, source_id, target_id"
-)
+_EDGE: Final = ", ".join(EDGE_VIEW)
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"
 _EXISTED: Final = """(EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})
   OR EXISTS (SELECT 1 FROM history AS h
@@ -98,10 +98,6 @@ class GraphTable(Table):
 
     # Names ---------------------------------------------------------------------------------------
     def rows_without_key(self) -> list[Row]:
-        """Return another program's rows without a key: entity or alias, row id, name, user.
-
-        Entities come first, the oldest first.
-        """
         return self._db.rows("""
 SELECT 'entity', seq, CAST(name AS TEXT), user_id FROM entities WHERE name_key IS NULL
 UNION ALL SELECT 'alias', a.alias_id, CAST(a.alias AS TEXT), e.user_id
@@ -128,10 +124,6 @@ ORDER BY place, seq LIMIT 1"""
         return None if entity_id is None else str(entity_id)
 
     def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
-        """Return the ids of the entities with these names or aliases, and the key of each.
-
-        Of one user's graph, or of everybody's for ``None``.
-        """
         sql = f"""
 SELECT g.id, g.name_key FROM entities AS g
 WHERE g.name_key IN (SELECT value FROM json_each(?1)) AND {_IN_SCOPE}
@@ -190,12 +182,6 @@ VALUES (?, ?, ?, ?)"""
         after: str | None = None,
         limit: int = -1,
     ) -> list[EntityView]:
-        """Return the entities that can be seen, oldest first, or those of them with these ids.
-
-        With a ``run_id`` those that a memory of this run speaks of, as it does. With
-        ``out_of_sight`` those too that no memory speaks of any more. With ``after`` the list
-        begins behind the entity of this id.
-        """
         if run_id is not None:
             own = self._agent.agent_id
             of_run = self._runs.entities(run_id, user_id=user_id, ids=ids, agent_id=own)
@@ -205,7 +191,7 @@ VALUES (?, ?, ?, ?)"""
         among = "" if ids is None else "AND g.id IN (SELECT value FROM json_each(?1))"
         behind = "" if after is None else "AND g.seq > (SELECT seq FROM entities WHERE id = ?4)"
         table = "entities" if out_of_sight else "graph_entities"
-        sql = f"""SELECT {_ENTITY} FROM {table} AS g
+        sql = f"""SELECT {", ".join(ENTITY_VIEW)} FROM {table} AS g
 WHERE {_IN_SCOPE} {among} {behind}
 ORDER BY g.seq LIMIT ?3"""
         last_seen = () if after is None else (after,)
@@ -214,14 +200,11 @@ ORDER BY g.seq LIMIT ?3"""
         aliases = self._aliases(entity_ids)
         sources = self._sources("entity", entity_ids)
         return [
-            EntityView.model_construct(
-                **dict(zip(_ENTITY.split(", ")[:5], row[:5], strict=True)),
-                run_id=row[5],
+            entity_of_row(
+                row,
                 agent_id=self._agent.agent_id,
-                created_at=read_stored_time(row[6]),
-                updated_at=read_stored_time(row[7]),
-                aliases=aliases.get(row[0], []),
-                source_memory_ids=sources.get(row[0], []),
+                aliases=aliases.get(row[0], ()),
+                sources=sources.get(row[0], ()),
             )
             for row in rows
         ]
@@ -258,11 +241,6 @@ WHERE x.is_undone = 0 AND x.{kind}_id IN (SELECT value FROM json_each(?1)) ORDER
         at_any_time: bool = False,
         limit: int = -1,
     ) -> list[EdgeView]:
-        """Return the relationships that hold at a moment and can be seen, oldest first.
-
-        ``include_closed`` tells those too that held before, ``at_any_time`` all. ``among`` narrows
-        them to those at any of some entities, ``ids`` to those with these ids.
-        """
         chosen = "" if among is None else f"AND {_AT_ANY.format('g')}"
         is_of_run = when.run_id is not None
         if ids is not None:
@@ -283,19 +261,16 @@ ORDER BY g.seq LIMIT ?4"""
         rows = [row for row in rows if row[1] is not None and row[3] is not None]
         own = self._agent.agent_id
         if is_of_run:
-            return [_edge(row[:-1], own, json.loads(row[-1])) for row in rows]
+            return [
+                edge_of_row(row[:-1], agent_id=own, sources=json.loads(row[-1])) for row in rows
+            ]
         sources = self._sources("relationship", to_json([row[0] for row in rows]))
-        views = [_edge(row, own, sources.get(row[0], [])) for row in rows]
-        return views if include_closed or at_any_time else _merged_duplicates(views)
+        views = [edge_of_row(row, agent_id=own, sources=sources.get(row[0], ())) for row in rows]
+        return views if include_closed or at_any_time else without_twins(views)
 
     def reached(
         self, when: GraphMoment, start: Sequence[str], depth: int
     ) -> tuple[dict[str, int], bool]:
-        """Return the entities within so many relationships, with the distance of each.
-
-        The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for
-        each distance that it has): the nearest come first.
-        """
         step = f"r.depth < ?4 AND {_IN_SCOPE} AND {_condition(when)}"
         sql = f"""
 WITH RECURSIVE reached (id, depth) AS (
@@ -304,13 +279,13 @@ WITH RECURSIVE reached (id, depth) AS (
     JOIN {_edges(when)} AS g ON g.source_id = r.id WHERE {step}
   UNION SELECT g.source_id, r.depth + 1 FROM reached AS r
     JOIN {_edges(when)} AS g ON g.target_id = r.id WHERE {step}
-  LIMIT {MOST_REACHED + 1})
+  LIMIT {graph_tables.MOST_REACHED + 1})
 SELECT id, depth FROM reached ORDER BY depth"""
         rows = self._db.rows(sql, _values(when, to_json(list(start)), depth))
         distances: dict[str, int] = {}
         for entity_id, distance in rows:
             distances.setdefault(entity_id, distance)
-        return distances, len(rows) > MOST_REACHED
+        return distances, len(rows) > graph_tables.MOST_REACHED
 
     def edge_between(
         self, when: GraphMoment, entity_id: str, others: Sequence[str]
@@ -407,23 +382,6 @@ ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET {_SAID_AGAIN[kind] if values el
 FROM memories WHERE id {_AMONG}"""
         rows = self._db.rows(sql, (to_json(list(memory_ids)),))
         return {row[0]: row[1:] for row in rows}
-
-
-def _merged_duplicates(edges: Sequence[EdgeView]) -> list[EdgeView]:
-    """Merge rows that say the same: one of them was out of sight when the other was added."""
-    kept: dict[tuple[str, str, str], EdgeView] = {}
-    for edge in edges:
-        first = kept.setdefault((edge.source_id, edge.relationship, edge.target_id), edge)
-        if first is not edge:
-            first.source_memory_ids.extend(edge.source_memory_ids)
-    return list(kept.values())
-
-
-def _edge(row: Row, agent_id: str, sources: list[str]) -> EdgeView:
-    columns = dict(zip(_EDGE.split(", "), row, strict=True))
-    for name in ("valid_from", "valid_to", "created_at", "updated_at"):
-        columns[name] = None if columns[name] is None else read_stored_time(columns[name])
-    return EdgeView.model_construct(**columns, agent_id=agent_id, source_memory_ids=sources)
 
 
 def _edges(when: GraphMoment) -> str:

@@ -10,6 +10,14 @@ from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import name_key
 from agent_memory.models.times import format_time
+from agent_memory.storage.graph_rows import (
+    EDGE_COLUMNS,
+    ENTITY_COLUMNS,
+    STATEMENT_COLUMNS,
+    exported_row,
+    exported_sources,
+    imported_sources,
+)
 from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.tables import Table
 
@@ -34,27 +42,9 @@ _MIXED: Final = """
 SELECT r.id FROM relationships AS r JOIN entities AS a ON a.id = r.source_id
 JOIN entities AS b ON b.id = r.target_id
 WHERE a.user_id IS NOT r.user_id OR b.user_id IS NOT r.user_id"""
-_ENTITY: Final = (
-    "id", "name", "type", "confidence", "user_id", "run_id", "by_hand", "created_at", "updated_at",
-)  # fmt: skip
-_EDGE: Final = (
-    "id", "source_id", "relationship", "target_id", "confidence", "temporal_context", "valid_from",
-    "valid_to", "closed_by", "closing_is_undone", "user_id", "run_id", "by_hand", "created_at",
-    "updated_at",
-)  # fmt: skip
 _CLOSED: Final = ("relationships", "relationship_sources")
 """The tables of what can be closed."""
 _SOURCE: Final = ("memory_id", "change_id", "is_undone")
-_STATEMENT: Final[dict[str, tuple[str, ...]]] = {
-    "entity": ("name", "type", "confidence", "created_at", "updated_at"),
-    "relationship": (
-        "confidence", "temporal_context", "valid_from", "valid_to", "closed_by",
-        "closing_is_undone", "created_at", "updated_at",
-    ),
-}  # fmt: skip
-"""The columns of what a memory says of an entity, or of a relationship."""
-_DEFAULTS: Final = {"confidence": 1.0, "by_hand": 1, "closing_is_undone": 0}
-_FLAGS: Final = frozenset({"by_hand", "closing_is_undone"})
 _SELECT_TEXTS: Final = f"""
 SELECT e.name, e.type FROM entities AS e JOIN entity_sources AS x ON x.entity_id = e.id
 WHERE x.memory_id {_AMONG}
@@ -118,7 +108,7 @@ WHERE id = ?2""",
 
     def _copy_sources(self, kind: str, source_id: str, target_id: str) -> None:
         closing = ("closing_change_id",) if kind == "relationship" else ()
-        columns = ", ".join((*_SOURCE, *_STATEMENT[kind], *closing))
+        columns = ", ".join((*_SOURCE, *STATEMENT_COLUMNS[kind], *closing))
         sql = f"""INSERT INTO {kind}_sources ({kind}_id, {columns})
 SELECT ?, {columns} FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid
 ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
@@ -126,12 +116,6 @@ ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
 
     # Undoing -------------------------------------------------------------------------------------
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
-        """Hide what was read from changes that are undone now, or show it again.
-
-        A memory that is gone takes what was read from it along by itself: here it is about those
-        whose text is another now. To undo an undo turns the same rows again. Must run inside
-        ``write()``, after the memories became what they were.
-        """
         values = (to_json(list(memory_ids)), to_json(list(change_ids)))
         undone = """{0} IN (SELECT value FROM json_each(?1)) AND {1} IN (
   SELECT change_id FROM history WHERE event = 'UPDATE'
@@ -154,7 +138,7 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
             self._db.run(
                 f"UPDATE {table} SET valid_to = NULL, closed_by = NULL WHERE valid_to > ?", (stamp,)
             )
-        for kind in _STATEMENT:
+        for kind in STATEMENT_COLUMNS:
             self._db.run(f"DELETE FROM {kind}_sources WHERE created_at > ?", (stamp,))
         self._db.run("DELETE FROM entities WHERE created_at > ?", (stamp,))
 
@@ -168,12 +152,6 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
         return {text for (text,) in self._db.rows(_SELECT_HELD) if isinstance(text, str)}
 
     def erase(self, memory_ids: Sequence[str]) -> None:
-        """Delete what was read from erased memories, and from no others.
-
-        What others say too stays, but without the words about the time, which cannot be told apart,
-        and an entity has no type that they do not say.
-        Must run inside ``write()``, when the memories and their history are gone.
-        """
         ids = to_json(list(memory_ids))
         self._db.run(
             f"""UPDATE relationships SET temporal_context = NULL WHERE by_hand = 0 AND id IN
@@ -242,12 +220,12 @@ AND id NOT IN (
 
     # Writing out and taking in -------------------------------------------------------------------
     def iterate_entities(self) -> Iterator[dict[str, Any]]:
-        for row in self._paged("entities", _ENTITY):
+        for row in self._paged("entities", ENTITY_COLUMNS):
             aliases = self._db.rows(
                 "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
                 (row["id"],),
             )
-            exported = _exported(row)
+            exported = exported_row(row)
             if aliases:
                 exported["aliases"] = [alias for alias, _ in aliases]
             if learned := {
@@ -257,8 +235,8 @@ AND id NOT IN (
             yield {**exported, **self._exported_sources("entity", row)}
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
-        for row in self._paged("relationships", _EDGE):
-            yield {**_exported(row), **self._exported_sources("relationship", row)}
+        for row in self._paged("relationships", EDGE_COLUMNS):
+            yield {**exported_row(row), **self._exported_sources("relationship", row)}
 
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         sql = f"SELECT {', '.join(columns)}, seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -269,33 +247,11 @@ AND id NOT IN (
             after = page_end(rows[-1][-1], after=after)
 
     def _exported_sources(self, kind: str, summary: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the memories behind a row, and what each says otherwise than the row does."""
-        columns = _STATEMENT[kind]
-        sql = f"""SELECT memory_id, is_undone, {", ".join(columns)} FROM {kind}_sources
-WHERE {kind}_id = ? ORDER BY rowid"""
-        rows = self._db.rows(sql, (summary["id"],))
-        assumed = _assumed(kind, summary, len(rows))
-        statements = {}
-        for memory_id, _, *values in rows:
-            statement = dict(zip(columns, values, strict=True))
-            statements[memory_id] = _flags(
-                {name: value for name, value in statement.items() if value != assumed[name]}
-            )
-        fields = {
-            "sources": [memory_id for memory_id, *_ in rows],
-            "undone": [memory_id for memory_id, is_undone, *_ in rows if is_undone],
-            "statements": {
-                memory_id: statement for memory_id, statement in statements.items() if statement
-            },
-        }
-        return {name: value for name, value in fields.items() if value}
+        names = ", ".join(("memory_id", "is_undone", *STATEMENT_COLUMNS[kind]))
+        sql = f"SELECT {names} FROM {kind}_sources WHERE {kind}_id = ? ORDER BY rowid"
+        return exported_sources(kind, summary, self._db.rows(sql, (summary["id"],)))
 
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
-        """Import an entity, or join it with the one of that id or name; return its id here.
-
-        What is there stays as it is, and gets the aliases and memories that the file tells. Must
-        run inside ``write()``. ``moment`` is the time where the file tells none.
-        """
         user_id = values.get("user_id")
         key = name_key(values["name"], user_id)
         existing = self._db.row(
@@ -309,7 +265,7 @@ WHERE {kind}_id = ? ORDER BY rowid"""
         if existing is not None:
             entity_id = str(existing[0])
         else:
-            columns = {name: values[name] for name in _ENTITY if name in values}
+            columns = {name: values[name] for name in ENTITY_COLUMNS if name in values}
             if is_taken:  # another user's
                 del columns["id"]
             entity_id = self._insert("entities", {**_times(moment), **columns, "name_key": key})
@@ -329,10 +285,6 @@ WHERE {kind}_id = ? ORDER BY rowid"""
                 )
 
     def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
-        """Import a relationship whose entities exist; return whether it is new.
-
-        One that is there stays as it is, and gets the memories that the file tells.
-        """
         existing_id = self._db.value(
             "SELECT id FROM relationships WHERE (id = ?1 OR (relationship = ?3 AND valid_to IS ?5"
             " AND valid_from = ?6)) AND source_id = ?2 AND target_id = ?4"
@@ -351,7 +303,7 @@ WHERE {kind}_id = ? ORDER BY rowid"""
         )
         edge_id = existing_id
         if existing_id is None:
-            columns = {name: values[name] for name in _EDGE if name in values}
+            columns = {name: values[name] for name in EDGE_COLUMNS if name in values}
             if self._db.row("SELECT 1 FROM relationships WHERE id = ?", (values["id"],)):
                 del columns["id"]
             edge_id = self._insert("relationships", {**_times(moment), **columns})
@@ -379,43 +331,13 @@ WHERE {kind}_id = ? ORDER BY rowid"""
     def _import_sources(
         self, kind: str, graph_id: str, values: Mapping[str, Any], moment: str
     ) -> None:
-        """Import the memories behind a row, with what each says: as the row, if not told."""
-        columns = _STATEMENT[kind]
-        undone, statements = set(values.get("undone", ())), values.get("statements", {})
-        sources = values.get("sources", ())
-        summary = {**dict.fromkeys(columns), **_DEFAULTS, **_times(moment), **values}
-        assumed = _assumed(kind, summary, len(sources))
-        names = ", ".join((f"{kind}_id", "memory_id", "is_undone", *columns))
-        sql = f"""INSERT INTO {kind}_sources ({names}) VALUES (?, ?, ?{", ?" * len(columns)})
-ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
-        for memory_id in sources:
-            statement = {**assumed, **statements.get(memory_id, {})}
-            row = [statement[name] for name in columns]
-            self._db.run(sql, (graph_id, memory_id, int(memory_id in undone), *row))
+        """Import the memories behind a row, with what each says."""
+        names = ("memory_id", "is_undone", *STATEMENT_COLUMNS[kind])
+        sql = f"""INSERT INTO {kind}_sources ({kind}_id, {", ".join(names)})
+VALUES (?{", ?" * len(names)}) ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
+        for row in imported_sources(kind, values, moment):
+            self._db.run(sql, (graph_id, *row))
 
 
 def _times(moment: str) -> dict[str, str]:
     return {"created_at": moment, "updated_at": moment}
-
-
-def _assumed(kind: str, summary: Mapping[str, Any], sources: int) -> dict[str, Any]:
-    """Return what each of so many memories is taken to say of a row, where a file does not tell."""
-    if kind == "entity" and summary["confidence"] == _DEFAULTS["confidence"]:
-        return {**summary, "confidence": None}  # unsaid
-    if kind == "relationship" and sources > 1:
-        return {**summary, "temporal_context": None}  # whose words these are is not known
-    return {**summary}
-
-
-def _exported(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row without what is the default."""
-    values = {
-        name: value
-        for name, value in row.items()
-        if value is not None and value != _DEFAULTS.get(name)
-    }
-    return _flags(values)
-
-
-def _flags(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: bool(value) if name in _FLAGS else value for name, value in values.items()}

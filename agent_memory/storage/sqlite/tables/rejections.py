@@ -24,10 +24,6 @@ class RejectionTable(Table):
     """The table of rejected values, as hashes."""
 
     def add(self, words_hash: bytes, word_count: int, reason: str | None, now: datetime) -> bool:
-        """Insert a rejection, and return whether it is a new one.
-
-        One that was keeps its time, and its reason, if it has one.
-        """
         values = (words_hash, word_count, reason, format_time(now))
         if self._db.run(_INSERT, values):
             return True

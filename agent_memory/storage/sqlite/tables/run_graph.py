@@ -8,11 +8,11 @@ when, and what they call an entity. What other runs say changes none of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.models.graph import EntityView, name_key
-from agent_memory.models.times import read_stored_time
+from agent_memory.models.graph import EntityView
+from agent_memory.storage.graph_rows import entities_of_run
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
@@ -74,10 +74,6 @@ run_edges AS MATERIALIZED (
   GROUP BY r.source_id, r.relationship, r.target_id, t.valid_to)"""
 
 
-_COLUMNS: Final = (
-    "id", "entity_name", "user_id", "memory_id", "name", "type", "confidence", "created_at",
-    "updated_at", "place",
-)  # fmt: skip
 _ENDS: Final = f"""
   UNION ALL SELECT r.{{0}}, NULL, {_LAST}, NULL, NULL, NULL, x.created_at, x.created_at
   FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
@@ -140,48 +136,12 @@ class RunGraph(Table):
         """
         sql = _SELECT_ENTITIES.format(_ANY if ids is None else _AMONG)
         wanted = "" if ids is None else to_json(list(ids))
-        statements: dict[str, list[dict[str, Any]]] = {}
-        for row in self._db.rows(sql, (wanted, user_id, None, None, run_id)):
-            statement = dict(zip(_COLUMNS, row, strict=True))
-            statements.setdefault(statement["id"], []).append(statement)
-        aliases = self._aliases(list(statements), run_id)
-        views = [
-            _entity(of_entity, aliases.get(entity_id, []), run_id, agent_id)
-            for entity_id, of_entity in statements.items()
-        ]
-        return sorted(views, key=lambda view: view.created_at)
+        rows = self._db.rows(sql, (wanted, user_id, None, None, run_id))
+        aliases = self._aliases([row[0] for row in rows], run_id)
+        return entities_of_run(rows, aliases, run_id=run_id, agent_id=agent_id)
 
     def _aliases(self, ids: Sequence[str], run_id: str) -> dict[str, list[str]]:
         aliases: dict[str, list[str]] = {}
         for entity_id, alias in self._db.rows(_SELECT_ALIASES, (to_json(list(ids)), run_id)):
             aliases.setdefault(entity_id, []).append(alias)
         return aliases
-
-
-def _entity(
-    statements: Sequence[dict[str, Any]], aliases: Sequence[str], run_id: str, agent_id: str
-) -> EntityView:
-    """Make one entity of what is stated of it, given in the order in which it was first."""
-    first = statements[0]
-    names: dict[str, str] = {}
-    for called in (*(row["name"] for row in statements if row["name"]), *aliases):
-        names.setdefault(name_key(called, first["user_id"]), called)
-    name, *others = names.values() or [first["entity_name"]]
-    newest = sorted(statements, key=lambda row: (row["updated_at"], row["place"]), reverse=True)
-    latest = {
-        column: next((row[column] for row in newest if row[column] is not None), None)
-        for column in ("type", "confidence")
-    }
-    return EntityView.model_construct(
-        id=first["id"],
-        name=name,
-        type=latest["type"],
-        aliases=others,
-        confidence=1.0 if latest["confidence"] is None else latest["confidence"],
-        user_id=first["user_id"],
-        agent_id=agent_id,
-        run_id=run_id,
-        created_at=read_stored_time(min(row["created_at"] for row in statements)),
-        updated_at=read_stored_time(newest[0]["updated_at"]),
-        source_memory_ids=[row["memory_id"] for row in statements if row["memory_id"]],
-    )

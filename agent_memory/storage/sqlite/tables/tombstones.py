@@ -53,10 +53,6 @@ class TombstoneTable(Table):
         return None if moment is None else str(moment)
 
     def contradicted(self) -> list[tuple[str, Tombstone]]:
-        """Return the tombstones of what is there all the same, each with the memory that it is.
-
-        They are those of what is being taken in, or of rows that another program wrote.
-        """
         tombstones = {(each.key, each.hash): each for each in self.all()}
         keys = {key for key, _ in tombstones}
         return [

@@ -47,12 +47,6 @@ class UsageQueries(Table):
     """Queries on the use of each memory, and on the number and size of each kind."""
 
     def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
-        """Return how each unarchived memory of these kinds is used, least recently first.
-
-        Last used is when it was last accessed, stored or changed, whichever was latest. Of those
-        used at the same time, the less often used comes first, then the older. Kept are those of
-        high importance, promoted by hand, or used after ``recent_since``.
-        """
         rows = self._db.rows(_SELECT_USES, (format_time(recent_since), to_json(list(kinds))))
         kinds_by_value = {kind.value: kind for kind in MemoryKind}
         return [
@@ -85,9 +79,5 @@ class UsageQueries(Table):
         return {MemoryKind(kind): (count, size) for kind, count, size in rows}
 
     def least_used(self, kind: MemoryKind, *, limit: int) -> list[str]:
-        """Return the ids of the least recently used of a kind that may be archived.
-
-        Neither archived, nor of high importance, nor promoted by hand.
-        """
         rows = self._db.rows(_SELECT_LEAST_USED, (kind.value, limit))
         return [memory_id for (memory_id,) in rows]
