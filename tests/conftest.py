@@ -7,8 +7,10 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -80,6 +82,20 @@ def server() -> Iterator[EmbeddingServer]:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """Make a folder that any user may enter, as none but the tester may ``tmp_path``."""
+    for name in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
+        way = [Path(name), *Path(name).parents]
+        if all(each.is_dir() and each.stat().st_mode & stat.S_IXOTH for each in way):
+            break
+    else:
+        pytest.skip("no folder for temporary files may be entered by other users")
+    with tempfile.TemporaryDirectory(dir=name) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

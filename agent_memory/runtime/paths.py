@@ -47,7 +47,8 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
     except ValueError as error:
         raise ValidationError.of("agent_id", str(error), agent_id) from error
     directory = memory_root(root) / agent_id
-    if directory.is_symlink():
+    # Path.is_symlink raises where the root may not be entered, which opening the file says better.
+    if os.path.islink(directory):  # noqa: PTH114
         raise StorageUnavailable(f"{directory} is a symbolic link: an agent needs its own place")
     return directory / VECTOR_DB_FILENAME
 
@@ -65,17 +66,26 @@ def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, P
     """Return the agents under a root and their files, by name. A missing root has none.
 
     The file of an agent that has only documented memories (``import_advice``) does not exist yet.
+    Agents of another user, whose folders may not be entered, are left out. Raises
+    ``StorageUnavailable`` where the root itself may not be read.
     """
     directory = memory_root(root)
-    if not directory.is_dir():
+    try:
+        entries = sorted(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise StorageUnavailable(f"{directory} may not be read: {error}") from error
     return [
         (entry.name, entry / VECTOR_DB_FILENAME)
-        for entry in sorted(directory.iterdir())
-        if validate_agent_id(entry.name)
-        and not entry.is_symlink()
-        and any((entry / name).is_file() for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME))
+        for entry in entries
+        if validate_agent_id(entry.name) and not entry.is_symlink() and _has_memories(entry)
     ]
+
+
+def _has_memories(folder: Path) -> bool:
+    # Path.is_file raises where the folder may not be entered.
+    return any(os.path.isfile(folder / name) for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME))  # noqa: PTH113
 
 
 def import_advice(path: Path) -> str | None:

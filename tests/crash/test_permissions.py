@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -115,19 +114,20 @@ def test_without_a_log_neither(root: Path, work: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("umask", ["777", "277", "077"])
-def test_a_umask_that_takes_away_our_own_rights_does_no_harm(umask: str) -> None:
+def test_a_umask_that_takes_away_our_own_rights_does_no_harm(
+    umask: str, public_folder: Path, tmp_path: Path
+) -> None:
     """An ordinary user could not open the files again."""
-    with tempfile.TemporaryDirectory() as place:
-        words = [_AS_NOBODY, str(TESTS), place, umask]
-        if os.getuid() == 0:
-            os.chown(place, NOBODY, NOBODY)
-        assert finished(*words).splitlines()[-1] == "kept"
-        modes = {
-            str(path.relative_to(place)): stat.S_IMODE(path.lstat().st_mode) ^ _wanted(path)
-            for path in Path(place).rglob("*")
-        }
-        assert "root/bob/memories.db" in modes
-        assert {name: mode for name, mode in modes.items() if mode} == {}
+    words = [_AS_NOBODY, str(TESTS), str(public_folder), umask, str(tmp_path)]
+    if os.getuid() == 0:
+        os.chown(public_folder, NOBODY, NOBODY)
+    assert finished(*words).splitlines()[-1] == "kept"
+    modes = {
+        str(path.relative_to(public_folder)): stat.S_IMODE(path.lstat().st_mode) ^ _wanted(path)
+        for path in public_folder.rglob("*")
+    }
+    assert "root/bob/memories.db" in modes
+    assert {name: mode for name, mode in modes.items() if mode} == {}
 
 
 def _wanted(path: Path) -> int:
@@ -135,13 +135,13 @@ def _wanted(path: Path) -> int:
 
 
 _AS_NOBODY = """
-import os, sys, tempfile
+import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from agent_memory import AgentMemory
 import survival.verbs
 place = Path(sys.argv[2])
-with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
+with AgentMemory("warm", root=sys.argv[4]) as memory:
     memory.store("loads what is loaded late: it may lie where only root can read")
     memory.export(memory.path.with_name("warm.yaml"))
     memory.export(memory.path.with_name("warm.jsonl"))
@@ -256,24 +256,26 @@ def test_check_names_a_file_that_was_loosened_while_it_was_open(root: Path) -> N
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root gives files away")
-def test_check_names_a_file_of_somebody_else_that_all_may_read() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "m.db"
-        Path(place).chmod(0o777)
-        with AgentMemory.open(path) as memory:
-            memory.store("Deploys need two approvals")
-        path.chmod(0o666)
-        lines = finished(_CHECKS_AS_NOBODY, str(path)).splitlines()
-        assert [line for line in lines if line.startswith(f"{path}: others may read and write")]
-        assert [line for line in lines if line.startswith(f"{place}: others may read and write")]
-        assert mode_of(path) == 0o666
+def test_check_names_a_file_of_somebody_else_that_all_may_read(
+    public_folder: Path, tmp_path: Path
+) -> None:
+    path = public_folder / "m.db"
+    public_folder.chmod(0o777)
+    with AgentMemory.open(path) as memory:
+        memory.store("Deploys need two approvals")
+    path.chmod(0o666)
+    lines = finished(_CHECKS_AS_NOBODY, path, tmp_path).splitlines()
+    assert [line for line in lines if line.startswith(f"{path}: others may read and write")]
+    assert [
+        line for line in lines if line.startswith(f"{public_folder}: others may read and write")
+    ]
+    assert mode_of(path) == 0o666
 
 
 _CHECKS_AS_NOBODY = """
 import os, sys
 from agent_memory import AgentMemory
-import tempfile
-with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
+with AgentMemory("warm", root=sys.argv[2]) as memory:
     memory.store("loads what is loaded late")
     memory.check()
 os.setgid(65534); os.setuid(65534)
@@ -298,3 +300,41 @@ def test_an_import_names_a_folder_of_memories_that_others_may_read(
         memory.export(copy)
         copy.chmod(0o644)
         assert not any("others may" in note for note in memory.import_(copy).notes)
+
+
+# A root of somebody else --------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    os.name != "posix" or os.getuid() != 0, reason="only root becomes another"
+)
+def test_a_root_that_may_not_be_entered_is_a_typed_error(
+    public_folder: Path, tmp_path: Path
+) -> None:
+    for name, mode in (("closed", 0o700), ("open", 0o755)):
+        with AgentMemory("bob", root=public_folder / name) as memory:
+            memory.store("Deploys need two approvals")
+        (public_folder / name).chmod(mode)
+    printed = finished(_OPENS_AS_NOBODY, public_folder, tmp_path).splitlines()
+    assert printed == ["StorageUnavailable True"] * 3 + ["[]", "StorageUnavailable True"]
+
+
+_OPENS_AS_NOBODY = """
+import os, sys
+from agent_memory import AgentMemory, StorageUnavailable
+list_agents = AgentMemory.agents
+place, warm = sys.argv[1:]
+with AgentMemory("warm", root=warm) as memory:
+    memory.store("loads what is loaded late: it may lie where only root can read")
+list_agents(warm)
+os.setgid(65534); os.setuid(65534)
+closed = f"{place}/closed"
+opens = lambda root: AgentMemory("bob", root=root)
+reads = lambda root: AgentMemory("bob", root=root, read_only=True)
+for verb, root in ((opens, closed), (reads, closed), (list_agents, closed),
+                   (list_agents, f"{place}/open"), (reads, f"{place}/open")):
+    try:
+        print(verb(root))
+    except StorageUnavailable as error:
+        print(type(error).__name__, root in str(error))
+"""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -115,10 +114,10 @@ with AgentMemory.open(sys.argv[1]) as memory:
 # A user to whom the folder is closed, and another one who writes ----------------------------------
 
 _READS_AS_NOBODY = """
-import os, sys, tempfile
+import os, sys
 from pathlib import Path
 from agent_memory import AgentMemory, StorageError
-with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
+with AgentMemory("warm", root=sys.argv[2]) as memory:
     memory.store("loads what is loaded late: it may lie where only root can read")
     memory.search("late")
     memory.list_recent()
@@ -133,30 +132,31 @@ with AgentMemory.open(sys.argv[1], read_only=True) as memory:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="becoming another user needs root")
-def test_a_reader_without_rights_notices_those_who_have_them() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place, NAME)
-        Path(place).chmod(0o755)
-        with AgentMemory.open(path) as memory:
-            memory.store("the first walnut")
+def test_a_reader_without_rights_notices_those_who_have_them(
+    public_folder: Path, tmp_path: Path
+) -> None:
+    path = public_folder / NAME
+    public_folder.chmod(0o755)
+    with AgentMemory.open(path) as memory:
+        memory.store("the first walnut")
+    path.chmod(0o644)
+    with started(_READS_AS_NOBODY, path, tmp_path) as reader:
+        tell(reader)
+        assert line(reader) == "1 1"
+        with AgentMemory.open(path) as memory:  # which takes away the reader's rights
+            memory.store_many([{"content": f"walnut {n} " + "x" * 3000} for n in range(40)])
+            tell(reader)
+            assert line(reader) == "StorageUnavailable"
         path.chmod(0o644)
-        with started(_READS_AS_NOBODY, path) as reader:
-            tell(reader)
-            assert line(reader) == "1 1"
-            with AgentMemory.open(path) as memory:  # which takes away the reader's rights
-                memory.store_many([{"content": f"walnut {n} " + "x" * 3000} for n in range(40)])
-                tell(reader)
-                assert line(reader) == "StorageUnavailable"
-            path.chmod(0o644)
-            tell(reader)
-            assert line(reader) == "41 41"
-            reader.communicate(timeout=30)
+        tell(reader)
+        assert line(reader) == "41 41"
+        reader.communicate(timeout=30)
 
 
 _TRIES = """
-import logging, os, sys, tempfile
+import logging, os, sys
 from agent_memory import AgentMemory, StorageError
-with AgentMemory("warm", root=tempfile.mkdtemp()) as memory:
+with AgentMemory("warm", root=sys.argv[4]) as memory:
     memory.store("as above")
     memory.search("above")
 if os.getuid() == 0:
@@ -185,16 +185,15 @@ for read_only in (False, True):
     ],
 )
 def test_what_rights_let_be_read_is_read(
-    what: str, mode: str, answers: list[str], journal: str
+    what: str, mode: str, answers: list[str], journal: str, public_folder: Path, tmp_path: Path
 ) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place, "folder")
-        folder.mkdir()
-        if os.getuid() == 0:
-            os.chown(place, NOBODY, NOBODY)
-            os.chown(folder, NOBODY, NOBODY)
-        found = finished(_TRIES, folder / NAME, what, mode, AGENT_MEMORY_JOURNAL=journal)
-        folder.chmod(0o700)
+    folder = public_folder / "folder"
+    folder.mkdir()
+    if os.getuid() == 0:
+        os.chown(public_folder, NOBODY, NOBODY)
+        os.chown(folder, NOBODY, NOBODY)
+    found = finished(_TRIES, folder / NAME, what, mode, tmp_path, AGENT_MEMORY_JOURNAL=journal)
+    folder.chmod(0o700)
     if (what, mode, journal) == ("folder", "0500", "rollback"):
         answers = ["opened kept 1", "opened kept 1"]  # only a write needs more than the file
     assert found.splitlines() == answers

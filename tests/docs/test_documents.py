@@ -96,6 +96,7 @@ def test_the_shell_blocks_run_one_after_the_other(document: Path, tmp_path: Path
     stands_alone = document.stem == "recipes"
     if not (CHECKOUT / ".git").exists():  # in a source distribution `git log` has nothing to tell
         environment |= {"GIT_DIR": str(_repository(tmp_path))}
+    before = sorted(CHECKOUT.iterdir())
     for number, block in enumerate(blocks(document, "bash")):
         if stands_alone:
             (home := tmp_path / str(number)).mkdir()
@@ -111,6 +112,7 @@ def test_the_shell_blocks_run_one_after_the_other(document: Path, tmp_path: Path
         assert done.returncode == 0, done.stderr
         assert not done.stderr, done.stderr
         assert done.stdout
+    assert sorted(CHECKOUT.iterdir()) == before
 
 
 @pytest.mark.parametrize("document", with_blocks("json"), ids=name_of)

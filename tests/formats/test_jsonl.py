@@ -244,7 +244,7 @@ def test_an_object_is_parsed_alone() -> None:
         (b'{"a": ' * 100_000 + b"1" + b"}" * 100_000, "is nested too deep"),
         (b'{"a": "\xff"}', "is not JSON: it is not UTF-8 .byte 8."),
         (b'{"a": 1} {"b": 2}', "is not JSON: Extra data .column 10."),
-        (b'{\n"a": 1,\n}', "is not JSON: .*line 3, column 1"),
+        (b'{\n"a": 1\n"b": 2}', "is not JSON: .*line 3, column 1"),
         (b"[]", "is a JSON list, not an object"),
         (b"", "is not JSON"),
     ],

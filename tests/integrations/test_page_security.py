@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -318,7 +317,7 @@ def test_a_look_at_another_agent_changes_nothing_of_it(
 
 
 _LOOKS_AS_NOBODY = """
-import os, sys, tempfile
+import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from agent_memory import AgentMemory
@@ -337,7 +336,7 @@ def look(root):
         listed = {each["agent_id"]: each["is_writable"] for each in client.read("agents")["agents"]}
     return listed, [answer.data["read_only"] for answer in answers], refused.status
 
-look(tempfile.mkdtemp())  # loads what is loaded late: it may lie where only root can read
+look(sys.argv[3])  # loads what is loaded late: it may lie where only root can read
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 print(look(sys.argv[1]))
@@ -345,18 +344,13 @@ print(look(sys.argv[1]))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights are POSIX's")
-def test_an_agent_that_may_only_be_read_is_marked_and_not_changed(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory() as place:  # where another user may go
-        Path(place).chmod(0o777)
-        words = [
-            sys.executable,
-            "-c",
-            _LOOKS_AS_NOBODY,
-            f"{place}/root",
-            str(Path(__file__).parent),
-        ]
-        environment = {**os.environ, "TMPDIR": str(tmp_path)}
-        done = subprocess.run(words, capture_output=True, text=True, env=environment)
+def test_an_agent_that_may_only_be_read_is_marked_and_not_changed(
+    public_folder: Path, tmp_path: Path
+) -> None:
+    public_folder.chmod(0o777)
+    places = (public_folder / "root", Path(__file__).parent, tmp_path)
+    words = [sys.executable, "-c", _LOOKS_AS_NOBODY, *map(str, places)]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "({'ann': False, 'bob': True}, [False, True], 403)"
 

@@ -10,7 +10,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -530,11 +529,9 @@ except StorageError as error:
     ],
 )
 def test_missing_permissions_are_a_typed_error(
-    root: Path, mode: str, on: str, errors: set[str]
+    public_folder: Path, root: Path, mode: str, on: str, errors: set[str]
 ) -> None:
-    # tmp_path lies in a directory that other users cannot enter.
-    with tempfile.TemporaryDirectory() as place:
-        os.chown(place, NOBODY, NOBODY)
-        kind, names_the_path = finished(AS_NOBODY, Path(place, "s.db"), mode, on, root).split()
+    os.chown(public_folder, NOBODY, NOBODY)
+    kind, names_the_path = finished(AS_NOBODY, public_folder / "s.db", mode, on, root).split()
     assert kind in errors
     assert names_the_path == "True"
