@@ -41,7 +41,7 @@ import numpy as np
 from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.embeddings.registry import create_embedder
 from agent_memory.embeddings.settings import EmbedderSettings
-from agent_memory.storage.sqlite.keyword_index import STOP_WORDS
+from agent_memory.storage.query_terms import STOP_WORDS
 from bench.locomo import CUTOFFS, Document, Recall, stored
 from bench.machine import describe_machine
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from agent_memory import AgentMemory
 from agent_memory.api.session import SessionMemory
-from agent_memory.storage.sqlite.keyword_index import FEW_TEXTS
+from agent_memory.storage.term_counts import FEW_TEXTS
 from bench.machine import describe_machine
 from bench.speed import timed
 from bench.workload import NOW, Workload

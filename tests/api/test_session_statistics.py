@@ -18,7 +18,7 @@ from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory, SearchResults, SessionContext
 from agent_memory.api.session import SessionMemory
-from agent_memory.storage.sqlite.keyword_index import FEW_TEXTS
+from agent_memory.storage.term_counts import FEW_TEXTS
 
 ROOMS = ("kitchen", "garden", "cellar", "attic", "garage", "hall", "office")
 THINGS = ("lamp", "ladder", "kettle", "violin", "atlas")

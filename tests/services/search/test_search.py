@@ -17,7 +17,7 @@ import pytest
 from conftest import NOW, Clock
 
 from agent_memory import AgentMemory, Memory, ValidationError
-from agent_memory.storage.sqlite import keyword_index as keyword
+from agent_memory.storage import query_terms
 
 Visitor = Callable[[Path, str], str]
 
@@ -176,8 +176,8 @@ def test_two_rare_words_are_an_answer_to_a_whole_message(memory: AgentMemory) ->
 def test_a_rare_word_does_not_keep_those_with_a_common_one_out(
     memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyword, "SCAN_BUDGET", 50)
-    monkeypatch.setattr(keyword, "FILTERED_SCAN_BUDGET", 50)
+    monkeypatch.setattr(query_terms, "SCAN_BUDGET", 50)
+    monkeypatch.setattr(query_terms, "FILTERED_SCAN_BUDGET", 50)
     store_apart(memory, *(f"project status item {n}" for n in range(300)), "zebra crossing")
     results = memory.search("zebra project", limit=5)
     assert len(results) == 5

@@ -17,8 +17,9 @@ from conftest import database_of
 
 import agent_memory
 from agent_memory import AgentMemory, AgentMemoryError
+from agent_memory.storage.in_memory import sqlite_vec
 from agent_memory.storage.sqlite import connection
-from agent_memory.storage.sqlite.connection import opening, sqlite_vec
+from agent_memory.storage.sqlite.connection import opening
 
 NO_LIBRARY = "no-such-library"
 """Were it tried, the error would be that of the loader, which names a file."""
