@@ -305,9 +305,7 @@ def test_an_import_names_a_folder_of_memories_that_others_may_read(
 # A root of somebody else --------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(
-    os.name != "posix" or os.getuid() != 0, reason="only root becomes another"
-)
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root becomes another")
 def test_a_root_that_may_not_be_entered_is_a_typed_error(
     public_folder: Path, tmp_path: Path
 ) -> None:

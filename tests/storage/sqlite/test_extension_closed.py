@@ -214,11 +214,18 @@ def imported(path: Path) -> set[str]:
 
 
 def test_no_other_module_opens_a_database() -> None:
-    """All connections are of the package that closes them: nothing else knows APSW or sqlite3."""
+    """All connections are of the package that closes them, or have no file and no SQL of others.
+
+    Nothing else knows APSW or sqlite3.
+    """
     place = Path(agent_memory.__file__).parent
     inside = Path(connection.__file__).parent
+    in_memory = Path(sqlite_vec.__file__).parent
     found = {path for path in place.rglob("*.py") if imported(path) & {"apsw", "sqlite3"}}
     assert found
-    assert all(path.is_relative_to(inside) for path in found)
+    assert all(path.is_relative_to(inside) or path.is_relative_to(in_memory) for path in found)
+    made = [path for path in in_memory.rglob("*.py") if "Connection(" in path.read_text()]
+    assert made
+    assert all('Connection(":memory:")' in path.read_text() for path in made)
     # apsw's own call opens both: the one from C, and the SQL function.
     assert not [path for path in found if ".enable_load_extension(" in path.read_text()]
