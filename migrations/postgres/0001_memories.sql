@@ -475,6 +475,7 @@ CREATE TABLE reviews (
   reasoning text COLLATE "C",
   proposed_at text COLLATE "C" NOT NULL,
   session_id text COLLATE "C",
+  dismissed_at text COLLATE "C",
   PRIMARY KEY (agent_id, review_id),
   FOREIGN KEY (agent_id, seq) REFERENCES memories (agent_id, seq) ON DELETE CASCADE
 );

@@ -6,14 +6,13 @@ with a record of its name and hash, so that a file has all of a version or none 
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
+from agent_memory.storage.migrations import Migration, read_migrations
 from agent_memory.storage.sqlite import schema_check
 from agent_memory.storage.sqlite.connection import (
     APPLICATION_ID,
@@ -40,37 +39,10 @@ _INSERT_RECORD: Final = """
 INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)"""
 
 
-class Migration(NamedTuple):
-    """One file of ``migrations/``."""
-
-    number: int
-    name: str
-    sql: str
-    sha256: str
-
-
 @cache
 def migrations() -> tuple[Migration, ...]:
     """Read the migrations, in order: from the installed package, else from the checkout."""
-    package = Path(__file__).parents[2]
-    folder = next(
-        (place for place in (package / "migrations", package.parent / "migrations")
-         if place.is_dir()),
-        None,
-    )  # fmt: skip
-    if folder is None:
-        raise MigrationError("the migrations are missing: install agent-memory again")
-    shipped = tuple(_read(path) for path in sorted(folder.glob("[0-9]*.sql")))
-    if [migration.number for migration in shipped] != list(range(1, len(shipped) + 1)):
-        raise MigrationError(f"the migrations in {folder} are not numbered 1, 2, 3, …")
-    return shipped
-
-
-def _read(path: Path) -> Migration:
-    if re.fullmatch(r"\d{4}_[a-z][a-z0-9_]*\.sql", path.name) is None:
-        raise MigrationError(f"{path} is not named like 0001_memories.sql")
-    sql = path.read_text(encoding="utf-8").replace("\r\n", "\n")
-    return Migration(int(path.name[:4]), path.name, sql, hashlib.sha256(sql.encode()).hexdigest())
+    return read_migrations(Path(__file__).parents[2])
 
 
 def latest_version() -> int:

@@ -20,6 +20,7 @@ import pytest
 from conftest import CHECKOUT, TESTS
 
 from agent_memory import AgentMemory, MigrationError, StorageError
+from agent_memory.storage.migrations import Migration
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
 
@@ -69,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     schema.migrations.cache_clear()
 
 
-def reread() -> tuple[schema.Migration, ...]:
+def reread() -> tuple[Migration, ...]:
     schema.migrations.cache_clear()
     return schema.migrations()
 
@@ -90,7 +91,7 @@ def older_file(path: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_migrations_are_numbered_from_one_without_a_gap_and_named_alike() -> None:
-    files = sorted((CHECKOUT / "migrations").glob("*"))
+    files = sorted((CHECKOUT / "migrations").glob("*.*"))
     assert [migration.name for migration in SHIPPED] == [path.name for path in files]
     assert [migration.number for migration in SHIPPED] == list(range(1, len(files) + 1))
     for path in files:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -10,25 +9,24 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ConfigurationError, StorageCorrupt, ValidationError
-from agent_memory.models.agent import (
-    AgentConfig,
-    AgentMetadata,
-    AgentStats,
-    MigrationInfo,
-    Problem,
-)
+from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo, Problem
 from agent_memory.models.fields import to_json
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.records import VECTOR_COLUMNS
-from agent_memory.storage.sqlite.connection import Database, Row
+from agent_memory.models.times import format_time
+from agent_memory.storage.agent_rows import (
+    EXPORTED_COLUMNS,
+    METADATA_COLUMNS,
+    exported_row,
+    imported_row,
+    metadata_of_row,
+    read_migration,
+)
+from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
 
 _INSERT: Final = """
 INSERT INTO agent (only_row, agent_id, created_at, last_accessed) VALUES (1, ?, ?, ?)
 ON CONFLICT (only_row) DO NOTHING"""
-_SELECT: Final = """
-SELECT agent_id, created_at, last_accessed, storage_backend, migration_date, total_queries,
-  total_query_ms, embeddings_generated, scratchpad_promotions, config, migration FROM agent"""
+_SELECT: Final = f"SELECT {', '.join(METADATA_COLUMNS)} FROM agent"
 _COUNT: Final = """
 UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
   total_query_ms = total_query_ms + ?,
@@ -129,7 +127,7 @@ class AgentTable(Table):
         )
 
     def migration(self) -> MigrationInfo:
-        return _read_migration(self._db.value("SELECT migration FROM agent")) or MigrationInfo()
+        return read_migration(self._db.value("SELECT migration FROM agent")) or MigrationInfo()
 
     def was_rolled_back(self) -> bool:
         sql = "SELECT storage_backend = 'file' AND migration IS NOT NULL FROM agent"
@@ -140,64 +138,23 @@ class AgentTable(Table):
         if row is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
         try:
-            return self._metadata(row, memory_count=memory_count)
+            return metadata_of_row(
+                row, memory_count=memory_count, size=self._db.size(), config=self.config()
+            )
         except (PydanticValidationError, TypeError) as error:
             raise StorageCorrupt(
                 f"{self._db.path} is damaged: what it says of its agent cannot be read:"
                 " restore a backup"
             ) from error
 
-    def _metadata(self, row: Row, *, memory_count: int) -> AgentMetadata:
-        queries, query_ms = row[5], row[6]
-        return AgentMetadata(
-            agent_id=row[0],
-            created_at=read_stored_time(row[1]),
-            memory_count=memory_count,
-            storage_backend=row[3],
-            migration_date=read_stored_time(row[4]) if row[4] else None,
-            last_accessed=read_stored_time(row[2]),
-            stats=AgentStats(
-                # Another program may have written any figure.
-                total_queries=max(0, queries),
-                avg_query_latency_ms=max(0.0, round(query_ms / queries, 3)) if queries else 0.0,
-                storage_size_mb=round(self._db.size() / 1e6, 3),
-                embeddings_generated=max(0, row[7]),
-                scratchpad_promotions=max(0, row[8]),
-            ),
-            config=self.config(),
-            migration=_read_migration(row[10]),
-        )
-
     def row(self) -> dict[str, Any]:
-        values = self._db.row(f"SELECT {', '.join(_WRITTEN_OUT)} FROM agent")
+        values = self._db.row(f"SELECT {', '.join(EXPORTED_COLUMNS)} FROM agent")
         if values is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
-        columns = dict(zip(_WRITTEN_OUT, values, strict=True))
-        for name in ("config", "migration"):
-            try:
-                columns[name] = json.loads(columns[name]) if columns[name] else None
-            except (ValueError, RecursionError):  # of another program: no import could take it
-                columns[name] = None
-        return {name: value for name, value in columns.items() if value is not None}
+        return exported_row(values)
 
     def set_row(self, values: Mapping[str, Any]) -> None:
-        written = {name: values[name] for name in _WRITTEN_OUT if name in values}
+        written = imported_row(values)
         if written:
             settings = ", ".join(f"{name} = ?" for name in written)
-            plain = [
-                to_json(value) if isinstance(value, dict) else value for value in written.values()
-            ]
-            self._db.run(f"UPDATE agent SET {settings}", plain)
-
-
-_WRITTEN_OUT: Final = (
-    "created_at", "last_accessed", "total_queries", "total_query_ms", "scratchpad_promotions",
-    "config", *VECTOR_COLUMNS,
-)  # fmt: skip
-
-
-def _read_migration(text: str | None) -> MigrationInfo | None:
-    try:
-        return None if text is None else MigrationInfo.model_validate(json.loads(text))
-    except (ValueError, RecursionError):  # of another program: of no use
-        return None
+            self._db.run(f"UPDATE agent SET {settings}", tuple(written.values()))

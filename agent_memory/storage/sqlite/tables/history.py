@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from agent_memory.errors import StorageCorrupt
-from agent_memory.models.enums import HistoryEvent
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
-from agent_memory.models.memory_fields import JSON_COLUMNS
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.records import Change, Operation, page_end, read_json
+from agent_memory.models.times import format_time
+from agent_memory.storage.changes import change_of_row, entry_of_row
+from agent_memory.storage.records import Change, Operation, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _SIGN: Final = """
@@ -68,7 +66,7 @@ WHERE change_id > ? AND change_id <= ?"""
         after = 0
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
         while rows := self._db.rows(sql, (after, page)):
-            yield from map(_change, rows)
+            yield from map(change_of_row, rows)
             after = page_end(rows[-1][0], after=after)
 
     def texts(self, *, page: int = 1_000) -> Iterator[list[str]]:
@@ -80,11 +78,11 @@ WHERE change_id > ? AND change_id <= ?"""
 
     def between(self, first: int, last: int) -> list[Change]:
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id BETWEEN ? AND ? ORDER BY change_id"
-        return [_change(row) for row in self._db.rows(sql, (first, last))]
+        return [change_of_row(row) for row in self._db.rows(sql, (first, last))]
 
     def of_memory(self, memory_id: str) -> list[Change]:
         sql = f"SELECT {_CHANGE} FROM history WHERE memory_id = ? ORDER BY change_id"
-        return [_change(row) for row in self._db.rows(sql, (memory_id,))]
+        return [change_of_row(row) for row in self._db.rows(sql, (memory_id,))]
 
     def changed_after(self, moment: datetime) -> list[str]:
         sql = "SELECT DISTINCT memory_id FROM history WHERE changed_at > ?"
@@ -124,66 +122,11 @@ AND memory_id IN (SELECT value FROM json_each(?))"""
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         rows = self._db.rows(_SELECT.format(where=where), (*conditions.values(), limit))
         try:
-            return [_entry(row) for row in rows]
+            return [entry_of_row(row) for row in rows]
         except (ValueError, TypeError) as error:  # what the schema rules out
             raise StorageCorrupt(
                 f"{self._db.path} is damaged, and its history cannot be read: restore a backup"
             ) from error
-
-
-def _change(row: Sequence[Any]) -> Change:
-    number, memory_id, event, changed_at, session_id, old, new = row
-    return Change(number, memory_id, event, changed_at, session_id, _values(old), _values(new))
-
-
-def _values(text: str | None) -> dict[str, Any]:
-    """Read the values of a change; another program may have written anything there."""
-    try:
-        values = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(values, dict):
-        return {}
-    return {name: value for name, value in values.items() if isinstance(value, str | int | None)}
-
-
-def _entry(row: Sequence[Any]) -> HistoryEntry:
-    change_id, of, event, changed_at, session_id, old, new = row
-    return HistoryEntry(
-        change_id=change_id,
-        memory_id=of,
-        event=_event(event, old, new),
-        changed_at=read_stored_time(changed_at),
-        session_id=session_id,
-        old_values=_read(old),
-        new_values=_read(new),
-    )
-
-
-def _event(word: str, old: str | None, new: str | None) -> HistoryEvent:
-    """Read what happened; what another program wrote there says less than the values do."""
-    try:
-        return HistoryEvent(word)
-    except ValueError:
-        if old is None:
-            return HistoryEvent.ADD
-        return HistoryEvent.DELETE if new is None else HistoryEvent.UPDATE
-
-
-def _read(text: str | None) -> dict[str, Any] | None:
-    """Read the values of a change; the JSON columns are texts inside, as the table has them."""
-    if text is None:
-        return None
-    values = read_json(text)
-    if not isinstance(values, dict):
-        return None
-    for field in JSON_COLUMNS:
-        if isinstance(values.get(field), str):
-            value = read_json(values[field])
-            values[field] = values[field] if value is None else value  # what is none stays a text
-    if "archived" in values:
-        values["archived"] = bool(values["archived"])
-    return values
 
 
 _INSERT_OPERATION: Final = """

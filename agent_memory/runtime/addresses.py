@@ -1,0 +1,106 @@
+"""Addresses of memories: the path of a file, or an agent in a database of a server.
+
+``postgresql://user:password@host:5432/database?schema=agent_memory&pool_size=10`` names such a
+database; what else stands behind the ``?`` is for the server's client library. Two hosts,
+``host1,host2``, are tried in turn.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl, quote, urlencode
+
+from agent_memory.errors import ConfigurationError
+
+_SCHEMES: Final = ("postgresql://", "postgres://")
+_DEFAULT_SCHEMA: Final = "agent_memory"
+_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_DEFAULT_POOL_SIZE: Final = 10
+_MOST_CONNECTIONS: Final = 1_000
+_SECRET: Final = ("password", "sslpassword", "passfile", "sslkey", "oauth_client_secret")
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """A database of a server, with the schema in it that holds the memories.
+
+    ``location`` names it in messages, without a password.
+    """
+
+    conninfo: str = field(repr=False)
+    """What the server's client library is given: the password may be in it."""
+    schema: str
+    pool_size: int = field(compare=False)
+    location: str = field(compare=False)
+
+    def __str__(self) -> str:
+        """Return the location."""
+        return self.location
+
+
+@dataclass(frozen=True)
+class AgentAddress:
+    """The memories of one agent in a database of a server."""
+
+    server: ServerAddress
+    agent_id: str
+
+    def __str__(self) -> str:
+        """Return the location with the agent."""
+        return f"{self.server.location} (agent {self.agent_id})"
+
+
+Address = Path | AgentAddress
+"""Where the memories of one agent are."""
+
+
+def is_server(root: object) -> bool:
+    """Return whether a root is the address of a database rather than a directory."""
+    return isinstance(root, str) and root.startswith(_SCHEMES)
+
+
+def server_address(url: str) -> ServerAddress:
+    """Read the address of a database. Raises ``ConfigurationError``, which shows no password."""
+    scheme, _, rest = url.partition("://")
+    place, _, query = rest.partition("?")
+    server, slash, database = place.partition("/")
+    user, at, hosts = server.rpartition("@")
+    shown = f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
+    options = parse_qsl(query, keep_blank_values=True)
+    schema, pool_size = _DEFAULT_SCHEMA, _DEFAULT_POOL_SIZE
+    passed = []
+    for name, value in options:
+        if name == "schema":
+            schema = _schema(value)
+        elif name == "pool_size":
+            pool_size = _pool_size(value)
+        else:
+            passed.append((name, value))
+    conninfo = f"{scheme}://{place}"
+    if passed:
+        conninfo += "?" + urlencode(passed, quote_via=quote)
+    public = [(name, value) for name, value in passed if name not in _SECRET]
+    if schema != _DEFAULT_SCHEMA:
+        public.append(("schema", schema))
+    location = f"postgresql://{shown}" + (
+        "?" + urlencode(public, quote_via=quote) if public else ""
+    )
+    return ServerAddress(conninfo, schema, pool_size, location)
+
+
+def _schema(name: str) -> str:
+    if _SCHEMA.fullmatch(name) is None or name.startswith("pg_"):
+        raise ConfigurationError(
+            f"schema={name!r} cannot be: use 1 to 48 lower-case letters, digits and underscores,"
+            " not beginning with a digit or pg_"
+        )
+    return name
+
+
+def _pool_size(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_CONNECTIONS:
+        raise ConfigurationError(f"pool_size={text!r} cannot be: give a number from 1 to 1000")
+    return int(text)

@@ -1,0 +1,79 @@
+"""What the row of the table ``agent`` says, read as any program may have written it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agent_memory.models.agent import AgentConfig, AgentMetadata, AgentStats, MigrationInfo
+from agent_memory.models.fields import to_json
+from agent_memory.models.times import read_stored_time
+from agent_memory.storage.records import VECTOR_COLUMNS
+
+METADATA_COLUMNS: Final = (
+    "agent_id", "created_at", "last_accessed", "storage_backend", "migration_date",
+    "total_queries", "total_query_ms", "embeddings_generated", "scratchpad_promotions", "migration",
+)  # fmt: skip
+"""The columns that the agent's metadata are made of."""
+EXPORTED_COLUMNS: Final = (
+    "created_at", "last_accessed", "total_queries", "total_query_ms", "scratchpad_promotions",
+    "config", *VECTOR_COLUMNS,
+)  # fmt: skip
+"""The columns that an export carries."""
+
+
+def metadata_of_row(
+    row: Sequence[Any], *, memory_count: int, size: int, config: AgentConfig
+) -> AgentMetadata:
+    """Make the metadata of a row of ``METADATA_COLUMNS``; the store has ``size`` bytes."""
+    values = dict(zip(METADATA_COLUMNS, row, strict=True))
+    queries, query_ms = values["total_queries"], values["total_query_ms"]
+    return AgentMetadata(
+        agent_id=values["agent_id"],
+        created_at=read_stored_time(values["created_at"]),
+        memory_count=memory_count,
+        storage_backend=values["storage_backend"],
+        migration_date=(
+            read_stored_time(values["migration_date"]) if values["migration_date"] else None
+        ),
+        last_accessed=read_stored_time(values["last_accessed"]),
+        stats=AgentStats(
+            # Another program may have written any figure.
+            total_queries=max(0, queries),
+            avg_query_latency_ms=max(0.0, round(query_ms / queries, 3)) if queries else 0.0,
+            storage_size_mb=round(size / 1e6, 3),
+            embeddings_generated=max(0, values["embeddings_generated"]),
+            scratchpad_promotions=max(0, values["scratchpad_promotions"]),
+        ),
+        config=config,
+        migration=read_migration(values["migration"]),
+    )
+
+
+def exported_row(values: Sequence[Any]) -> dict[str, Any]:
+    """Return a row of ``EXPORTED_COLUMNS`` by column, JSON parsed, without NULLs."""
+    columns = dict(zip(EXPORTED_COLUMNS, values, strict=True))
+    for name in ("config", "migration"):
+        try:
+            columns[name] = json.loads(columns[name]) if columns[name] else None
+        except (ValueError, RecursionError):  # of another program: no import could take it
+            columns[name] = None
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+def imported_row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those columns that are given as they are stored."""
+    return {
+        name: to_json(values[name]) if isinstance(values[name], dict) else values[name]
+        for name in EXPORTED_COLUMNS
+        if name in values
+    }
+
+
+def read_migration(text: str | None) -> MigrationInfo | None:
+    """Read the record of a vector migration; what is none is of no use."""
+    try:
+        return None if text is None else MigrationInfo.model_validate(json.loads(text))
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,70 @@
+"""What the rows of the table ``history`` say, read as any program may have written them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agent_memory.models.enums import HistoryEvent
+from agent_memory.models.memory import HistoryEntry
+from agent_memory.models.memory_fields import JSON_COLUMNS
+from agent_memory.models.times import read_stored_time
+from agent_memory.storage.records import Change, read_json
+
+
+def change_of_row(row: Sequence[Any]) -> Change:
+    """Make a change of a row: change id, memory id, event, time, session, old and new values."""
+    number, memory_id, event, changed_at, session_id, old, new = row
+    return Change(number, memory_id, event, changed_at, session_id, _values(old), _values(new))
+
+
+def _values(text: str | None) -> dict[str, Any]:
+    """Read the values of a change; another program may have written anything there."""
+    try:
+        values = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(values, dict):
+        return {}
+    return {name: value for name, value in values.items() if isinstance(value, str | int | None)}
+
+
+def entry_of_row(row: Sequence[Any]) -> HistoryEntry:
+    """Make an entry of such a row, as users are shown it."""
+    change_id, of, event, changed_at, session_id, old, new = row
+    return HistoryEntry(
+        change_id=change_id,
+        memory_id=of,
+        event=_event(event, old, new),
+        changed_at=read_stored_time(changed_at),
+        session_id=session_id,
+        old_values=_read(old),
+        new_values=_read(new),
+    )
+
+
+def _event(word: str, old: str | None, new: str | None) -> HistoryEvent:
+    """Read what happened; what another program wrote there says less than the values do."""
+    try:
+        return HistoryEvent(word)
+    except ValueError:
+        if old is None:
+            return HistoryEvent.ADD
+        return HistoryEvent.DELETE if new is None else HistoryEvent.UPDATE
+
+
+def _read(text: str | None) -> dict[str, Any] | None:
+    """Read the values of a change; the JSON columns are texts inside, as the table has them."""
+    if text is None:
+        return None
+    values = read_json(text)
+    if not isinstance(values, dict):
+        return None
+    for field in JSON_COLUMNS:
+        if isinstance(values.get(field), str):
+            value = read_json(values[field])
+            values[field] = values[field] if value is None else value  # what is none stays a text
+    if "archived" in values:
+        values["archived"] = bool(values["archived"])
+    return values

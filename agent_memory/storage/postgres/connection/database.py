@@ -1,0 +1,382 @@
+"""``Database``: one agent's rows in a database; its transactions and statements."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import sql as composing
+
+from agent_memory.errors import (
+    AgentMemoryError,
+    ConfigurationError,
+    StorageLocked,
+    StorageReadOnly,
+    StorageUnavailable,
+)
+from agent_memory.runtime.addresses import AgentAddress
+from agent_memory.storage.in_memory.tokenizer import StandaloneTokenizer
+from agent_memory.storage.postgres.connection.error_translation import (
+    is_connection_loss,
+    translated,
+)
+from agent_memory.storage.postgres.connection.pool import Connection, PoolLease, SharedPool
+from agent_memory.storage.records import Row
+
+Value = TypeVar("Value")
+Values = Sequence[Any] | Mapping[str, Any]
+
+_LOCK_SECONDS: Final = 30
+"""How long a write waits for another one of the same agent."""
+_OUTCOME_SECONDS: Final = 30.0
+"""How long is asked whether a transaction was committed, of which the answer was lost."""
+
+_LOCK: Final = "SELECT pg_advisory_xact_lock(agent_lock()), pg_current_xact_id()::text"
+_TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(agent_lock()), pg_current_xact_id()::text"
+_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+
+
+class _OfThread(threading.local):
+    """What a thread is inside of."""
+
+    connection: Connection | None = None
+    """The connection of the transaction that it is in."""
+    of_snapshot: dict[Hashable, Any] | None = None
+    """What was computed from the snapshot of the read that runs, if one does."""
+    is_impatient: bool = False
+    """Whether a write fails at once rather than wait."""
+    is_writing: bool = False
+    """Whether that transaction is one that writes."""
+
+
+class Database:
+    """One agent's rows in a database of a server. Threads may share it.
+
+    Each thread has a connection of the shared pool while it is in a transaction. ``synchronous``
+    is ``FULL`` (an acknowledged write is on the server's disk) or ``NORMAL`` (the last ones may be
+    lost in a power cut). Raises ``StorageError`` and its kinds.
+    """
+
+    def __init__(
+        self, address: AgentAddress, *, read_only: bool = False, synchronous: str = "FULL"
+    ) -> None:
+        if synchronous not in ("FULL", "NORMAL"):
+            raise ConfigurationError(f"synchronous is FULL or NORMAL, not {synchronous!r}")
+        self.address = address
+        self.agent_id = address.agent_id
+        self.location = str(address)
+        self.schema = f'"{address.server.schema}"'
+        """The schema, as SQL names it."""
+        self.read_only = read_only
+        self._synchronous = synchronous
+        self._thread = _OfThread()
+        self._tokenizer = StandaloneTokenizer()
+        self.before_commit: list[Callable[[], None]] = []
+        """What each write transaction does last."""
+        with translated(self.location):
+            self._lease = PoolLease(address.server)
+
+    @property
+    def can_write(self) -> bool:
+        """Return whether writing may succeed, as far as is known."""
+        return not self.read_only
+
+    @property
+    def is_writing(self) -> bool:
+        """Return whether this thread is inside ``write()``."""
+        return self._thread.is_writing
+
+    @property
+    def pool(self) -> SharedPool:
+        """The pool of connections, which others use too."""
+        return self._lease.pool()
+
+    def close(self) -> None:
+        """Give the connections up. Closing twice is fine; a use after it is ``StorageClosed``."""
+        self._lease.close()
+
+    # Transactions -----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def write(self, *, durable: bool = True) -> Iterator[None]:
+        """Run the body in one write transaction, which has the agent's lock from its start.
+
+        Each of its statements sees what was committed before, by others too; of this agent nobody
+        else can write. ``durable=False`` is for what can be made anew: the commit does not wait for
+        the disk.
+        """
+        if self.read_only:
+            raise StorageReadOnly(f"{self.location} was opened read-only: open it for writing")
+        self._refuse_nested()
+        is_durable = durable and self._synchronous == "FULL"
+        is_impatient = self._thread.is_impatient
+        opening = (
+            _WRITE,
+            self._settings(is_durable=is_durable, timeout=_LOCK_SECONDS),
+            _TRY_LOCK if is_impatient else _LOCK,
+        )
+        with translated(self.location):
+            connection, row = self._begun(opening)
+            with self._given_back(connection):
+                if row[0] is False:
+                    raise StorageLocked(
+                        f"{self.location} is in use by another process: try again in a moment"
+                    )
+                self._thread.is_writing = True
+                yield
+                for step in self.before_commit:
+                    step()
+                self._commit(connection, str(row[1]))
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[None]:
+        """Run the body in one read transaction: it sees one unchanging snapshot."""
+        self._refuse_nested()
+        with translated(self.location):
+            connection, _ = self._begun((_READ, self._settings()))
+            with self._given_back(connection), self._snapshot():
+                yield
+                connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def administering(self, *, is_writing: bool) -> Iterator[None]:
+        """Run the body in a transaction on the schema itself, as the role that logged in.
+
+        No agent's rows are seen in it. While it writes, no other process changes the schema.
+        """
+        self._refuse_nested()
+        key = composing.quote(f"agent_memory schema {self.address.server.schema}")
+        opening = [_WRITE if is_writing else _READ, f"SELECT {self._search_path()}"]
+        if is_writing:
+            opening.append(f"SELECT pg_advisory_xact_lock(hashtextextended({key}, 0))")
+        with translated(self.location):
+            connection, _ = self._begun(opening)
+            with self._given_back(connection):
+                yield
+                connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def nowait(self) -> Iterator[None]:
+        """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
+        self._thread.is_impatient = True
+        try:
+            yield
+        finally:
+            self._thread.is_impatient = False
+
+    @contextlib.contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Let what the body did be undone by an error in it, and the transaction go on."""
+        connection = self._thread.connection
+        if connection is None:
+            yield
+            return
+        connection.execute("SAVEPOINT of_part")
+        try:
+            yield
+        except BaseException:
+            connection.execute("ROLLBACK TO SAVEPOINT of_part")
+            raise
+        connection.execute("RELEASE SAVEPOINT of_part")
+
+    def _refuse_nested(self) -> None:
+        if self._thread.connection is not None:
+            raise AgentMemoryError(
+                "this thread is inside a transaction of the same memory: a callback, such as"
+                " `progress`, must not use the memory that calls it"
+            )
+
+    def _settings(
+        self, *, is_durable: bool = True, is_reading: bool = False, timeout: int | None = None
+    ) -> str:
+        """Return the statement that says, for this transaction alone, whose rows it sees."""
+        settings = {"agent_memory.agent": self.agent_id}
+        role = self.pool.role
+        if role is not None:
+            settings["role"] = role
+        if is_reading:
+            settings["transaction_read_only"] = "on"
+        if not is_durable:
+            settings["synchronous_commit"] = "off"
+        if timeout is not None:
+            settings["lock_timeout"] = f"{timeout}s"
+        return f"SELECT {self._search_path()}, " + ", ".join(
+            f"set_config({composing.quote(name)}, {composing.quote(value)}, true)"
+            for name, value in settings.items()
+        )
+
+    def _search_path(self) -> str:
+        """Return what makes names mean the tables of the schema, and no temporary ones."""
+        return f"set_config('search_path', '{self.schema}, pg_temp', true)"
+
+    def _begun(self, statements: Sequence[str]) -> tuple[Connection, Row]:
+        """Return a connection on which a transaction was begun, and the last statement's row.
+
+        A connection that broke while nobody used it, as all do when the server restarts, is passed
+        over: nothing was done on it yet.
+        """
+        pool = self.pool
+        script = "; ".join(statements)
+        for is_last in (*[False] * pool.address.pool_size, True):
+            connection = pool.take()
+            try:
+                cursor = connection.execute(script)
+                while cursor.nextset():
+                    pass
+                row = cursor.fetchone()
+            except BaseException as error:
+                self._abandon(pool, connection)
+                if is_last or not is_connection_loss(error):
+                    raise
+            else:
+                self._thread.connection = connection
+                return connection, row or ()
+        raise AssertionError("the last one raises")
+
+    @contextlib.contextmanager
+    def _given_back(self, connection: Connection) -> Iterator[None]:
+        """Give a connection back when the body is done, its transaction rolled back if need be."""
+        pool = self.pool
+        try:
+            yield
+        finally:
+            self._thread.connection = None
+            self._thread.is_writing = False
+            self._abandon(pool, connection)
+
+    @staticmethod
+    def _abandon(pool: SharedPool, connection: Connection) -> None:
+        if not connection.closed and connection.info.transaction_status:
+            with contextlib.suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+        pool.give_back(connection)
+
+    def _commit(self, connection: Connection, transaction: str) -> None:
+        """Commit; where the answer is lost, ask on another connection what became of it."""
+        try:
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if not is_connection_loss(error) or not self._was_committed(transaction, error):
+                raise
+
+    def _was_committed(self, transaction: str, loss: psycopg.Error) -> bool:
+        deadline = time.monotonic() + _OUTCOME_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                pool = self.pool
+                connection = pool.take()
+                try:
+                    row = connection.execute(
+                        "SELECT pg_xact_status(%s::xid8)", (transaction,)
+                    ).fetchone()
+                finally:
+                    pool.give_back(connection)
+            except psycopg.Error:
+                row = None
+            if row is not None and row[0] != "in progress":
+                return bool(row[0] == "committed")
+            time.sleep(0.1)
+        raise StorageUnavailable(
+            f"{self.location} was lost while it stored, and whether it did is not known: look"
+            f" before you store it again ({loss})"
+        ) from loss
+
+    # Statements -------------------------------------------------------------------------------
+
+    def run(self, sql: str, values: Values = ()) -> int:
+        """Execute a statement and return how many rows it changed itself, without triggers."""
+        with self._statement() as connection:
+            return connection.execute(sql, values or None).rowcount
+
+    def run_many(self, sql: str, values: Iterable[Values]) -> None:
+        """Execute a statement for each of many value lists, which are sent together."""
+        with self._statement() as connection, connection.cursor() as cursor:
+            cursor.executemany(sql, values)
+
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        """Return all rows."""
+        return self._executed(sql, values).fetchall()
+
+    def row(self, sql: str, values: Values = ()) -> Row | None:
+        """Return the first row, or ``None``."""
+        return self._executed(sql, values).fetchone()
+
+    def value(self, sql: str, values: Values = ()) -> Any:  # noqa: ANN401 - any column
+        """Return the first column of the first row, or ``None``."""
+        row = self.row(sql, values)
+        return row[0] if row else None
+
+    def _executed(self, sql: str, values: Values) -> psycopg.Cursor[Row]:
+        """Execute a query, in the transaction that this thread is in or in one of its own."""
+        connection = self._thread.connection
+        with translated(self.location):
+            if connection is not None:
+                return connection.execute(sql, values or None, binary=True)
+            try:
+                return self._executed_alone(sql, values)
+            except psycopg.Error as error:
+                if not is_connection_loss(error):
+                    raise
+                return self._executed_alone(sql, values)
+
+    def _executed_alone(self, sql: str, values: Values) -> psycopg.Cursor[Row]:
+        """Execute a query in a transaction of its own, in which nothing can be written.
+
+        So it may be executed again where the answer is lost.
+        """
+        pool = self.pool
+        connection = pool.take()
+        try:
+            # What is sent together is one transaction, and one way to the server and back.
+            with connection.pipeline():
+                connection.execute(self._settings(is_reading=True))
+                return connection.execute(sql, values or None, binary=True)
+        finally:
+            self._abandon(pool, connection)
+
+    @contextlib.contextmanager
+    def _statement(self) -> Iterator[Connection]:
+        """Give the body the connection of this thread's transaction, or of one for it alone."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(translated(self.location))
+            if self._thread.connection is None:
+                stack.enter_context(self.write())
+            connection = self._thread.connection
+            assert connection is not None  # noqa: S101 - of the transaction
+            yield connection
+
+    # The snapshot, and words ------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        self._thread.of_snapshot = {}
+        try:
+            yield
+        finally:
+            self._thread.of_snapshot = None
+
+    def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Return what was computed from the snapshot of the read that runs, computed but once.
+
+        Outside of a read it is computed each time.
+        """
+        computed = self._thread.of_snapshot
+        if computed is None:
+            return compute()
+        if key not in computed:
+            computed[key] = compute()
+        value: Value = computed[key]
+        return value
+
+    def words(self, text: str) -> list[tuple[str, str]]:
+        """Return the words of a text: each as the keyword index holds it, and as it is written."""
+        return self._tokenizer.words(text)
+
+    def tokenize(self, texts: Iterable[str]) -> list[list[str]]:
+        """Return the words of each text as the keyword index holds them."""
+        return self._tokenizer.tokenize(texts)

