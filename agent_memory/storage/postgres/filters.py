@@ -1,0 +1,243 @@
+"""Filters compiled to SQL conditions on the table ``memories AS m``.
+
+Every key and value is bound. What is put together into SQL is the text of this module alone. A text
+with a NUL character, which PostgreSQL cannot hold, is the value of no column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import singledispatch
+from typing import Any, Final, NamedTuple
+
+from agent_memory.models.enums import ORIGINAL_CATEGORY
+from agent_memory.models.fields import to_json
+from agent_memory.storage.filters import (
+    AccessedOften,
+    All,
+    AmongIds,
+    AnyOf,
+    Archived,
+    Equals,
+    Filter,
+    HasTag,
+    HasTaskStatus,
+    InCategories,
+    InMetadata,
+    NoRepeatOf,
+    Not,
+    Since,
+    Until,
+)
+
+_REPLACEMENT: Final = "\ufffd"
+"""What ``readable_json`` in the migrations reads a NUL character as."""
+
+
+class Condition(NamedTuple):
+    """A condition in SQL on ``m``, and the values for its placeholders."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+
+@singledispatch
+def compiled(filters: Filter) -> Condition:
+    """Return the condition of a filter."""
+    raise TypeError(f"{type(filters).__name__} is no filter that PostgreSQL knows")
+
+
+@compiled.register
+def _(filters: All) -> Condition:
+    return _joined([compiled(part) for part in filters.parts], " AND ", empty="true")
+
+
+@compiled.register
+def _(filters: AnyOf) -> Condition:
+    return _joined([compiled(part) for part in filters.parts], " OR ", empty="false")
+
+
+@compiled.register
+def _(filters: Not) -> Condition:
+    inner = compiled(filters.part)
+    return Condition(f"NOT ({inner.sql})", inner.values)
+
+
+@compiled.register
+def _(filters: Equals) -> Condition:
+    # A column's name comes from ``storage.filters`` alone.
+    return _same(f"m.{filters.column}", filters.value)
+
+
+@compiled.register
+def _(filters: AmongIds) -> Condition:
+    return Condition("m.id = ANY(%s)", (_storable(filters.ids),))
+
+
+@compiled.register
+def _(filters: InCategories) -> Condition:
+    parts = [Condition("m.category = ANY(%s)", (_storable(filters.names),))]
+    if filters.foreign:
+        sql = f"readable_json(m.metadata) ->> '{ORIGINAL_CATEGORY}' = ANY(%s)"
+        parts.append(Condition(sql, (_storable(filters.foreign),)))
+    return _joined(parts, " OR ", empty="false")
+
+
+@compiled.register
+def _(filters: HasTag) -> Condition:
+    # The trigger that writes them leaves capitals outside ASCII as another program wrote them.
+    tag = filters.tag
+    same = _same("t.tag", tag) if tag.isascii() else _same("folded(t.tag)", tag.casefold())
+    sql = f"m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE {same.sql})"
+    return Condition(sql, same.values)
+
+
+@compiled.register
+def _(filters: Archived) -> Condition:
+    # "<> 0", for which there is an index.
+    return Condition("m.archived <> 0" if filters.archived else "m.archived = 0")
+
+
+@compiled.register
+def _(filters: Since) -> Condition:
+    return Condition("m.timestamp >= %s", (filters.moment,))
+
+
+@compiled.register
+def _(filters: Until) -> Condition:
+    return Condition("m.timestamp <= %s", (filters.moment,))
+
+
+@compiled.register
+def _(filters: HasTaskStatus) -> Condition:
+    sql = "readable_json(m.task_metadata) ->> 'status' = %s"
+    return Condition(sql, (filters.status.value,))
+
+
+@compiled.register
+def _(filters: AccessedOften) -> Condition:
+    return Condition("m.access_count >= %s", (filters.least,))
+
+
+@compiled.register
+def _(filters: NoRepeatOf) -> Condition:
+    row_ids = [row_id for row_id, _ in filters.fingerprints]
+    fingerprints = [fingerprint for _, fingerprint in filters.fingerprints]
+    return Condition(
+        "m.seq NOT IN (SELECT f.seq FROM fingerprints AS f"
+        " WHERE f.fingerprint = ANY(%s::bigint[]) AND f.seq <> ALL(%s::bigint[]))",
+        (fingerprints, row_ids),
+    )
+
+
+@compiled.register
+def _(filters: InMetadata) -> Condition:
+    test = _OPERATORS[filters.operator](filters.operand)
+    return _joined([_at(path, test) for path in filters.paths], " OR ", empty="false")
+
+
+def _joined(parts: list[Condition], word: str, *, empty: str) -> Condition:
+    if not parts:
+        return Condition(empty)
+    if len(parts) == 1:
+        return parts[0]
+    sql = "(" + word.join(part.sql for part in parts) + ")"
+    return Condition(sql, tuple(value for part in parts for value in part.values))
+
+
+def _same(column: str, value: str) -> Condition:
+    return Condition("false") if "\x00" in value else Condition(f"{column} = %s", (value,))
+
+
+def _storable(texts: Sequence[str]) -> list[str]:
+    return [text for text in texts if "\x00" not in text]
+
+
+def _readable(text: str) -> str:
+    return text.replace("\x00", _REPLACEMENT)
+
+
+def _at(path: list[str], test: Condition) -> Condition:
+    """Return the condition that ``test`` holds for the value at a path in the metadata."""
+    value = "readable_json(m.metadata)" + " -> %s::text" * len(path)
+    # OFFSET 0 keeps the value from being read anew for each mention of it.
+    sql = f"EXISTS (SELECT 1 FROM (SELECT {value} AS value OFFSET 0) AS v WHERE {test.sql})"
+    return Condition(sql, (*map(_readable, path), *test.values))
+
+
+# What holds of a value, ``v.value``. JSON's types are kept apart: true is not 1, and a list is not
+# null. SQL may look at conditions in any order, but for those of a CASE.
+
+
+def _equal(value: object, of: str = "v.value") -> Condition:
+    text = _readable_json(value)
+    if isinstance(value, list | tuple | dict):
+        # As texts: of two numbers that are equal, one may be written as a float.
+        return Condition(f"{of}::text = (%s::jsonb)::text", (text,))
+    return Condition(f"{of} = %s::jsonb", (text,))
+
+
+def _readable_json(value: object) -> str:
+    return to_json(_without_nul(value))
+
+
+def _without_nul(value: object) -> object:
+    if isinstance(value, str):
+        return _readable(value)
+    if isinstance(value, Mapping):
+        return {_readable(str(key)): _without_nul(item) for key, item in value.items()}
+    return [_without_nul(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _compared(sign: str) -> Callable[[object], Condition]:
+    def compare(value: object) -> Condition:
+        operand: str | Decimal
+        if isinstance(value, str):
+            kind, compared, operand = "string", "(v.value #>> '{}') COLLATE \"C\"", _readable(value)
+        else:
+            kind, compared, operand = "number", "v.value::numeric", Decimal(repr(value))
+        sql = f"CASE jsonb_typeof(v.value) WHEN '{kind}' THEN {compared} {sign} %s ELSE false END"
+        return Condition(sql, (operand,))
+
+    return compare
+
+
+def _in_list(values: Sequence[object]) -> Condition:
+    return Condition("v.value = ANY(%s::jsonb[])", ([_readable_json(value) for value in values],))
+
+
+def _contains(value: object) -> Condition:
+    element = _equal(value, "element")
+    part = None if value is None or isinstance(value, bool) else _readable(str(value))
+    return Condition(
+        "CASE jsonb_typeof(v.value) WHEN 'string' THEN strpos(v.value #>> '{}', %s::text) > 0"
+        " WHEN 'array' THEN EXISTS (SELECT 1 FROM jsonb_array_elements(v.value) AS element"
+        f" WHERE {element.sql}) ELSE false END",
+        (part, *element.values),
+    )
+
+
+def _contains_any_case(value: object) -> Condition:
+    if not isinstance(value, str):
+        return _contains(value)
+    part = _readable(value).casefold()
+    return Condition(
+        "CASE jsonb_typeof(v.value) WHEN 'string'"
+        " THEN strpos(folded(v.value #>> '{}'), %s::text) > 0"
+        " WHEN 'array' THEN EXISTS (SELECT 1 FROM jsonb_array_elements(v.value) AS element"
+        " WHERE jsonb_typeof(element) = 'string' AND folded(element #>> '{}') = %s) ELSE false END",
+        (part, part),
+    )
+
+
+_OPERATORS: Final[dict[str, Callable[[Any], Condition]]] = {
+    "eq": _equal,
+    "gt": _compared(">"),
+    "gte": _compared(">="),
+    "lt": _compared("<"),
+    "lte": _compared("<="),
+    "in": _in_list,
+    "contains": _contains,
+    "icontains": _contains_any_case,
+}
