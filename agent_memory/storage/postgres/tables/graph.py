@@ -1,0 +1,404 @@
+"""The tables of the graph: entities, relationships, and which memories each was read from.
+
+A row is out of sight while no memory that says so is there: ``graph_edges`` and ``graph_entities``
+are the views of what is in sight. What is asked for a time in the past is asked of ``_PAST``, where
+a memory that was deleted later still counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agent_memory.models.graph import EdgeView, EntityView
+from agent_memory.storage import graph_tables
+from agent_memory.storage.graph_rows import (
+    EDGE_VIEW,
+    ENTITY_VIEW,
+    edge_of_row,
+    entity_of_row,
+    without_twins,
+)
+from agent_memory.storage.postgres.connection import Database, Row
+from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.postgres.tables.agent import AgentTable
+from agent_memory.storage.postgres.tables.run_graph import (
+    HOLDS_IN_RUN,
+    SOURCE_NAME,
+    TARGET_NAME,
+    RunGraph,
+    edges_of_run,
+)
+from agent_memory.storage.records import Closing, GraphMoment
+
+_EDGE: Final = ", ".join(EDGE_VIEW)
+_EXISTED: Final = """(EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})
+  OR EXISTS (SELECT 1 FROM history AS h
+    WHERE h.memory_id = {0} AND h.event = 'DELETE' AND h.changed_at > %(stamp)s))"""
+_PAST: Final = f"""(SELECT r.seq, r.id, r.relationship, r.confidence, r.temporal_context,
+  r.valid_from,
+  (SELECT name FROM entities WHERE id = r.source_id) AS source,
+  (SELECT name FROM entities WHERE id = r.target_id) AS target,
+  CASE WHEN r.closed_by IS NULL OR (r.closing_is_undone = 0 AND {_EXISTED.format("r.closed_by")})
+    THEN r.valid_to END AS valid_to,
+  r.user_id, r.run_id, r.created_at, r.updated_at, r.source_id, r.target_id
+  FROM relationships AS r
+  WHERE r.by_hand = 1 OR EXISTS (SELECT 1 FROM relationship_sources AS x
+    WHERE x.relationship_id = r.id AND x.is_undone = 0 AND {_EXISTED.format("x.memory_id")}))"""
+_EDGE_OF_RUN: Final = ", ".join(
+    {"source": SOURCE_NAME, "target": TARGET_NAME}.get(name, name) for name in EDGE_VIEW
+)
+_AT_ANY: Final = (
+    "({0}.source_id = ANY (%(among)s::text[]) OR {0}.target_id = ANY (%(among)s::text[]))"
+)
+_SAME_ENDS: Final = """r.source_id IN (
+  SELECT source_id FROM relationships WHERE id = ANY (%(among)s::text[]))"""
+_CHOSEN: Final = "g.id = ANY (%(among)s::text[])"
+_CHOSEN_OF_RUN: Final = "g.row_ids && %(among)s::text[]"
+_HOLDS: Final = "g.valid_from <= %(stamp)s AND (g.valid_to IS NULL OR g.valid_to > %(stamp)s::text)"
+_IN_SCOPE: Final = "(%(user_id)s::text IS NULL OR g.user_id = %(user_id)s::text)"
+_RUN_OF: Final = "(SELECT run_id FROM memories WHERE id = {0})"
+_IS_OPEN: Final = f"""(valid_to IS NULL OR closing_is_undone = 1 OR (closed_by IS NOT NULL
+  AND (NOT EXISTS (SELECT 1 FROM memories WHERE id = closed_by)
+    OR {_RUN_OF.format("closed_by")} IS DISTINCT FROM {_RUN_OF.format("memory_id")})))"""
+"""Whether a memory's statement holds as far as its own run says."""
+_TWINS: Final = """(SELECT o.id FROM relationships AS r JOIN relationships AS o
+  ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
+  WHERE r.id = %(edge_id)s)"""
+"""The rows that say what a relationship says: one was out of sight when another was added."""
+_SAID_AGAIN: Final = {
+    "entity": """
+  type = coalesce(excluded.type, CASE x.is_undone WHEN 0 THEN x.type END),
+  confidence = coalesce(excluded.confidence, CASE x.is_undone WHEN 0 THEN x.confidence END),
+  updated_at = CASE WHEN coalesce(excluded.type, x.type) IS NOT DISTINCT FROM x.type
+    AND coalesce(excluded.confidence, x.confidence) IS NOT DISTINCT FROM x.confidence
+    THEN x.updated_at ELSE excluded.updated_at END,""",
+    "relationship": """
+  confidence = CASE x.is_undone WHEN 0 THEN greatest(x.confidence, excluded.confidence)
+    ELSE excluded.confidence END,
+  temporal_context = coalesce(
+    excluded.temporal_context, CASE x.is_undone WHEN 0 THEN x.temporal_context END),
+  valid_from = CASE x.is_undone WHEN 0 THEN least(x.valid_from, excluded.valid_from)
+    ELSE excluded.valid_from END,
+  valid_to = excluded.valid_to, closed_by = NULL, closing_change_id = NULL, closing_is_undone = 0,
+  updated_at = excluded.updated_at,""",
+}
+"""What becomes of a memory's statement that it makes again; one that was undone is made anew."""
+_SELECT_BY_KEY: Final = """
+SELECT id FROM (
+  SELECT 0 AS place, seq, id FROM entities
+  WHERE name_key = %(key)s AND user_id IS NOT DISTINCT FROM %(user_id)s::text
+  UNION ALL SELECT 1, e.seq, e.id FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id
+  WHERE a.alias_key = %(key)s AND e.user_id IS NOT DISTINCT FROM %(user_id)s::text) AS known
+ORDER BY place, seq LIMIT 1"""
+_SELECT_BY_KEYS: Final = f"""
+SELECT g.id, g.name_key FROM entities AS g
+WHERE g.name_key = ANY (%(keys)s::text[]) AND {_IN_SCOPE}
+UNION ALL SELECT g.id, a.alias_key FROM entity_aliases AS a JOIN entities AS g ON g.id = a.entity_id
+WHERE a.alias_key = ANY (%(keys)s::text[]) AND {_IN_SCOPE}
+UNION ALL SELECT g.id, lower(btrim(g.name)) FROM entities AS g WHERE g.name_key IS NULL
+AND lower(btrim(g.name)) = ANY (%(keys)s::text[]) AND {_IN_SCOPE}"""
+
+
+class GraphTable(Table):
+    """The tables of the graph: entities, relationships, and their sources."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._agent = AgentTable(database)
+        self._runs = RunGraph(database)
+
+    # Names ---------------------------------------------------------------------------------------
+    def rows_without_key(self) -> list[Row]:
+        return self._db.rows("""
+SELECT 'entity' AS kind, seq AS place, name, user_id FROM entities WHERE name_key IS NULL
+UNION ALL SELECT 'alias', a.alias_id, a.alias, e.user_id
+FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id WHERE a.alias_key IS NULL
+ORDER BY kind DESC, place""")
+
+    def id_of_row(self, row_id: int) -> str:
+        return str(self._db.value("SELECT id FROM entities WHERE seq = %s", (row_id,)))
+
+    def set_key(self, kind: str, row: int, key: str) -> None:
+        if kind == "entity":
+            self._db.run("UPDATE entities SET name_key = %s WHERE seq = %s", (key, row))
+        else:
+            self._db.run("UPDATE entity_aliases SET alias_key = %s WHERE alias_id = %s", (key, row))
+
+    def find(self, key: str, user_id: str | None) -> str | None:
+        entity_id = self._db.value(_SELECT_BY_KEY, {"key": key, "user_id": user_id})
+        return None if entity_id is None else str(entity_id)
+
+    def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
+        key_of_id: dict[str, str] = {}
+        values = {"keys": list(keys), "user_id": user_id}
+        for entity_id, key in self._db.rows(_SELECT_BY_KEYS, values):
+            key_of_id.setdefault(entity_id, key)
+        return key_of_id
+
+    def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+        sql = "SELECT id, name, type FROM entities WHERE id = ANY (%s::text[])"
+        return {row[0]: (row[1], row[2]) for row in self._db.rows(sql, (list(ids),))}
+
+    def unarchived_ids(self, memory_ids: Sequence[str]) -> set[str]:
+        sql = "SELECT id FROM memories WHERE archived = 0 AND id = ANY (%s::text[])"
+        return {memory_id for (memory_id,) in self._db.rows(sql, (list(memory_ids),))}
+
+    # Entities ------------------------------------------------------------------------------------
+    def insert_entity(self, values: Mapping[str, Any]) -> str:
+        return self._insert("entities", values)
+
+    def insert_edge(self, values: Mapping[str, Any]) -> str:
+        return self._insert("relationships", values)
+
+    def _insert(self, table: str, values: Mapping[str, Any]) -> str:
+        columns = {name: value for name, value in values.items() if value is not None}
+        placeholders = ", ".join(["%s"] * len(columns))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders}) RETURNING id"
+        return str(self._db.value(sql, tuple(columns.values())))
+
+    def update_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
+        settings = "".join(f"{name} = %s, " for name in values)
+        sql = f"UPDATE entities SET {settings}updated_at = %s WHERE id = %s"
+        self._db.run(sql, (*values.values(), now, entity_id))
+
+    def entity_row(self, entity_id: str) -> dict[str, Any]:
+        names = ("id", "name", "name_key", "type", "confidence", "user_id", "by_hand")
+        row = self._db.row(f"SELECT {', '.join(names)} FROM entities WHERE id = %s", (entity_id,))
+        return dict(zip(names, row or (), strict=False))
+
+    def add_alias(self, entity_id: str, alias: str, key: str, memory_id: str | None) -> None:
+        sql = """INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)
+VALUES (%s, %s, %s, %s)"""
+        self._db.run(sql, (entity_id, alias, key, memory_id))
+
+    def entities(
+        self,
+        *,
+        user_id: str | None,
+        run_id: str | None = None,
+        ids: Sequence[str] | None = None,
+        out_of_sight: bool = False,
+        after: str | None = None,
+        limit: int = -1,
+    ) -> list[EntityView]:
+        if run_id is not None:
+            own = self._agent.agent_id
+            of_run = self._runs.entities(run_id, user_id=user_id, ids=ids, agent_id=own)
+            known = [view.id for view in of_run]
+            of_run = of_run[known.index(after) + 1 if after in known else 0 :]
+            return of_run if limit < 0 else of_run[:limit]
+        among = "" if ids is None else "AND g.id = ANY (%(ids)s::text[])"
+        behind = (
+            "" if after is None else "AND g.seq > (SELECT seq FROM entities WHERE id = %(after)s)"
+        )
+        sql = f"""SELECT {", ".join(ENTITY_VIEW)}
+FROM {"entities" if out_of_sight else "graph_entities"} AS g
+WHERE {_IN_SCOPE} {among} {behind}
+ORDER BY g.seq LIMIT %(limit)s"""
+        values = {"ids": None if ids is None else list(ids), "user_id": user_id, "after": after}
+        rows = self._db.rows(sql, {**values, "limit": None if limit < 0 else limit})
+        entity_ids = [row[0] for row in rows]
+        aliases = self._aliases(entity_ids)
+        sources = self._sources("entity", entity_ids)
+        return [
+            entity_of_row(
+                row,
+                agent_id=self._agent.agent_id,
+                aliases=aliases.get(row[0], ()),
+                sources=sources.get(row[0], ()),
+            )
+            for row in rows
+        ]
+
+    def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
+        sql = f"""SELECT {kind}_id FROM {kind}_sources
+WHERE memory_id = %s AND is_undone = 0 ORDER BY seq"""
+        return [graph_id for (graph_id,) in self._db.rows(sql, (memory_id,))]
+
+    def _aliases(self, ids: list[str]) -> dict[str, list[str]]:
+        sql = """SELECT a.entity_id, a.alias FROM entity_aliases AS a
+WHERE a.entity_id = ANY (%s::text[]) ORDER BY a.alias_id"""
+        return self._listed(sql, ids)
+
+    def _sources(self, kind: str, ids: list[str]) -> dict[str, list[str]]:
+        sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
+JOIN memories AS m ON m.id = x.memory_id
+WHERE x.is_undone = 0 AND x.{kind}_id = ANY (%s::text[]) ORDER BY x.seq"""
+        return self._listed(sql, ids)
+
+    def _listed(self, sql: str, ids: list[str]) -> dict[str, list[str]]:
+        values_of: dict[str, list[str]] = {}
+        for of, value in self._db.rows(sql, (ids,)) if ids else ():
+            values_of.setdefault(of, []).append(value)
+        return values_of
+
+    # Relationships -------------------------------------------------------------------------------
+    def edges(
+        self,
+        when: GraphMoment,
+        *,
+        among: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        include_closed: bool = False,
+        at_any_time: bool = False,
+        limit: int = -1,
+    ) -> list[EdgeView]:
+        chosen = "" if among is None else f"AND {_AT_ANY.format('g')}"
+        is_of_run = when.run_id is not None
+        if ids is not None:
+            chosen = f"AND {_CHOSEN_OF_RUN if is_of_run else _CHOSEN}"
+        time = "true" if at_any_time else "g.valid_from <= %(stamp)s" if include_closed else _HOLDS
+        begin, columns = "", _EDGE
+        if is_of_run:
+            narrowing = _SAME_ENDS if ids is not None else _AT_ANY.format("r") if among else "true"
+            begin, columns = f"WITH {edges_of_run(narrowing)}", f"{_EDGE_OF_RUN}, memory_ids"
+        sql = f"""{begin} SELECT {columns} FROM {"run_edges" if is_of_run else _edges(when)} AS g
+WHERE {_IN_SCOPE} AND {time} {chosen}
+ORDER BY g.seq LIMIT %(limit)s"""
+        wanted = list(among if ids is None and among is not None else ids or ())
+        rows = self._db.rows(
+            sql, {**_values(when), "among": wanted, "limit": None if limit < 0 else limit}
+        )
+        own = self._agent.agent_id
+        if is_of_run:
+            return [edge_of_row(row[:-1], agent_id=own, sources=row[-1] or ()) for row in rows]
+        sources = self._sources("relationship", [row[0] for row in rows])
+        views = [edge_of_row(row, agent_id=own, sources=sources.get(row[0], ())) for row in rows]
+        return views if include_closed or at_any_time else without_twins(views)
+
+    def reached(
+        self, when: GraphMoment, start: Sequence[str], depth: int
+    ) -> tuple[dict[str, int], bool]:
+        edges, condition = _edges(when), f"{_IN_SCOPE} AND {_condition(when)}"
+        # The rows of a recursion come as they are reached, the nearest first: the limit ends it.
+        sql = f"""
+WITH RECURSIVE reached (id, depth) AS (
+  SELECT entity_id COLLATE "C", 0 FROM unnest(%(start)s::text[]) AS entity_id
+  UNION SELECT next.id, r.depth + 1 FROM reached AS r CROSS JOIN LATERAL (
+    SELECT g.target_id AS id FROM {edges} AS g WHERE g.source_id = r.id AND {condition}
+    UNION ALL SELECT g.source_id FROM {edges} AS g WHERE g.target_id = r.id AND {condition}) AS next
+  WHERE r.depth < %(depth)s)
+SELECT id, depth FROM reached LIMIT {graph_tables.MOST_REACHED + 1}"""
+        rows = self._db.rows(sql, {**_values(when), "start": list(start), "depth": depth})
+        distances: dict[str, int] = {}
+        for entity_id, distance in rows:
+            distances.setdefault(entity_id, distance)
+        return distances, len(rows) > graph_tables.MOST_REACHED
+
+    def edge_between(
+        self, when: GraphMoment, entity_id: str, others: Sequence[str]
+    ) -> tuple[str, str] | None:
+        edges, condition = _edges(when), f"{_IN_SCOPE} AND {_condition(when)}"
+        sql = f"""
+SELECT id, other FROM (
+  SELECT g.seq, g.id, g.target_id AS other FROM {edges} AS g
+  WHERE g.source_id = %(entity_id)s AND g.target_id = ANY (%(others)s::text[]) AND {condition}
+  UNION ALL SELECT g.seq, g.id, g.source_id FROM {edges} AS g
+  WHERE g.target_id = %(entity_id)s AND g.source_id = ANY (%(others)s::text[]) AND {condition})
+  AS joining
+ORDER BY seq LIMIT 1"""
+        values = {**_values(when), "entity_id": entity_id, "others": list(others)}
+        row = self._db.row(sql, values)
+        return None if row is None else (str(row[0]), str(row[1]))
+
+    def open_edges(
+        self,
+        source_id: str,
+        relationship: str,
+        target_id: str | None = None,
+        *,
+        run_id: str | None = None,
+    ) -> list[Row]:
+        if run_id is not None:
+            return self._runs.open_edges(run_id, source_id, relationship, target_id)
+        sql = """SELECT id, target_id, valid_from,
+  (SELECT r.run_id FROM relationships AS r WHERE r.id = g.id AND r.by_hand = 1)
+FROM graph_edges AS g WHERE source_id = %s AND relationship = %s AND valid_to IS NULL
+AND target_id = coalesce(%s::text, target_id) ORDER BY seq"""
+        return self._db.rows(sql, (source_id, relationship, target_id))
+
+    def confirm_edge(
+        self,
+        edge_id: str,
+        *,
+        confidence: float,
+        context: str | None,
+        start: str,
+        now: str,
+    ) -> None:
+        sql = """UPDATE relationships SET confidence = greatest(confidence, %s), updated_at = %s,
+valid_from = least(valid_from, %s), temporal_context = coalesce(%s, temporal_context)
+WHERE id = %s"""
+        self._db.run(sql, (confidence, now, start, context, edge_id))
+
+    def mark_by_hand(self, kind: str, graph_id: str) -> None:
+        table = "entities" if kind == "entity" else "relationships"
+        self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = %s AND by_hand = 0", (graph_id,))
+
+    def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
+        sql = f"""UPDATE relationships SET valid_to = greatest(valid_from, %(at)s),
+closed_by = %(memory_id)s, closing_change_id = %(change_id)s, closing_is_undone = 0,
+updated_at = %(now)s
+WHERE id IN (SELECT id FROM graph_edges WHERE id IN {_TWINS} AND valid_to IS NULL)"""
+        self._db.run(sql, {**closing._asdict(), "edge_id": edge_id})
+        run = _RUN_OF.format("memory_id")
+        others = f"({run} IS NULL OR {run} <> ALL (%(runs)s::text[]))"
+        self._close_statements(edge_id, closing, others, list(but_in_runs))
+
+    def close_in_run(self, edge_id: str, closing: Closing, run_id: str) -> None:
+        of_run = f"{_RUN_OF.format('memory_id')} = ANY (%(runs)s::text[])"
+        self._close_statements(edge_id, closing, of_run, [run_id])
+
+    def _close_statements(
+        self, edge_id: str, closing: Closing, which: str, runs: list[str]
+    ) -> None:
+        run, run_of_closing = _RUN_OF.format("memory_id"), _RUN_OF.format("%(memory_id)s")
+        sql = f"""UPDATE relationship_sources SET valid_to = greatest(valid_from, %(at)s),
+closed_by = %(memory_id)s, closing_change_id = %(change_id)s, closing_is_undone = 0,
+updated_at = CASE WHEN %(memory_id)s::text IS NULL
+  OR {run} IS NOT DISTINCT FROM {run_of_closing} THEN %(now)s ELSE updated_at END
+WHERE relationship_id IN {_TWINS} AND {_IS_OPEN} AND {which}"""
+        self._db.run(sql, {**closing._asdict(), "edge_id": edge_id, "runs": runs})
+
+    def add_source(
+        self,
+        kind: str,
+        graph_id: str,
+        memory_id: str,
+        change_id: int | None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        columns = {
+            f"{kind}_id": graph_id,
+            "memory_id": memory_id,
+            "change_id": change_id,
+            **(values or {}),
+        }
+        sql = f"""INSERT INTO {kind}_sources AS x ({", ".join(columns)})
+VALUES ({", ".join(["%s"] * len(columns))})
+ON CONFLICT (agent_id, {kind}_id, memory_id) DO UPDATE SET {_SAID_AGAIN[kind] if values else ""}
+  change_id = CASE x.is_undone WHEN 0 THEN x.change_id ELSE excluded.change_id END, is_undone = 0"""
+        self._db.run(sql, tuple(columns.values()))
+
+    def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
+        sql = """SELECT id, user_id,
+  (SELECT max(change_id) FROM history WHERE memory_id = memories.id), run_id
+FROM memories WHERE id = ANY (%s::text[])"""
+        return {row[0]: row[1:] for row in self._db.rows(sql, (list(memory_ids),))}
+
+
+def _edges(when: GraphMoment) -> str:
+    """Return what is read as the relationships; of a run all rows, which ``_condition`` narrows."""
+    if when.run_id is not None:
+        return "relationships"
+    return _PAST if when.is_past else "graph_edges"
+
+
+def _condition(when: GraphMoment) -> str:
+    """Return whether a row of ``_edges`` holds at the moment."""
+    return _HOLDS if when.run_id is None else HOLDS_IN_RUN
+
+
+def _values(when: GraphMoment) -> dict[str, Any]:
+    return {"stamp": when.stamp, "user_id": when.user_id, "run_id": when.run_id}

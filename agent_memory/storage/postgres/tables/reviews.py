@@ -1,0 +1,124 @@
+"""The table ``reviews``: memories that are in question, until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.models.decision import Review
+from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.storage.postgres.connection import Row
+from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.records import Operation
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
+
+_INSERT: Final = """
+INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
+SELECT seq, version, %s, %s, %s, %s, %s FROM memories WHERE seq = %s"""
+_SELECT_OPEN: Final = """
+SELECT r.review_id FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
+WHERE r.seq = %s AND r.replaced_by IS NOT DISTINCT FROM %s::text AND r.dismissed_at IS NULL
+ORDER BY r.review_id LIMIT 1"""
+_SELECT_NEWER: Final = """
+SELECT r.seq, max(n.seq) FROM reviews AS r
+JOIN memories AS m USING (agent_id, seq, version)
+JOIN memories AS n ON n.id = r.replaced_by
+WHERE r.seq = ANY (%s::bigint[]) AND n.seq > r.seq AND r.dismissed_at IS NULL GROUP BY r.seq"""
+_SELECT: Final = """
+SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
+  r.session_id, m.user_id, m.run_id
+FROM reviews AS r JOIN memories AS m USING (agent_id, seq) WHERE r.dismissed_at IS NULL"""
+_IS_STALE: Final = """
+SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m USING (agent_id, seq)
+WHERE r.review_id = %s"""
+_OF_OWNER: Final = (
+    "m.user_id = %(user_id)s AND (%(run_id)s::text IS NULL OR m.run_id = %(run_id)s::text)"
+)
+_SELECT_LAST_DECIDED: Final = f"""
+SELECT o.operation_id, o.verb, o.first_change, o.last_change, o.done_at, o.session_id
+FROM operations AS o
+JOIN reviews AS r ON CASE o.verb WHEN 'dismiss' THEN r.dismissed_at = o.done_at
+  ELSE r.proposed_at = o.done_at AND r.session_id IS NOT DISTINCT FROM o.session_id
+    AND r.dismissed_at IS NULL END
+JOIN memories AS m ON m.seq = r.seq
+WHERE {_OF_OWNER} AND o.verb IN ('add', 'dismiss')
+  AND o.first_change > o.last_change AND o.last_change >= %(since)s
+ORDER BY o.operation_id DESC LIMIT 1"""
+_OWN_ROWS: Final = f"""
+(SELECT m.seq FROM memories AS m WHERE %(user_id)s::text IS NULL OR ({_OF_OWNER}))"""
+_DELETE_ASKED: Final = f"""
+DELETE FROM reviews
+WHERE proposed_at = %(done_at)s AND session_id IS NOT DISTINCT FROM %(session_id)s::text
+AND dismissed_at IS NULL AND seq IN {_OWN_ROWS}"""
+_ASK_AGAIN: Final = f"""
+UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = %(done_at)s AND seq IN {_OWN_ROWS}"""
+
+
+class ReviewTable(Table):
+    """The table of memories that are in question."""
+
+    def add(
+        self,
+        row_id: int,
+        *,
+        replaced_by: str | None,
+        confidence: float | None,
+        reasoning: str | None,
+        session_id: str,
+        now: datetime,
+    ) -> int:
+        open_review_id = self._db.value(_SELECT_OPEN, (row_id, replaced_by))
+        if open_review_id is not None:
+            return int(open_review_id)
+        values = (replaced_by, confidence, reasoning, format_time(now), session_id, row_id)
+        return int(self._db.value(f"{_INSERT} RETURNING review_id", values))
+
+    def put(self, row_id: int, values: Mapping[str, Any]) -> None:
+        names = ("replaced_by", "confidence", "reasoning", "proposed_at", "session_id")
+        self._db.run(_INSERT, (*map(values.get, names), row_id))
+
+    def all(self) -> list[Review]:
+        return [_review(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
+
+    def get(self, review_id: int) -> Review | None:
+        row = self._db.row(f"{_SELECT} AND r.review_id = %s", (review_id,))
+        return None if row is None else _review(row)
+
+    def is_stale(self, review_id: int) -> bool:
+        return bool(self._db.value(_IS_STALE, (review_id,)))
+
+    def last_decided(self, owner: Owner, *, since: int) -> Operation | None:
+        values = {"user_id": owner.user_id, "run_id": owner.run_id, "since": since}
+        row = self._db.row(_SELECT_LAST_DECIDED, values)
+        return None if row is None else Operation(*row)
+
+    def take_back(self, operation: Operation, owner: Owner | None) -> int:
+        sql = {"dismiss": _ASK_AGAIN, "add": _DELETE_ASKED}.get(operation.verb)
+        if sql is None:
+            return 0
+        values = {
+            "user_id": None if owner is None else owner.user_id,
+            "run_id": None if owner is None else owner.run_id,
+            "done_at": operation.done_at,
+            "session_id": operation.session_id,
+        }
+        return self._db.run(sql, values)
+
+    def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
+        return dict(self._db.rows(_SELECT_NEWER, (list(row_ids),)))
+
+    def forget_reasoning(self) -> None:
+        self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
+
+    def dismiss(self, review_id: int, *, now: datetime) -> None:
+        sql = "UPDATE reviews SET dismissed_at = %s WHERE review_id = %s"
+        self._db.run(sql, (format_time(now), review_id))
+
+
+def _review(row: Row) -> Review:
+    values = dict(zip(Review.model_fields, row, strict=True))
+    values["proposed_at"] = read_stored_time(row[6])
+    return Review.model_construct(**values)

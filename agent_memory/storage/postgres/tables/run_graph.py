@@ -1,0 +1,154 @@
+"""The graph as the memories of one run state it, whatever other runs say of the same.
+
+The rows of ``entities`` and ``relationships`` sum up what all memories say. Whoever may read one
+run alone is told what its memories say: how sure they are, in what words, since when and until
+when, and what they call an entity. What other runs say changes none of it.
+
+The queries take the values ``stamp``, ``user_id`` (NULL for all users) and ``run_id``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agent_memory.models.graph import EntityView
+from agent_memory.storage.graph_rows import entities_of_run
+from agent_memory.storage.postgres.connection import Row
+from agent_memory.storage.postgres.tables import Table
+
+_LAST: Final = 2**63 - 1
+_CLOSING_COUNTS: Final = """({0}.closed_by IS NULL OR ({0}.closing_is_undone = 0 AND EXISTS (
+  SELECT 1 FROM memories AS c WHERE c.id = {0}.closed_by AND c.run_id = %(run_id)s)))"""
+_SAID_ELSEWHERE: Final = """EXISTS (
+  SELECT 1 FROM {0}_sources AS o LEFT JOIN memories AS om ON om.id = o.memory_id
+  WHERE o.{0}_id = {1}.id AND om.run_id IS DISTINCT FROM %(run_id)s::text)"""
+_OF_USER: Final = "(%(user_id)s::text IS NULL OR {0}.user_id = %(user_id)s::text)"
+_OF_RUN: Final = f"m.run_id = %(run_id)s AND {_OF_USER.format('m')} AND x.is_undone = 0"
+_NAME: Final = f"""coalesce((SELECT x.name FROM entity_sources AS x
+  JOIN memories AS m ON m.id = x.memory_id WHERE x.entity_id = g.{{0}} AND {_OF_RUN}
+  ORDER BY x.seq LIMIT 1), (SELECT name FROM entities WHERE id = g.{{0}}))"""
+SOURCE_NAME: Final = _NAME.format("source_id")
+TARGET_NAME: Final = _NAME.format("target_id")
+"""What the run calls the ends of a relationship ``g``."""
+_ENDED: Final = f"""({{0}}.valid_to IS NOT NULL AND {{0}}.valid_to <= %(stamp)s
+  AND {_CLOSING_COUNTS})"""
+HOLDS_IN_RUN: Final = f"""(EXISTS (
+  SELECT 1 FROM relationship_sources AS x JOIN memories AS m ON m.id = x.memory_id
+  WHERE x.relationship_id = g.id AND {_OF_RUN} AND x.valid_from <= %(stamp)s
+    AND NOT {_ENDED.format("x")})
+  OR (g.by_hand = 1 AND g.run_id = %(run_id)s AND g.valid_from <= %(stamp)s
+    AND NOT {_ENDED.format("g")} AND NOT {_SAID_ELSEWHERE.format("relationship", "g")}))"""
+"""Whether a row ``g`` of ``relationships`` holds at the moment, as the run says."""
+
+
+def edges_of_run(among: str = "true") -> str:
+    """Return the table ``run_edges``, for a ``WITH``: the relationships as the run says them.
+
+    ``among`` narrows the rows ``r`` of ``relationships``, all or none of those that say the same.
+    What holds by several rows is one edge: ``row_ids`` and ``memory_ids`` are arrays.
+    """
+    return f"""
+run_statements AS (
+  SELECT x.relationship_id, x.memory_id, x.seq AS place, x.confidence, x.temporal_context,
+    x.valid_from, CASE WHEN {_CLOSING_COUNTS.format("x")} THEN x.valid_to END AS valid_to,
+    x.created_at, x.updated_at
+  FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
+    JOIN memories AS m ON m.id = x.memory_id WHERE {_OF_RUN} AND {among}
+  UNION ALL SELECT r.id, NULL, r.seq, r.confidence, r.temporal_context, r.valid_from,
+    CASE WHEN {_CLOSING_COUNTS.format("r")} THEN r.valid_to END, r.created_at, r.updated_at
+  FROM relationships AS r WHERE r.by_hand = 1 AND r.run_id = %(run_id)s AND {_OF_USER.format("r")}
+    AND NOT {_SAID_ELSEWHERE.format("relationship", "r")} AND {among}),
+run_edges AS MATERIALIZED (
+  SELECT min(coalesce(t.created_at, r.created_at) || ' ' || lpad(t.place::text, 20, '0')) AS seq,
+    (array_agg(r.id ORDER BY r.seq))[1] AS id, r.relationship,
+    coalesce(max(t.confidence), 1.0) AS confidence,
+    (array_agg(t.temporal_context ORDER BY t.updated_at DESC NULLS LAST, t.place DESC)
+      FILTER (WHERE t.temporal_context IS NOT NULL))[1] AS temporal_context,
+    min(coalesce(t.valid_from, r.valid_from)) AS valid_from, t.valid_to,
+    min(r.user_id) AS user_id, %(run_id)s::text AS run_id,
+    min(coalesce(t.created_at, r.created_at)) AS created_at,
+    max(coalesce(t.updated_at, r.updated_at)) AS updated_at, r.source_id, r.target_id,
+    array_agg(r.id) AS row_ids,
+    array_agg(t.memory_id ORDER BY t.place) FILTER (WHERE t.memory_id IS NOT NULL) AS memory_ids
+  FROM run_statements AS t JOIN relationships AS r ON r.id = t.relationship_id
+  GROUP BY r.source_id, r.relationship, r.target_id, t.valid_to)"""
+
+
+_ENDS: Final = f"""
+  UNION ALL SELECT r.{{0}}, NULL, {_LAST}, NULL, NULL, NULL, x.created_at, x.created_at
+  FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
+    JOIN memories AS m ON m.id = x.memory_id WHERE {_OF_RUN} AND r.{{0}} {{1}}
+  UNION ALL SELECT r.{{0}}, NULL, {_LAST}, NULL, NULL, NULL, r.created_at, r.created_at
+  FROM relationships AS r WHERE r.by_hand = 1 AND r.run_id = %(run_id)s AND r.{{0}} {{1}}
+    AND NOT {_SAID_ELSEWHERE.format("relationship", "r")}"""
+_SELECT_ENTITIES: Final = f"""
+WITH statements AS (
+  SELECT x.entity_id AS id, x.memory_id, x.seq AS place, x.name, x.type, x.confidence,
+    x.created_at, x.updated_at
+  FROM entity_sources AS x JOIN memories AS m ON m.id = x.memory_id
+  WHERE {_OF_RUN} AND x.entity_id {{0}}
+  UNION ALL SELECT b.id, NULL, b.seq, b.name, b.type, b.confidence, b.created_at, b.updated_at
+  FROM entities AS b WHERE b.by_hand = 1 AND b.run_id = %(run_id)s AND b.id {{0}}
+    AND NOT {_SAID_ELSEWHERE.format("entity", "b")}
+  UNION ALL SELECT b.id, NULL, b.seq, b.name, NULL, NULL, b.created_at, b.created_at
+  FROM entities AS b WHERE b.by_hand = 1 AND b.run_id = %(run_id)s AND b.id {{0}}
+  {_ENDS.format("source_id", "{0}")} {_ENDS.format("target_id", "{0}")})
+SELECT e.id, e.name, e.user_id, s.memory_id, s.name, s.type, s.confidence,
+  coalesce(s.created_at, e.created_at), coalesce(s.updated_at, e.updated_at), s.place
+FROM statements AS s JOIN entities AS e ON e.id = s.id WHERE {_OF_USER.format("e")}
+ORDER BY s.place, e.seq"""
+_AMONG: Final = "= ANY (%(ids)s::text[])"
+_ANY: Final = "IS NOT NULL"
+_SELECT_ALIASES: Final = """
+SELECT a.entity_id, a.alias FROM entity_aliases AS a JOIN memories AS m ON m.id = a.memory_id
+WHERE a.entity_id = ANY (%(ids)s::text[]) AND m.run_id = %(run_id)s ORDER BY a.alias_id"""
+_SELECT_OPEN: Final = f"""
+SELECT (array_agg(id ORDER BY seq))[1], target_id, min(valid_from), NULL::text FROM (
+  SELECT r.seq, r.id, r.target_id, coalesce(x.valid_from, r.valid_from) AS valid_from
+  FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
+    JOIN memories AS m ON m.id = x.memory_id
+  WHERE r.source_id = %(source_id)s AND r.relationship = %(relationship)s AND {_OF_RUN}
+    AND (x.valid_to IS NULL OR NOT {_CLOSING_COUNTS.format("x")})
+  UNION ALL SELECT r.seq, r.id, r.target_id, r.valid_from FROM relationships AS r
+  WHERE r.source_id = %(source_id)s AND r.relationship = %(relationship)s AND r.by_hand = 1
+    AND r.run_id = %(run_id)s AND (r.valid_to IS NULL OR NOT {_CLOSING_COUNTS.format("r")})
+    AND NOT {_SAID_ELSEWHERE.format("relationship", "r")}) AS said
+WHERE target_id = coalesce(%(target_id)s::text, target_id)
+GROUP BY target_id ORDER BY min(seq)"""
+
+
+class RunGraph(Table):
+    """Reads the graph of one run."""
+
+    def open_edges(
+        self, run_id: str, source_id: str, relationship: str, target_id: str | None
+    ) -> list[Row]:
+        """Return what the run says an entity has now: id, target and ``valid_from``."""
+        values = {
+            "run_id": run_id,
+            "user_id": None,
+            "source_id": source_id,
+            "relationship": relationship,
+            "target_id": target_id,
+        }
+        return self._db.rows(_SELECT_OPEN, values)
+
+    def entities(
+        self, run_id: str, *, user_id: str | None, ids: Sequence[str] | None, agent_id: str
+    ) -> list[EntityView]:
+        """Return the entities that the run speaks of, in the order in which it did first.
+
+        What its memories call an entity is its name, the first, and its aliases.
+        """
+        sql = _SELECT_ENTITIES.format(_ANY if ids is None else _AMONG)
+        wanted = None if ids is None else list(ids)
+        rows = self._db.rows(sql, {"run_id": run_id, "user_id": user_id, "ids": wanted})
+        aliases = self._aliases([row[0] for row in rows], run_id)
+        return entities_of_run(rows, aliases, run_id=run_id, agent_id=agent_id)
+
+    def _aliases(self, ids: list[str], run_id: str) -> dict[str, list[str]]:
+        aliases: dict[str, list[str]] = {}
+        for entity_id, alias in self._db.rows(_SELECT_ALIASES, {"ids": ids, "run_id": run_id}):
+            aliases.setdefault(entity_id, []).append(alias)
+        return aliases

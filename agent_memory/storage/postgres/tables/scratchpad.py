@@ -1,0 +1,117 @@
+"""The table ``scratchpad``: the hot set of memories; what enters it and what is evicted.
+
+Each user has ``max_size`` places, and so have the memories about nobody in particular: what one
+user's session brings in evicts nothing of another's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from agent_memory.models.times import format_time
+from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.records import Reason
+
+_ENTER: Final = """
+INSERT INTO scratchpad (seq, entered_at, reason) VALUES (%s, %s, %s)
+ON CONFLICT (agent_id, seq) DO UPDATE
+SET reason = excluded.reason, entered_at = excluded.entered_at
+WHERE excluded.reason = 'promoted' AND scratchpad.reason <> 'promoted'"""
+_PUT: Final = """
+INSERT INTO scratchpad (seq, entered_at, reason) VALUES (%s, %s, %s)
+ON CONFLICT (agent_id, seq) DO NOTHING"""
+# Least recently used first: the last access counts, else when it came in. What was promoted by
+# hand leaves last, and what has just come in stays, or promoting would evict what it promotes.
+_SELECT_SURPLUS: Final = """
+SELECT s.seq, m.id FROM scratchpad AS s JOIN memories AS m USING (agent_id, seq)
+WHERE s.user_id IS NOT DISTINCT FROM %s::text AND s.seq <> ALL (%s::bigint[]) AND m.archived = 0
+ORDER BY s.reason = 'promoted', greatest(coalesce(m.last_accessed, ''), s.entered_at), s.seq
+LIMIT %s"""
+# An archived memory keeps its entry, unseen, until it comes back.
+_SELECT_MEMBERS: Final = """
+SELECT s.seq FROM scratchpad AS s JOIN memories AS m USING (agent_id, seq)
+WHERE m.archived = 0 {of_user}
+ORDER BY coalesce(m.last_accessed, s.entered_at) DESC, m.access_count DESC, s.seq DESC"""
+_COUNT: Final = """
+SELECT count(*) FROM scratchpad AS s JOIN memories AS m USING (agent_id, seq)
+WHERE m.archived = 0"""
+_COUNT_OF_USER: Final = f"{_COUNT} AND s.user_id IS NOT DISTINCT FROM %s::text"
+_COUNT_PROMOTED: Final = f"{_COUNT_OF_USER} AND s.reason = 'promoted'"
+_SELECT_ENTRIES: Final = """
+SELECT m.id, s.entered_at, s.reason FROM scratchpad AS s JOIN memories AS m USING (agent_id, seq)
+ORDER BY s.entered_at, s.seq"""
+_SELECT_USERS_OF: Final = """
+SELECT asked.seq, m.user_id FROM unnest(%s::bigint[]) WITH ORDINALITY AS asked (seq, place)
+JOIN memories AS m ON m.seq = asked.seq ORDER BY asked.place"""
+_SELECT_WORTHY: Final = """
+SELECT m.seq FROM memories AS m
+WHERE m.seq = ANY (%s::bigint[]) AND m.access_count >= %s AND m.archived = 0
+AND NOT EXISTS (SELECT 1 FROM scratchpad AS s WHERE s.seq = m.seq)
+ORDER BY m.seq"""
+
+
+class ScratchpadTable(Table):
+    """The table of the memories in the scratchpad."""
+
+    def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
+        moment = format_time(now)
+        self._db.run_many(_ENTER, [(row_id, moment, reason) for row_id in row_ids])
+
+    def by_user(self, row_ids: Sequence[int]) -> dict[str | None, list[int]]:
+        of_users: dict[str | None, list[int]] = defaultdict(list)
+        for row_id, user_id in self._db.rows(_SELECT_USERS_OF, (list(row_ids),)):
+            of_users[user_id].append(row_id)
+        return of_users
+
+    def evict(self, *, max_size: int, keep: Sequence[int] | None = None) -> list[str]:
+        kept = list(keep or ())
+        users = (
+            self._db.rows("SELECT DISTINCT user_id FROM scratchpad")
+            if keep is None
+            else self._db.rows(
+                "SELECT DISTINCT user_id FROM scratchpad WHERE seq = ANY (%s::bigint[])", (kept,)
+            )
+        )
+        evicted: list[str] = []
+        for (user_id,) in users:
+            surplus = int(self._db.value(_COUNT_OF_USER, (user_id,))) - max_size
+            if surplus > 0:
+                leaving = self._db.rows(_SELECT_SURPLUS, (user_id, kept, surplus))
+                row_ids = [row_id for row_id, _ in leaving]
+                self._db.run("DELETE FROM scratchpad WHERE seq = ANY (%s::bigint[])", (row_ids,))
+                evicted += [memory_id for _, memory_id in leaving]
+        return evicted
+
+    def leave(self, row_id: int) -> bool:
+        return self._db.run("DELETE FROM scratchpad WHERE seq = %s", (row_id,)) > 0
+
+    def contains(self, row_id: int) -> bool:
+        return self._db.row("SELECT 1 FROM scratchpad WHERE seq = %s", (row_id,)) is not None
+
+    def members(self, *, user_id: str | None = None) -> list[int]:
+        of_user, values = ("", ()) if user_id is None else ("AND s.user_id = %s", (user_id,))
+        sql = _SELECT_MEMBERS.format(of_user=of_user)
+        return [row_id for (row_id,) in self._db.rows(sql, values)]
+
+    def reasons(self, row_ids: Sequence[int]) -> dict[int, Reason]:
+        sql = "SELECT seq, reason FROM scratchpad WHERE seq = ANY (%s::bigint[])"
+        return dict(self._db.rows(sql, (list(row_ids),)))
+
+    def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
+        rows = self._db.rows(_SELECT_WORTHY, (list(row_ids), threshold))
+        return [row_id for (row_id,) in rows]
+
+    def size(self) -> int:
+        return int(self._db.value(_COUNT))
+
+    def count_promoted(self, user_id: str | None) -> int:
+        return int(self._db.value(_COUNT_PROMOTED, (user_id,)))
+
+    def put(self, row_id: int, *, reason: str, entered_at: str) -> None:
+        self._db.run(_PUT, (row_id, entered_at, reason))
+
+    def entries(self) -> list[tuple[str, str, str]]:
+        return [(id_, moment, reason) for id_, moment, reason in self._db.rows(_SELECT_ENTRIES)]
