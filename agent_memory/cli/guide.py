@@ -23,11 +23,11 @@ from agent_memory.cli.render import emit
 
 GUIDES: Final = Path(__file__).parents[1] / "guides"
 TOPICS: Final = (
-    "python", "shell", "recipes", "search", "meaning", "duplicates", "formats", "moving-in",
-    "life-cycle", "conversations", "sessions-and-users", "coding-agents", "inside-agents",
-    "frameworks", "mcp", "amplifier", "page", "events", "statistics", "secrets", "plain-sqlite",
-    "errors", "reliability", "invariants", "measurements", "how-it-compares", "changes",
-    "working-on-it",
+    "first-steps", "python", "shell", "recipes", "search", "meaning", "duplicates", "formats",
+    "moving-in", "life-cycle", "conversations", "sessions-and-users", "coding-agents",
+    "inside-agents", "frameworks", "mcp", "amplifier", "page", "events", "statistics", "secrets",
+    "plain-sqlite", "errors", "reliability", "invariants", "measurements", "how-it-compares",
+    "changes", "working-on-it",
 )  # fmt: skip
 """The guides, in the order in which a newcomer may read them."""
 MADE: Final = {

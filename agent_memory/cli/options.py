@@ -283,6 +283,9 @@ def ask(question: str) -> bool:
     """
     click.echo(f"{question} [y/N]: ", nl=False, err=True)
     answer = sys.stdin.readline()
+    if not answer and not sys.stdin.isatty():
+        click.echo(err=True)
+        raise click.UsageError("give --yes: there is nobody to ask")
     if not answer:
         raise click.Abort
     return answer.strip().lower() in ("y", "yes")

@@ -327,14 +327,23 @@ def groups_text(groups: Sequence[DuplicateGroup]) -> str:
 
 
 def details_text(model: BaseModel) -> str:
-    """Show every field of a model that holds something."""
-    rows = [
+    """Show every field of a model that holds something, and the fields of what it holds."""
+    rows: list[tuple[str, str]] = []
+    for name, value in plain(model).items():
+        if isinstance(value, dict) and value:
+            rows += [(name, ""), *_rows({f"  {key}": each for key, each in value.items()})]
+        else:
+            rows += _rows({name: value})
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{safe(name):{width}}  {safe(value)}".rstrip() for name, value in rows)
+
+
+def _rows(values: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in plain(model).items()
+        for name, value in values.items()
         if value not in (None, [], {})
     ]
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:{width}}  {safe(value)}" for name, value in rows)
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:

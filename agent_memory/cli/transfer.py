@@ -75,11 +75,25 @@ def export(
         if output == "-":
             with place.open("rb") as file:
                 copy_to_stdout(file)
-    for note in done.notes:
+    for note in [*done.notes, *_unlike_its_name(done.path, name)]:
         click.echo(f"note: {safe(note)}", err=True)
     if output != "-":
         text = f"wrote {done.memory_count:,} memories to {done.path}"
         emit(done, text=text, as_json=session.json)
+
+
+_NAMED_LIKE: Final = {
+    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".db": "sqlite", ".sqlite": "sqlite",
+    ".md": "markdown",
+}  # fmt: skip
+
+
+def _unlike_its_name(path: str, name: str) -> list[str]:
+    """Say that an export is YAML, where nobody named a format and its name promises another."""
+    wanted = _NAMED_LIKE.get(Path(path).suffix.lower())
+    if name != "store" or wanted is None:
+        return []
+    return [f"{path} holds YAML, with everything in it; `--format {wanted}` fits its name"]
 
 
 def _with_rows(text: str | None, rows: Iterable[Format]) -> str:

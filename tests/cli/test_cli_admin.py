@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -419,9 +420,15 @@ def test_agents_of_an_empty_root_are_none(cli: Cli, root: Path) -> None:
 def test_info_tells_the_figures(cli: Cli, root: Path) -> None:
     store(root, "one", "two")
     done = cli("--agent", "bob", "info")
-    shown = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    shown = {
+        name: value.strip()
+        for name, value in re.findall(r"^(  \w+|\w+)\b(.*)$", done.out, flags=re.MULTILINE)
+    }
     assert (shown["agent_id"], shown["memory_count"]) == ("bob", "2")
     assert shown["path"] == str(root / "bob" / "memories.db")
+    assert (shown["stats"], shown["  total_queries"]) == ("", "0")
+    assert (shown["config"], shown["  scratchpad_max_size"]) == ("", "50")
+    assert not set("{}[]") & set(done.out)
 
 
 def test_check_finds_a_broken_index_and_repair_mends_it(cli: Cli, root: Path) -> None:

@@ -126,6 +126,28 @@ def test_the_whole_store_is_the_default(
 
 
 @pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize(
+    ("name", "words", "advised"),
+    [
+        ("bob.jsonl", [], "--format jsonl"),
+        ("bob.db", [], "--format sqlite"),
+        ("bob.yaml", [], None),
+        ("bob.jsonl", ["--format", "jsonl"], None),
+    ],
+)
+def test_a_name_that_promises_another_format_is_told(
+    cli: Cli, tmp_path: Path, name: str, words: list[str], advised: str | None
+) -> None:
+    done = cli("export", "-o", str(tmp_path / name), *words)
+    assert done.code == 0
+    assert [line for line in done.err.splitlines() if "fits its name" in line] == (
+        [f"note: {tmp_path / name} holds YAML, with everything in it; `{advised}` fits its name"]
+        if advised
+        else []
+    )
+
+
+@pytest.mark.usefixtures("stored")
 def test_the_report_of_an_export_is_json(cli: Cli, tmp_path: Path) -> None:
     done = cli("export", "--output", str(tmp_path / "out"), "--json")
     assert done.data == {

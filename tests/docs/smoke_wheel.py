@@ -16,7 +16,7 @@ assert (package / "py.typed").is_file()
 assert (package / "integrations" / "amplifier" / "bundle.md").is_file()
 assert (package / "integrations" / "ui" / "page" / "index.html").is_file()
 assert (package / "cli" / "style.css").is_file()
-assert {path.suffix for path in (package / "migrations").iterdir()} == {".sql"}
+assert {path.suffix for path in (package / "migrations").rglob("*.*")} == {".sql"}
 assert {path.stem for path in (package / "guides").iterdir()} == set(TOPICS)
 
 with tempfile.TemporaryDirectory() as root:
