@@ -114,6 +114,7 @@ def _run_command(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["folder"])
+    tempfile.tempdir = None  # the environment names the command's own
     sys.argv = list(request["words"])
     code: object = 0
     try:
