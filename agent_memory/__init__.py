@@ -86,7 +86,8 @@ _NAMES: _Final = {
     "models.memory_fields": "TaskMetadata",
     "models.protocols": "Embedder LanguageModel Reranker SecretScanner",
     "models.reports": """
-        BackupFile ErasedCopy ErasureReceipt ExportReport ImportNote ImportReport RestoreReport
+        BackupFile ErasedCopy ErasureReceipt ExportReport ImportNote ImportReport MoveReport
+        RestoreReport
     """,
     "models.retention": "RETENTION_PRESETS KindLimit RetentionPolicy TidyItem TidyReport Undone",
     "models.safety": "FoundSecrets Rejection",

@@ -68,10 +68,11 @@ class CommandServer:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         streams = {name: str(path) for name, path in files.items()}
-        request = {"words": list(words), "env": env, "folder": str(Path.cwd()), **streams}
+        fields = {"words": list(words), "env": env, "folder": str(Path.cwd()), **streams}
+        request = json.dumps(fields)
         watch = threading.Timer(timeout, self._server.kill)
         watch.start()
-        print(json.dumps(request), file=self._server.stdin, flush=True)
+        print(request, file=self._server.stdin, flush=True)
         answer = self._server.stdout.readline()
         watch.cancel()
         assert answer, f"{words} took more than {timeout} seconds"

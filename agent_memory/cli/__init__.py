@@ -82,6 +82,7 @@ GROUPS: Final = {
     "Files": {
         "export": "transfer",
         "import": "transfer",
+        "move": "transfer",
         "backup": "admin",
         "backups": "admin",
         "restore": "admin",

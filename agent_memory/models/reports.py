@@ -81,6 +81,21 @@ class ExportReport(Record):
     notes: list[str] = Field(default_factory=list)
 
 
+class MoveReport(Record):
+    """What was carried where, and found to be the same there.
+
+    ``counts`` has how many there are of each kind; ``notes`` what stays behind.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    target: str
+    memory_count: int = Field(ge=0)
+    counts: dict[str, int] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+
+
 class BackupFile(Record):
     """One of the backups beside an agent's file.
 

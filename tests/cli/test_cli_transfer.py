@@ -125,6 +125,17 @@ def test_the_whole_store_is_the_default(
     assert cli("export").out.startswith("format: agent-memory store\nversion: 1\nagent:\n")
 
 
+def test_a_memory_is_moved_to_another_root(cli: Cli, tmp_path: Path) -> None:
+    cli("store", "the oven is broken")
+    moved = cli("move", "--to", str(tmp_path / "there"), "--json")
+    assert (moved.code, moved.data["memory_count"]) == (0, 1)
+    assert cli("move", "--to", str(tmp_path / "there")).out.startswith("1 memories of bob are at ")
+    cli("store", "the oven is new")
+    refused = cli("move", "--to", str(tmp_path / "there"))
+    assert refused.code == 4
+    assert "not those of here" in refused.err
+
+
 @pytest.mark.usefixtures("stored")
 @pytest.mark.parametrize(
     ("name", "words", "advised"),

@@ -39,6 +39,13 @@ class TransferService(Service):
         with self._engine.reader() as reader:
             yield Dump(reader, embeddings=embeddings, owner=owner)
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep everybody from writing while the body runs; it may ``dump``."""
+        self._unit_of_work.flush()
+        with self._unit_of_work.write():
+            yield
+
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
         """Give the body a private copy of the file as it stood at a moment."""
         self._refuse_closed()
