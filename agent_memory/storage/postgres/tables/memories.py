@@ -1,0 +1,262 @@
+"""The table of memories: rows in, models out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.models.enums import MemoryOrder
+from agent_memory.models.fields import is_memory_id
+from agent_memory.models.memory import Memory, MemoryChanges
+from agent_memory.models.memory_fields import MEMORY_FIELDS
+from agent_memory.models.times import format_time
+from agent_memory.storage.filters import EVERYTHING, Equals, Filter
+from agent_memory.storage.postgres.filters import Condition, compiled
+from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.records import MEMORY_COLUMNS, Signals, column_value, memory_of_values
+from agent_memory.text.dates import Span
+
+if TYPE_CHECKING:
+    from agent_memory.models.session import Owner
+
+_COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
+_INSERT: Final = f"""
+INSERT INTO memories ({", ".join(MEMORY_FIELDS)})
+VALUES ({", ".join(["%s"] * len(MEMORY_FIELDS))}) RETURNING seq"""
+_SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = %s"
+_SELECT_BY_SEQ: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ANY(%s)"
+_SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
+WHERE m.seq > %s AND m.seq <= %s"""
+_NEWEST: Final = "m.timestamp DESC, m.seq DESC"
+# The rows are chosen before their texts are read.
+_SELECT_RECENT: Final = f"""
+WITH chosen AS MATERIALIZED (SELECT m.agent_id, m.seq FROM memories AS m
+  WHERE {{condition}} ORDER BY {{order}} LIMIT %s OFFSET %s)
+SELECT {_COLUMNS} FROM chosen JOIN memories AS m USING (agent_id, seq)
+ORDER BY {{order}}"""
+_KEYS: Final[dict[MemoryOrder, tuple[str, str]]] = {
+    MemoryOrder.IMPORTANCE: (
+        "CASE m.importance WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END",
+        ">",
+    ),
+    MemoryOrder.RECALLED: ("m.access_count", "<"),
+    MemoryOrder.LAST_RECALLED: ("coalesce(m.last_accessed, '')", "<"),
+    MemoryOrder.CATEGORY: ("m.category", ">"),
+}
+"""What memories are sorted by before their time, and how the key of a later one compares."""
+_SELECT_BEGINNINGS: Final = """
+WITH chosen AS MATERIALIZED (SELECT m.agent_id, m.seq FROM memories AS m
+  WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT %s)
+SELECT left(m.content, %s) FROM chosen JOIN memories AS m USING (agent_id, seq)
+ORDER BY m.timestamp DESC, m.seq DESC"""
+_SELECT_SIGNALS: Final = """
+SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
+FROM memories AS m WHERE m.seq = ANY(%s) AND {condition}"""
+_SELECT_AMONG: Final = "SELECT m.seq FROM memories AS m WHERE m.seq = ANY(%s) AND {condition}"
+_HAS_OTHERS: Final = """
+SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > %(user_id)s)
+  OR EXISTS (SELECT 1 FROM memories WHERE user_id < %(user_id)s)
+  OR (SELECT count(*) FROM memories)
+    > (SELECT count(*) FROM memories WHERE user_id = %(user_id)s)"""
+_SELECT_BETWEEN: Final = """
+SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN %s AND %s AND {condition}
+ORDER BY m.timestamp DESC, m.seq DESC LIMIT %s"""
+# The two nearest of a side, the nearest first, by two looks into the index. Of one owner's rows the
+# index of users has the same order: memories of others in that session are not even passed by.
+_SELECT_SIDE: Final = """
+  ARRAY(SELECT seq FROM (
+      (SELECT n.timestamp, n.seq FROM memories AS n
+        WHERE n.agent_id = m.agent_id AND n.created_by_session = m.created_by_session
+          AND n.timestamp = m.timestamp AND n.seq {than} m.seq {{own}}
+        ORDER BY n.seq {order} LIMIT 2)
+      UNION ALL
+      (SELECT n.timestamp, n.seq FROM memories AS n
+        WHERE n.agent_id = m.agent_id AND n.created_by_session = m.created_by_session
+          AND n.timestamp {than} m.timestamp {{own}}
+        ORDER BY n.timestamp {order}, n.seq {order} LIMIT 2)) AS near
+    ORDER BY timestamp {order}, seq {order} LIMIT 2)"""
+_SIDES: Final = ", ".join(
+    _SELECT_SIDE.format(than=than, order=order) for than, order in (("<", "DESC"), (">", "ASC"))
+)
+_SELECT_AROUND: Final = f"""
+SELECT m.seq, {_SIDES} FROM memories AS m
+WHERE m.seq = ANY(%s) AND m.created_by_session NOT IN ('psql', 'sqlite3')"""
+_COUNT_ACCESSES: Final = """
+UPDATE memories SET access_count = least(access_count + %s, 9007199254740991),
+  last_accessed = greatest(last_accessed, %s)
+WHERE seq = %s"""
+_COUNT_ALL: Final = "SELECT count(*) FROM memories"
+_COUNT_CURRENT: Final = f"""
+SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
+_SELECT_IDS: Final = "SELECT id FROM memories WHERE seq = ANY(%s) ORDER BY seq"
+_LAST_ROW_ID: Final = """
+SELECT greatest((SELECT max(seq) FROM memories),
+  (SELECT highest FROM numbers WHERE of_table = 'memories'))"""
+
+
+class MemoryTable(Table):
+    """The table of memories: rows in, models out."""
+
+    def insert(self, memory: Memory) -> int:
+        values = [column_value(getattr(memory, name)) for name in MEMORY_FIELDS]
+        return int(self._db.value(_INSERT, values))
+
+    def exists(self, memory_id: str) -> bool:
+        return self._db.row("SELECT 1 FROM memories WHERE id = %s", (memory_id,)) is not None
+
+    def row_id_of(self, memory_id: str) -> int | None:
+        if not is_memory_id(memory_id):
+            return None
+        row_id = self._db.value("SELECT seq FROM memories WHERE id = %s", (memory_id,))
+        return None if row_id is None else int(row_id)
+
+    def ids_of(self, row_ids: Sequence[int]) -> list[str]:
+        return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (list(row_ids),))]
+
+    def get(self, memory_id: str) -> Memory | None:
+        if not is_memory_id(memory_id):
+            return None
+        row = self._db.row(_SELECT_BY_ID, (memory_id,))
+        return None if row is None else memory_of_values(row, self._db.agent_id)
+
+    def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
+        rows = self._db.rows(_SELECT_BY_SEQ, (list(row_ids),))
+        agent_id = self._db.agent_id
+        return {row[0]: memory_of_values(row, agent_id) for row in rows}
+
+    def readable(self, *, after: int, until: int) -> list[Memory]:
+        rows = self._db.rows(_SELECT_SPAN, (after, until))
+        return [memory_of_values(row, self._db.agent_id) for row in rows]
+
+    def recent(
+        self,
+        filters: Filter,
+        *,
+        limit: int,
+        offset: int,
+        after: str | None = None,
+        order: MemoryOrder = MemoryOrder.NEWEST,
+    ) -> list[Memory]:
+        condition = compiled(filters)
+        behind = Condition("true") if after is None else self._behind(after, order)
+        sql = _SELECT_RECENT.format(
+            condition=f"{behind.sql} AND {condition.sql}", order=_sorting(order)
+        )
+        rows = self._db.rows(sql, (*behind.values, *condition.values, limit, offset))
+        return [memory_of_values(row, self._db.agent_id) for row in rows]
+
+    def _behind(self, memory_id: str, order: MemoryOrder) -> Condition:
+        """Return the condition of what comes behind a memory; nothing does if that is gone."""
+        key, than = _KEYS.get(order, ("0", "<"))
+        sql = f"SELECT m.timestamp, m.seq, {key} FROM memories AS m WHERE m.id = %s"
+        seen = self._db.row(sql, (memory_id,))
+        if seen is None:
+            return Condition("false")
+        later = ">" if order is MemoryOrder.OLDEST else "<"
+        behind = f"(m.timestamp, m.seq) {later} (%s, %s)"
+        if order not in _KEYS:
+            return Condition(behind, seen[:2])
+        return Condition(
+            f"({key} {than} %s OR ({key} = %s AND {behind}))", (seen[2], seen[2], *seen[:2])
+        )
+
+    def beginnings(self, filters: Filter, *, characters: int, limit: int) -> list[str]:
+        condition = compiled(filters)
+        sql = _SELECT_BEGINNINGS.format(condition=condition.sql)
+        return [text for (text,) in self._db.rows(sql, (*condition.values, limit, characters))]
+
+    def ids(self, filters: Filter) -> list[str]:
+        condition = compiled(filters)
+        sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
+        return [memory_id for (memory_id,) in self._db.rows(sql, condition.values)]
+
+    def count(self, filters: Filter) -> int:
+        if not filters.is_narrowing:
+            return int(self._db.value(_COUNT_ALL if filters == EVERYTHING else _COUNT_CURRENT))
+        condition = compiled(filters)
+        sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
+        return int(self._db.value(sql, condition.values))
+
+    def row_ids(
+        self, filters: Filter, *, among: Sequence[int] | None = None, limit: int = -1
+    ) -> list[int]:
+        condition = compiled(filters)
+        most = None if limit < 0 else limit
+        if among is None:
+            sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql} LIMIT %s"
+            values: tuple[object, ...] = (*condition.values, most)
+        else:
+            sql = f"{_SELECT_AMONG.format(condition=condition.sql)} LIMIT %s"
+            values = (list(among), *condition.values, most)
+        return [row_id for (row_id,) in self._db.rows(sql, values)]
+
+    def is_empty(self) -> bool:
+        return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
+
+    def has_others(self, owner: Owner) -> bool:
+        if owner.run_id is not None:
+            own = Equals("user_id", owner.user_id).and_also(Equals("run_id", owner.run_id))
+            return self.count(own) < self.count(EVERYTHING)
+        return bool(self._db.value(_HAS_OTHERS, {"user_id": owner.user_id}))
+
+    def last_row_id(self) -> int:
+        return int(self._db.value("SELECT max(seq) FROM memories") or 0)
+
+    def last_row_id_of_damaged(self) -> int:
+        return int(self._db.value(_LAST_ROW_ID) or 0)
+
+    def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+        columns = [name for name in MemoryChanges.model_fields if name in changes]
+        settings = "".join(f"{name} = %s, " for name in columns)
+        sql = f"UPDATE memories SET {settings}updated_at = %s, version = version + 1 WHERE seq = %s"
+        values = [column_value(changes[name]) for name in columns]
+        self._db.run(sql, (*values, format_time(now), row_id))
+
+    def delete(self, row_id: int) -> None:
+        self._db.run("DELETE FROM memories WHERE seq = %s", (row_id,))
+
+    def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
+        self._db.run_many(
+            _COUNT_ACCESSES,
+            ((times, moment, row_id) for row_id, (times, moment) in accesses.items()),
+        )
+
+    def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
+        condition = compiled(filters)
+        sql = _SELECT_SIGNALS.format(condition=condition.sql)
+        return [Signals(*row) for row in self._db.rows(sql, (list(row_ids), *condition.values))]
+
+    def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
+        condition = compiled(filters)
+        sql = _SELECT_BETWEEN.format(condition=condition.sql)
+        row_ids: list[int] = []
+        for span in spans:
+            # Up to the last microsecond of the last day: the text of a time sorts as the time does.
+            bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
+            row_ids += [
+                row_id for (row_id,) in self._db.rows(sql, (*bounds, *condition.values, limit))
+            ]
+        return row_ids
+
+    def neighbours(
+        self, row_ids: Sequence[int], owner: Owner | None = None
+    ) -> dict[int, dict[int, int]]:
+        own = "" if owner is None else "AND n.user_id = m.user_id"
+        if owner is not None and owner.run_id is not None:
+            own += " AND n.run_id = m.run_id"
+        rows = self._db.rows(_SELECT_AROUND.format(own=own), (list(row_ids),))
+        return {
+            row_id: dict(zip((-1, -2), before, strict=False))
+            | dict(zip((1, 2), after, strict=False))
+            for row_id, before, after in rows
+        }
+
+
+def _sorting(order: MemoryOrder) -> str:
+    if order is MemoryOrder.OLDEST:
+        return "m.timestamp, m.seq"
+    if order not in _KEYS:
+        return _NEWEST
+    key, than = _KEYS[order]
+    return f"{key} {'DESC' if than == '<' else 'ASC'}, {_NEWEST}"
