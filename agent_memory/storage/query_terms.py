@@ -37,7 +37,7 @@ STOP_WORDS: Final = frozenset(
 )
 
 # Scripts that are indexed by pairs of characters; memory_text in migrations/ has the same ranges.
-_DENSE: Final = (
+DENSE_SCRIPTS: Final = (
     "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
 )
 
@@ -108,7 +108,7 @@ def _pieces(text: str) -> Iterable[tuple[str, bool]]:
 @cache
 def _dense_runs() -> re.Pattern[str]:
     """Compile the pattern when it is needed: that takes 5 ms, which most queries do without."""
-    return re.compile(f"([{_DENSE}]+)")
+    return re.compile(f"([{DENSE_SCRIPTS}]+)")
 
 
 def rarest_of(

@@ -110,3 +110,12 @@ CREATE TRIGGER memory_text_of_changed AFTER UPDATE OF content, tags, timestamp O
 FOR EACH ROW WHEN ((NEW.content, NEW.tags, NEW.timestamp)
   IS DISTINCT FROM (OLD.content, OLD.tags, OLD.timestamp))
 EXECUTE FUNCTION forget_words();
+
+CREATE FUNCTION count_phrase(tokens text, phrase text) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  -- How often words stand side by side. With two spaces between words, one can end a phrase and
+  -- begin the next.
+  SELECT (length(padded) - length(replace(padded, sought, ''))) / length(sought)
+  FROM (SELECT ' ' || replace(replace(tokens, E'\n', ' . '), ' ', '  ') || ' ',
+    ' ' || replace(phrase, ' ', '  ') || ' ') AS spaced (padded, sought)
+$$;

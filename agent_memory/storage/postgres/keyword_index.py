@@ -1,0 +1,288 @@
+"""The keyword index: terms of a query, and the memories that share the rarest of them.
+
+Words are told apart, and memories scored, as FTS5 does in a file: the same ones come in the same
+order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from agent_memory.storage import query_terms
+from agent_memory.storage.filters import Filter
+from agent_memory.storage.indexed_text import indexed_text
+from agent_memory.storage.postgres.connection import Row
+from agent_memory.storage.postgres.filters import Condition, compiled
+from agent_memory.storage.postgres.postings import (
+    LAST_LETTER,
+    Phrase,
+    all_phrases,
+    phrases_of,
+    postings,
+)
+from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.postgres.tables.memories import MemoryTable
+from agent_memory.storage.records import Alternative, Term, WordCounts
+from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
+
+_PAGE: Final = 1_000
+"""Memories whose words are made at a time."""
+
+_K1: Final = 1.2
+_B: Final = 0.75
+"""The constants of BM25 that FTS5 has."""
+_LEAST_RARITY: Final = 1e-6
+"""What a word counts that stands in more than half of all memories."""
+
+_SELECT_MISSING: Final = f"""
+SELECT t.seq, m.content, m.tags, m.timestamp
+FROM memory_text AS t JOIN memories AS m USING (agent_id, seq)
+WHERE t.tokens IS NULL ORDER BY t.seq LIMIT {_PAGE}"""
+_IS_MISSING: Final = "SELECT EXISTS (SELECT 1 FROM memory_text WHERE tokens IS NULL)"
+_PUT: Final = """
+UPDATE memory_text AS t SET tokens = made.tokens
+FROM unnest(%s::bigint[], %s::text[]) AS made (seq, tokens) WHERE t.seq = made.seq"""
+_SELECT_VOCABULARY: Final = "SELECT word, doc FROM memory_words WHERE word = ANY(%s)"
+_SELECT_VOCABULARY_OF_PREFIXES: Final = """
+SELECT v.word, v.doc FROM unnest(%s::text[], %s::text[]) AS p (first, last)
+CROSS JOIN LATERAL (
+  SELECT word, doc FROM memory_words WHERE word >= p.first AND word < p.last) AS v"""
+_SELECT_FREQUENCY_OF_PREFIX: Final = """
+SELECT sum(doc) FROM memory_words WHERE word >= %s AND word < %s"""
+_SELECT_SIZE: Final = "SELECT memories, words FROM memory_index_size"
+# A sum of whole numbers is the same in whatever order they are added. OFFSET 0 keeps the order of
+# the tables: the postings, the best of them first, and then their memories.
+_SELECT_BEST: Final = f"""
+SELECT s.seq FROM (
+  SELECT p.seq, sum((p.rarity * 1e12 * p.count
+    / (p.count + float8 '{_K1}' * ({1 - _B} + float8 '{_B}' * p.size / %s)))::bigint) AS score
+  FROM ({{postings}}) AS p GROUP BY p.seq ORDER BY score DESC, p.seq OFFSET 0) AS s
+CROSS JOIN LATERAL (
+  SELECT 1 FROM memories AS m WHERE m.seq = s.seq AND {{condition}} OFFSET 0) AS passing
+ORDER BY s.score DESC, s.seq LIMIT %s"""
+# Of each word the newest, so that not all are read.
+_SELECT_NEWEST: Final = """
+SELECT n.seq FROM unnest(%s::text[]) AS a (word) CROSS JOIN LATERAL (
+  SELECT i.seq FROM memory_index AS i JOIN memories AS m ON m.seq = i.seq
+  WHERE i.word = a.word AND {condition} ORDER BY i.seq DESC LIMIT %s) AS n
+ORDER BY n.seq DESC"""
+_SELECT_POSTINGS: Final = """
+SELECT DISTINCT p.place, p.seq FROM ({postings}) AS p JOIN memories AS m ON m.seq = p.seq
+WHERE {condition} ORDER BY p.place, p.seq"""
+_SELECT_EXAMPLES: Final = """
+SELECT m.content || ' ' || m.tags
+FROM (SELECT DISTINCT seq FROM ({postings}) AS p) AS p JOIN memories AS m ON m.seq = p.seq
+WHERE {condition} ORDER BY p.seq DESC LIMIT %s"""
+_SELECT_TEXTS: Final = """
+SELECT t.seq, t.tokens, m.content, m.tags, m.timestamp
+FROM memory_text AS t JOIN memories AS m USING (agent_id, seq) WHERE t.seq = ANY(%s)"""
+# The words that are not there yet are made of what the last three columns hold.
+_SELECT_WORDS: Final = """
+SELECT t.seq, t.tokens,
+  CASE WHEN m.content LIKE '%%?%%' OR m.content LIKE '%%\uff1f%%' THEN right(m.content, 1000) END,
+  CASE WHEN t.tokens IS NULL THEN m.content END, m.tags, m.timestamp
+FROM memory_text AS t JOIN memories AS m USING (agent_id, seq) WHERE t.seq = ANY(%s)"""
+
+
+class KeywordIndex(Table):
+    """The index of words in ordinary tables."""
+
+    # Following the memories -------------------------------------------------------------------
+
+    def is_stale(self) -> bool:
+        """Return whether memories were stored or changed whose words are not in the index."""
+        return bool(self._db.value(_IS_MISSING))
+
+    def catch_up(self) -> None:
+        """Make the words of the memories that lack them. Must run inside ``write()``."""
+        while rows := self._db.rows(_SELECT_MISSING):
+            tokens = [self._tokens_of(*columns) for _, *columns in rows]
+            self._db.run(_PUT, ([row_id for row_id, *_ in rows], tokens))
+
+    def _tokens_of(self, content: str, tags: str, timestamp: str) -> str:
+        """Return the words of a memory as the table has them: a line for each indexed text."""
+        tokenized = self._db.tokenize(indexed_text(content, tags, timestamp))
+        return "\n".join(" ".join(words) for words in tokenized if words)
+
+    def _follow(self) -> None:
+        """Let a transaction that writes find what it has written."""
+        if self._db.is_writing:
+            self.catch_up()
+
+    # Words ------------------------------------------------------------------------------------
+
+    def terms_of(self, query: str) -> list[Term]:
+        return query_terms.terms_of(query, self._db)
+
+    def tokens(self, words: Sequence[str]) -> list[str]:
+        return query_terms.single_tokens(words, self._db)
+
+    def frequencies(self, terms: Sequence[Term]) -> list[int]:
+        self._follow()
+        doc = self._docs(
+            word
+            for term in terms
+            for words in ((term.word,), *(alternative.words for alternative in term.alternatives))
+            for word in words
+        )
+        return [
+            (self._frequency_of_prefix(term.word) if term.is_prefix else doc[term.word])
+            + sum(min(map(doc.__getitem__, other.words)) for other in term.alternatives)
+            for term in terms
+        ]
+
+    def _docs(self, words: Iterable[str]) -> dict[str, int]:
+        """Return in how many memories each of some words stands.
+
+        A search asks twice: which words are unknown, and how rare each is.
+        """
+        known: dict[str, int] = self._db.once("frequencies", dict)
+        missing = {word for word in words if word not in known}
+        if missing:
+            known.update(dict.fromkeys(missing, 0))
+            known.update(self._db.rows(_SELECT_VOCABULARY, (sorted(missing),)))
+        return known
+
+    def _frequency_of_prefix(self, prefix: str) -> int:
+        bounds = (prefix, prefix + LAST_LETTER)
+        return int(self._db.value(_SELECT_FREQUENCY_OF_PREFIX, bounds) or 0)
+
+    def vocabulary(
+        self, words: Iterable[str], prefixes: Iterable[str], filters: Filter
+    ) -> dict[str, int]:
+        self._follow()
+        if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
+            return texts.vocabulary(words, prefixes)
+        exact = self._db.rows(_SELECT_VOCABULARY, (sorted(set(words)),))
+        first = sorted(set(prefixes))
+        bounds = (first, [prefix + LAST_LETTER for prefix in first])
+        return dict([*exact, *self._db.rows(_SELECT_VOCABULARY_OF_PREFIXES, bounds)])
+
+    def examples(self, alternative: Alternative, filters: Filter, *, limit: int) -> list[str]:
+        self._follow()
+        if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
+            return texts.examples(alternative, limit)
+        query = postings(phrases_of(alternative, place=0))
+        condition = compiled(filters)
+        sql = _SELECT_EXAMPLES.format(postings=query.sql, condition=condition.sql)
+        rows = self._db.rows(sql, (*query.values, *condition.values, limit))
+        return [text for (text,) in rows]
+
+    def _few_texts(self, filters: Filter) -> FewTexts | None:
+        """Return the texts of the memories that pass; ``None`` where they are many.
+
+        A search asks for them a dozen times, for its words, their forms, and the postings of each.
+        """
+        return self._db.once(("few texts", repr(filters)), lambda: self._read_few_texts(filters))
+
+    def _read_few_texts(self, filters: Filter) -> FewTexts | None:
+        row_ids = MemoryTable(self._db).row_ids(filters, limit=FEW_TEXTS + 1)
+        if len(row_ids) > FEW_TEXTS:
+            return None
+        rows = self._db.rows(_SELECT_TEXTS, (row_ids,))
+        return FewTexts(
+            [
+                (row_id, str(indexed_text(*columns)), self._words(tokens, columns))
+                for row_id, tokens, *columns in rows
+            ]
+        )
+
+    def _words(self, tokens: str | None, columns: Sequence[str]) -> list[str]:
+        """Return the words of a memory, which are made now where nobody could keep them."""
+        return (self._tokens_of(*columns) if tokens is None else tokens).split()
+
+    def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
+        counter = TermCounter(terms)
+        return {
+            row_id: counter.count(
+                self._words(tokens, columns), asks=ending is not None and asks(ending)
+            )
+            for row_id, tokens, ending, *columns in self._db.rows(_SELECT_WORDS, (list(row_ids),))
+        }
+
+    # Memories ---------------------------------------------------------------------------------
+
+    def candidates(
+        self,
+        terms: Sequence[Term],
+        frequencies: Sequence[int],
+        filters: Filter,
+        *,
+        needed: int,
+        limit: int,
+    ) -> tuple[list[int], list[Term]]:
+        """Return the rows that match best by FTS5's own measure, and the terms left out of it.
+
+        The rows come best first, ``limit`` at most. The terms left out are the commonest, whose
+        matches are too many to score. They are asked for only when the others leave less than
+        ``needed`` rows, and then the newest that have them follow.
+        """
+        chosen, common = query_terms.rarest_of(terms, frequencies, filters)
+        condition = compiled(filters)
+        row_ids = self.best(chosen, condition, limit=limit)
+        if len(row_ids) < needed and common:
+            newest = self._newest(common, condition, limit=limit)
+            row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
+        return row_ids, common
+
+    def best(self, terms: Sequence[Term], condition: Condition, *, limit: int) -> list[int]:
+        """Return the rows that have any of some terms and pass a condition, best first."""
+        self._follow()
+        memories, words = self._db.row(_SELECT_SIZE) or (0, 0)
+        if not terms or not memories:
+            return []
+        query = self._scored_postings(all_phrases(terms), memories)
+        sql = _SELECT_BEST.format(postings=query.sql, condition=condition.sql)
+        values = (words / memories, *query.values, *condition.values, limit)
+        return [row_id for (row_id,) in self._db.rows(sql, values)]
+
+    def _scored_postings(self, phrases: Sequence[Phrase], memories: int) -> Condition:
+        """Return the postings of phrases with how rare each is, as FTS5 measures it."""
+        doc = self._docs(phrase.words[0] for phrase in phrases if phrase.is_word)
+        counts = (
+            doc[phrase.words[0]] if phrase.is_word else self._count(phrase) for phrase in phrases
+        )
+        return postings(
+            phrases,
+            [
+                max(math.log((memories - count + 0.5) / (count + 0.5)), _LEAST_RARITY)
+                for count in counts
+            ],
+        )
+
+    def _count(self, phrase: Phrase) -> int:
+        query = postings([phrase])
+        return int(self._db.value(f"SELECT count(*) FROM ({query.sql}) AS p", query.values))
+
+    def _newest(self, terms: Sequence[Term], condition: Condition, *, limit: int) -> list[int]:
+        phrases = all_phrases(terms)
+        words = [phrase.words[0] for phrase in phrases if phrase.is_alone]
+        sql = _SELECT_NEWEST.format(condition=condition.sql)
+        rows = self._db.rows(sql, (words, *condition.values, limit))
+        others = [phrase for phrase in phrases if not phrase.is_alone]
+        rows += [(row_id,) for _, row_id in self._passing(others, condition)]
+        return sorted({row_id for (row_id,) in rows}, reverse=True)[:limit]
+
+    def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
+        """Return, for each term, the rows that have it, of the memories that pass the filters.
+
+        Where few pass, their texts are read: see ``FEW_TEXTS``.
+        """
+        self._follow()
+        texts = self._few_texts(filters)
+        if texts is not None:
+            return texts.postings(terms)
+        rows_of: list[list[int]] = [[] for _ in terms]
+        for place, row_id in self._passing(all_phrases(terms), compiled(filters)):
+            rows_of[place].append(row_id)
+        return rows_of
+
+    def _passing(self, phrases: Sequence[Phrase], condition: Condition) -> list[Row]:
+        """Return the places of phrases with the rows that have them and pass a condition."""
+        if not phrases:
+            return []
+        query = postings(phrases)
+        sql = _SELECT_POSTINGS.format(postings=query.sql, condition=condition.sql)
+        return self._db.rows(sql, (*query.values, *condition.values))

@@ -1,0 +1,101 @@
+"""Postings: in which memories the words of a query stand, and how often, as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from agent_memory.storage.postgres.filters import Condition
+from agent_memory.storage.records import Alternative, Term
+
+# OFFSET 0 keeps a word's postings from being looked for in any other way than by the index.
+_OF_WORDS: Final = """
+SELECT a.place, a.rarity, i.seq, i.count, i.size
+FROM unnest(%s::integer[], %s::float8[], %s::text[]) AS a (place, rarity, word)
+CROSS JOIN LATERAL (
+  SELECT seq, count, size FROM memory_index WHERE word = a.word OFFSET 0) AS i"""
+_OF_PREFIX: Final = """
+SELECT %s::integer AS place, %s::float8 AS rarity, i.seq, sum(i.count) AS count, max(i.size) AS size
+FROM memory_index AS i WHERE i.word >= %s AND i.word < %s GROUP BY i.seq"""
+_OF_WORD_BESIDE_OTHERS: Final = """
+SELECT %s::integer AS place, %s::float8 AS rarity, i.seq, i.count, i.size
+FROM memory_index AS i WHERE i.word = %s AND {all}"""
+_OF_PHRASE: Final = """
+SELECT %s::integer AS place, %s::float8 AS rarity, i.seq, c.count, i.size
+FROM memory_index AS i JOIN memory_text AS t USING (agent_id, seq)
+CROSS JOIN LATERAL (SELECT count_phrase(t.tokens, %s) AS count OFFSET 0) AS c
+WHERE c.count > 0 AND i.word = %s AND {all}"""
+LAST_LETTER: Final = "\U0010ffff"
+"""What stands behind all words that begin alike."""
+_HAS: Final = "EXISTS (SELECT 1 FROM memory_index AS o WHERE o.word = %s AND o.seq = i.seq)"
+
+
+class Phrase(NamedTuple):
+    """What counts as one: words side by side, for a term of a query at its ``place``.
+
+    Mostly it is one word. ``beside`` are words that must stand in the memory too, anywhere. Of a
+    prefix there is one word, with which others begin.
+    """
+
+    place: int
+    words: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    is_prefix: bool = False
+
+    @property
+    def is_word(self) -> bool:
+        """Return whether it is one word, as it stands in the index."""
+        return len(self.words) == 1 and not self.is_prefix
+
+    @property
+    def is_alone(self) -> bool:
+        """Return whether it is one word, and nothing else is asked of the memory."""
+        return self.is_word and not self.beside
+
+
+def all_phrases(terms: Sequence[Term]) -> list[Phrase]:
+    """Return the phrases of terms, and those of their alternatives."""
+    phrases = [
+        Phrase(place, (term.word,), is_prefix=term.is_prefix) for place, term in enumerate(terms)
+    ]
+    for place, term in enumerate(terms):
+        for alternative in term.alternatives:
+            phrases += phrases_of(alternative, place)
+    return phrases
+
+
+def phrases_of(alternative: Alternative, place: int) -> list[Phrase]:
+    """Return the phrases of an alternative: one, or each of its words beside the others."""
+    words = alternative.words
+    if alternative.is_phrase:
+        return [Phrase(place, words)]
+    return [
+        Phrase(place, (word,), words[:number] + words[number + 1 :])
+        for number, word in enumerate(words)
+    ]
+
+
+def postings(phrases: Sequence[Phrase], rarities: Sequence[float] | None = None) -> Condition:
+    """Return the query of the postings: place and rarity of a phrase, row, count and size."""
+    pairs = list(zip(phrases, rarities or [0.0] * len(phrases), strict=True))
+    alone = [(phrase, rarity) for phrase, rarity in pairs if phrase.is_alone]
+    parts = [_of_others(phrase, rarity) for phrase, rarity in pairs if not phrase.is_alone]
+    if alone:
+        places = [phrase.place for phrase, _ in alone]
+        words = [phrase.words[0] for phrase, _ in alone]
+        parts.append(Condition(_OF_WORDS, (places, [rarity for _, rarity in alone], words)))
+    sql = "\nUNION ALL ".join(part.sql for part in parts)
+    return Condition(sql, tuple(value for part in parts for value in part.values))
+
+
+def _of_others(phrase: Phrase, rarity: float) -> Condition:
+    first, *others = phrase.words
+    if phrase.is_prefix:
+        return Condition(_OF_PREFIX, (phrase.place, rarity, first, first + LAST_LETTER))
+    others += phrase.beside
+    values = (phrase.place, rarity, first, *others)
+    sql = _OF_WORD_BESIDE_OTHERS
+    if not phrase.is_word:
+        sql = _OF_PHRASE
+        values = (phrase.place, rarity, " ".join(phrase.words), first, *others)
+    return Condition(sql.format(all=" AND ".join([_HAS] * len(others)) or "true"), values)
