@@ -14,6 +14,7 @@ from agent_memory.embeddings.settings import (
     PROBE_TEXT,
     EmbedderSettings,
     dimensions_setting,
+    require_package,
     seconds_setting,
     text_setting,
     whole_number_setting,
@@ -93,6 +94,7 @@ class OpenAIEmbedder:
         )
         self._spec = EMBEDDING_MODELS.get(self._model)
         self._learned_dimensions = _own_dimensions(self._model)
+        require_package("openai", extra=None)
         self._client = ProcessClient(self._make_client)
         self._usage = EmbeddingUsage()
         self._lock = fork_safety.Lock()

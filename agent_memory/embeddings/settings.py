@@ -119,9 +119,8 @@ def is_installed(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def require_package(package: str, *, extra: str) -> None:
+def require_package(package: str, *, extra: str | None) -> None:
     """Raise ``ConfigurationError`` that says what to install where a package is missing."""
     if not is_installed(package):
-        raise ConfigurationError(
-            f"the package {package} is not installed: pip install 'agent-memory[{extra}]'"
-        )
+        wanted = package if extra is None else f"'agent-memory[{extra}]'"
+        raise ConfigurationError(f"the package {package} is not installed: pip install {wanted}")

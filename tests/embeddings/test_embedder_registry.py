@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import agent_memory
+from agent_memory import AgentMemory
 from agent_memory.embeddings import registry
 from agent_memory.embeddings.chain import EmbedderChain
 from agent_memory.embeddings.openai import OpenAIEmbedder
@@ -252,6 +253,22 @@ def test_an_embedder_whose_package_is_missing_tells_the_extra_of_the_table(
     if kind.extra:
         with pytest.raises(ConfigurationError, match=rf"{kind.package} is not.*\[{kind.extra}\]"):
             create_embedder(kind.name)
+
+
+def test_without_openai_the_rest_works_and_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    monkeypatch.setitem(sys.modules, "openai", None)  # which import and find_spec take as missing
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("Prefer PostgreSQL")
+        assert len(memory.search("postgresql")) == 1
+        for call in (
+            lambda: create_embedder("openai", EmbedderSettings(api_key="sk-x")),
+            lambda: memory.add("I live in Oslo", llm="openai:gpt-4.1-mini"),
+        ):
+            with pytest.raises(ConfigurationError, match=r"openai is not .*: pip install openai$"):
+                call()
 
 
 @pytest.mark.parametrize("kind", EMBEDDERS.values(), ids=lambda kind: kind.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agent_memory.errors import ProviderError
+from agent_memory.errors import ConfigurationError, ProviderError
 from agent_memory.extraction.llm.settings import ChatSettings
 from agent_memory.runtime.api_client import NO_KEY, ProcessClient
 
@@ -68,6 +69,8 @@ class OpenAIChat:
             timeout=timeout,
             max_retries=max_retries,
         )
+        if find_spec("openai") is None:
+            raise ConfigurationError("the package openai is not installed: pip install openai")
         self._organization = organization
         self._form = _Form()
         self._client = ProcessClient(self._make_client)
