@@ -174,6 +174,7 @@ from agent_memory.models.reports import ErasureReceipt as ErasureReceipt
 from agent_memory.models.reports import ExportReport as ExportReport
 from agent_memory.models.reports import ImportNote as ImportNote
 from agent_memory.models.reports import ImportReport as ImportReport
+from agent_memory.models.reports import MoveReport as MoveReport
 from agent_memory.models.reports import RestoreReport as RestoreReport
 from agent_memory.models.retention import RETENTION_PRESETS as RETENTION_PRESETS
 from agent_memory.models.retention import KindLimit as KindLimit
@@ -330,6 +331,7 @@ __all__ = [
     "MiniLMEmbedder",
     "MissingAgentIdentity",
     "MonitoringConfig",
+    "MoveReport",
     "MultilingualE5Embedder",
     "NearMiss",
     "Neighbour",

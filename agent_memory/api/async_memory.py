@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class MemoryStorage:
-    """D's interface: ``await storage.store(…)``, ``search(…)``, ``get(…)``.
+    """The interface behind ``await``: ``await storage.store(…)``, ``search(…)``, ``get(…)``.
 
     It takes what ``AgentMemory`` takes. The file is opened at once, in a millisecond; all else is
     done in a thread, so that the event loop does not wait for the disk. Use it as an asynchronous

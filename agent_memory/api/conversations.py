@@ -55,16 +55,16 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         strict: bool = False,
         is_confidential: bool = False,
     ) -> AddMemoryResponse:
-        """Keep what a conversation says, and return what was done (C's Add Memory Response).
+        """Keep what a conversation says, and return what was done.
 
-        ``messages`` are C's (``role``, ``content``, and more), one or a list, or a text. Their
+        ``messages`` have ``role``, ``content`` and more, one or a list, or a text. Their
         facts are extracted, each is compared with what is known about the same user (and of the
         same run, if one is given), and decided: a new memory, a new text for one that is there, one
         deleted, or nothing. All of it is one transaction, and one ``undo``; old texts stay in the
         history. Of system messages nothing is kept.
 
         ``llm`` does both with a language model: an object of the protocol ``LanguageModel``, a
-        function, ``"openai:gpt-4.1-mini"``, ``"anthropic:…"``, or C's ``llm`` section. Without one
+        function, ``"openai:gpt-4.1-mini"``, ``"anthropic:…"``, or settings' ``llm``. Without one
         it is done by rules, which keep statements as they were said and change little. A model that
         fails, or whose answers cannot be used, loses nothing: what was said is kept as it was said,
         and ``metadata.problems`` says so. It is waited for once. What is decided with less than
@@ -76,8 +76,8 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
 
         Transcripts of OpenAI, Anthropic, LangChain, Amplifier and MCP are taken as they are. What
         nobody said, such as a call of a tool, is passed over (``metadata.passed_over``), and a
-        message that cannot be read is left out and told, unless ``strict``. A mapping may be C's
-        Add Memory Request, with ``user_id``, ``run_id``, ``agent_id``, ``category``, ``tags`` and
+        message that cannot be read is left out and told, unless ``strict``. A mapping may be a
+        whole request, with ``user_id``, ``run_id``, ``agent_id``, ``category``, ``tags`` and
         ``metadata`` beside its messages; what disagrees with an argument is refused, and so is a
         key that such a request has not (``userId``). The answer's ``facts`` and ``operations`` tell
         what was extracted, and decided why.

@@ -226,7 +226,7 @@ class MemoryGraph:
         run_id: str | None = None,
         at: Time | None = None,
     ) -> GraphReport:
-        """Carry out C's instructions in one transaction, and tell what became of each.
+        """Carry out instructions in one transaction, and tell what became of each.
 
         They are what ``source_memory_ids`` say, from the moment ``at`` (now) on. A DELETE of what
         does not hold is refused, and told; so is what holds a rejected value. An UPDATE whose old
@@ -399,7 +399,7 @@ class MemoryGraph:
     ) -> Path:
         """Write the graph into a private file, whole or not at all, and return its path.
 
-        ``graphml`` is read by Gephi, yEd and networkx; ``json`` has C's entities and relationships.
+        ``graphml`` is read by Gephi, yEd and networkx; ``json`` has entities and relationships.
         Both tell from when and until when each relationship holds, those that hold no more too;
         with ``as_of`` only what held then. Raises ``ValidationError``, ``StorageFull`` and
         ``StorageUnavailable``.

@@ -86,7 +86,7 @@ class MaintenanceVerbs(OpenMemory):
         return self._store.config().on_duplicate
 
     def info(self) -> AgentInfo:
-        """Return the agent's metadata (A) with live figures, and its file's."""
+        """Return the agent's metadata with live figures, and its file's."""
         info = self._store.info()
         suggestion = self._auto_migration.suggestion(info.memory_count)
         if not info.memory_count + info.archived_count:

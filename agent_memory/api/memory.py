@@ -86,7 +86,7 @@ class AgentMemory(MemoryVerbs):
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
     ``~/.amplifier/memory``. ``session_id`` names the conversation or run that stores (else
     ``AGENT_MEMORY_SESSION``, else a new name); memories of one session support each other in
-    searches. ``config`` and ``context_config`` are document A's; ``clock`` returns the time,
+    searches. ``config`` and ``context_config`` are settings as models; ``clock`` returns the time,
     aware, in UTC. ``create=False`` refuses an agent that has no file yet, ``read_only`` writes
     nothing at all. ``synchronous="NORMAL"`` stores faster and may lose the last memories in a
     power cut.
@@ -120,7 +120,7 @@ class AgentMemory(MemoryVerbs):
     def session(self, context: SessionContext | Mapping[str, Any]) -> SessionMemory:
         """Return the verbs within one session: what it may do, with what is its own.
 
-        ``context`` is C's ``SessionContext`` or a mapping of its fields. Users and runs have the
+        ``context`` is a ``SessionContext`` or a mapping of its fields. Users and runs have the
         ids that people have: 1 to 128 printable characters.
 
         Raises ``InvalidSession`` for what is no session, or one with another agent.

@@ -70,7 +70,7 @@ class RetrievalVerbs(OpenMemory):
 
         They are found by their words and, once ``migrate`` was run, by their meaning.
         ``limit`` is 1 to 100 (5). ``since`` and ``until`` include their moment. The other
-        arguments and ``filters`` (C's, see ``SearchFilters``) say what a memory must be like; all
+        arguments and ``filters`` (see ``SearchFilters``) say what a memory must be like; all
         must hold. Weaker hits come last, with ``passed_gate`` false; ``include_weak=False`` leaves
         them out. ``min_confidence`` (0 to 1) drops what is less likely to be relevant, and
         ``similarity_threshold`` (0 to 1) what is less similar. ``now`` is the moment that ages are

@@ -36,7 +36,7 @@ class ScratchpadVerbs(OpenMemory):
         return self._store.demote(memory_id)
 
     def scratchpad(self) -> Scratchpad:
-        """Return the hot set (A), most recently used first."""
+        """Return the hot set, most recently used first."""
         return self._scratchpad_of(None)
 
     def _scratchpad_of(self, owner: Owner | None) -> Scratchpad:
@@ -64,7 +64,7 @@ class ScratchpadVerbs(OpenMemory):
     ) -> str:
         """Return the scratchpad as Markdown for a model's context, at most ``token_budget`` tokens.
 
-        The memories are ranked as B says, by last access and then by access count. They stand
+        The memories are ranked by last access and then by access count. They stand
         between marks that no memory can have in it, each on a line of its own with its source, and
         are called recalled data, not instructions: see ``render_memories``. ``count_tokens`` counts
         the tokens of a text; without it they are estimated as a quarter of the UTF-8 bytes. The

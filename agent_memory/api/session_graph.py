@@ -133,7 +133,7 @@ class SessionGraph:
         source_memory_ids: Sequence[str] = (),
         at: Time | None = None,
     ) -> GraphReport:
-        """Carry out C's instructions in one transaction, and tell what became of each."""
+        """Carry out instructions in one transaction, and tell what became of each."""
         self._writable({"memory_id": source_memory_ids or None})
         self._refuse_unless("delete")  # they may close what held
         report = self._graph.apply(

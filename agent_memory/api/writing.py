@@ -75,8 +75,8 @@ class WritingVerbs(OpenMemory):
         ``keep`` does not look. A function is told instead of the log (``FoundSecrets``) and returns
         one of the words or ``None``. Unless it is given, the setting in the file decides: ``warn``.
 
-        ``metadata`` is any JSON data, 20 levels deep. Document C's narrower limits (5 levels, keys
-        of 100 characters, texts of 1,000, no reserved keys) hold for its own records and in
+        ``metadata`` is any JSON data, 20 levels deep. Narrower limits (5 levels, keys
+        of 100 characters, texts of 1,000, no reserved keys) hold for ``MemoryRecord`` and in
         ``add``: integrations keep whole values of theirs in the metadata of a memory.
 
         Raises ``ValidationError`` for a value that cannot be taken, an id that has another content,

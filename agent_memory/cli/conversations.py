@@ -29,7 +29,7 @@ from agent_memory.cli.streams import stdin_bytes
 @click.option("--run", "run_id", help="The run that it belongs to.")
 @click.option("--llm", help="A language model: openai:gpt-4.1-mini.")
 @click.option("--base-url", help="Its server, such as http://localhost:11434/v1.")
-@click.option("--config", help="C's settings, YAML or JSON: `llm`, `graph_store`.")
+@click.option("--config", help="Settings, YAML or JSON: `llm`, `graph_store`.")
 @click.option("--metadata", type=JsonObject(), help="A JSON object kept with each memory.")
 @click.option("--graph", is_flag=True, help="Keep relationships too: see `graph`.")
 @click.option("--as-is", is_flag=True, help="Store each message as it is.")

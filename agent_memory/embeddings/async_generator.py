@@ -13,7 +13,7 @@ from agent_memory.models.protocols import Embedder
 
 
 class EmbeddingGenerator:
-    """Generates embeddings without blocking the event loop (D).
+    """Generates embeddings without blocking the event loop.
 
     ``model`` is one of OpenAI's, and ``api_key`` comes from OPENAI_API_KEY where it is not given;
     an ``embedder`` takes the place of both. A text that was embedded in the last five minutes is

@@ -41,7 +41,7 @@ Source = str | Mapping[str, Any] | Message | Iterable[Mapping[str, Any] | Messag
 def conversation(source: Source) -> list[Message]:
     """Return the messages of a conversation.
 
-    ``source`` is a list of messages (mappings of C's shape, or ``Message``), one of them, a mapping
+    ``source`` is a list of messages (mappings, or ``Message``), one of them, a mapping
     with ``messages``, or a text: JSON of any of these, JSONL with a message a line, or plain text.
     In plain text, a line that begins with a name and a colon begins a message: ``User``, ``Human``,
     ``Assistant``, ``AI`` and ``System`` are roles, any other name is a user's. Without such lines,

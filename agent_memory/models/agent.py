@@ -37,7 +37,7 @@ def _clean_category(category: str) -> str:
 
 
 class AgentConfig(Record):
-    """Settings that live in the agent's file (A), and the categories that it adds to the nine.
+    """Settings that live in the agent's file, and the categories that it adds to the nine.
 
     ``on_duplicate`` is what is done with a memory that is stored already, unless ``store`` says
     otherwise; while it is ``None``, duplicates are kept, but echoes of what was just recalled are
@@ -45,7 +45,7 @@ class AgentConfig(Record):
     or imported, likewise: ``warn``, ``mask``, ``refuse`` or ``keep`` (see ``OnSecret``).
 
     ``retention`` is what ``tidy`` applies, and ``store`` as far as its limits are hard: a policy,
-    a preset's name (``standard``: E's values) or ``None`` for none. ``backups_kept`` is how many
+    a preset's name (``standard``) or ``None`` for none. ``backups_kept`` is how many
     of the backups are kept that are made before something destructive; 0 makes none. ``sharing``
     says what other agents may do with this one's memories: nothing (``private``), ``read`` or
     ``write``; while it is ``None``, those of an agent named ``shared`` may be read. ``event_log``
@@ -74,7 +74,7 @@ class AgentConfig(Record):
 
 
 class MigrationInfo(Record):
-    """How the move to semantic search went (A)."""
+    """How the move to semantic search went."""
 
     backup_path: Text | None = None
     can_rollback: bool = False
@@ -82,7 +82,7 @@ class MigrationInfo(Record):
 
 
 class AgentMetadata(Record):
-    """Everything known of an agent (A). ``info`` gives it with live figures."""
+    """Everything known of an agent. ``info`` gives it with live figures."""
 
     agent_id: AgentId
     created_at: UtcDatetime = Field(default_factory=now_utc)

@@ -32,7 +32,7 @@ class MemoryToolConfig(Record):
     """How memories are stored and searched.
 
     ``similarity_threshold``, when it is set here or in the agent's file, is the least similarity
-    (0 to 1) of a hit; unset, B's gate decides, as a share of the best similarity of each query.
+    (0 to 1) of a hit; unset, the gate decides, as a share of the best similarity of each query.
     ``freshness_decay_rate`` is per day, ``access_boost_rate`` per access.
 
     ``auto_migrate`` moves to search by meaning at ``migration_threshold`` memories, in the

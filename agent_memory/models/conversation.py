@@ -33,7 +33,7 @@ _DATA_URL_SHOWN = 40
 
 
 class MessageRole(StrEnum):
-    """Who says a message (C)."""
+    """Who says a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -99,10 +99,10 @@ _Content = Annotated[
 
 
 class Message(SparseRecord):
-    """One message of a conversation (C, 3).
+    """One message of a conversation.
 
     ``content`` is a text, or blocks of text and images. ``name`` is the speaker's, ``timestamp``
-    when it was said. Fields that C does not have, such as a provider's own, are not kept.
+    when it was said. Other fields, such as a provider's own, are not kept.
     """
 
     role: MessageRole
@@ -120,7 +120,7 @@ class Message(SparseRecord):
 
 
 class ExtractionMetadata(SparseRecord):
-    """How facts were extracted (C, 4).
+    """How facts were extracted.
 
     ``model_used`` is the language model's name; ``rules`` where there was none, ``raw`` where its
     answers could not be used. ``confidence_score`` is the mean of the facts', 0 to 1.
@@ -137,14 +137,14 @@ class ExtractionMetadata(SparseRecord):
 
 
 class ExtractedFacts(SparseRecord):
-    """The facts of a conversation, each a text that can be understood alone (C, 4)."""
+    """The facts of a conversation, each a text that can be understood alone."""
 
     facts: list[Text]
     extraction_metadata: ExtractionMetadata
 
 
 class OperationEvent(StrEnum):
-    """What is done with a fact: a new memory, a changed one, one taken away, or nothing (C)."""
+    """What is done with a fact: a new memory, a changed one, one taken away, or nothing."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"
@@ -153,7 +153,7 @@ class OperationEvent(StrEnum):
 
 
 class MemoryOperation(SparseRecord):
-    """One thing to be done (C, 5).
+    """One thing to be done.
 
     ``id`` is the memory's, which UPDATE and DELETE need. ``text`` is what the memory says after an
     ADD or UPDATE, and before a DELETE. ``old_memory`` is what it said before an UPDATE.
@@ -178,7 +178,7 @@ class MemoryOperation(SparseRecord):
 
 
 class ProcessingMetadata(SparseRecord):
-    """How it was decided (C, 5).
+    """How it was decided.
 
     ``model_used`` is as in ``ExtractionMetadata``. ``uuid_mapping_used`` tells that the model saw
     small numbers in place of ids, so that no invented id can touch a memory.
@@ -193,7 +193,7 @@ class ProcessingMetadata(SparseRecord):
 
 
 class MemoryOperations(SparseRecord):
-    """All that is to be done about a conversation (C, 5)."""
+    """All that is to be done about a conversation."""
 
     memory: list[MemoryOperation]
     processing_metadata: ProcessingMetadata

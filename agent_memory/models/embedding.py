@@ -81,7 +81,7 @@ class MigrationPlan(Record):
 
     @classmethod
     def create(cls, agent_id: str, metadata: AgentMetadata) -> Self:
-        """Estimate as A does: 5 s a batch of 100, 50 tokens a memory at the model's price."""
+        """Estimate: 5 s a batch of 100, 50 tokens a memory at the model's price."""
         count = metadata.memory_count
         batches = -(-count // MIGRATION_BATCH_SIZE)
         default = EMBEDDING_MODELS["text-embedding-3-small"]

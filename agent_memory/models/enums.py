@@ -7,7 +7,7 @@ from typing import Final
 
 
 class MemoryCategory(StrEnum):
-    """What a memory is about (A). An agent's configuration may add its own words."""
+    """What a memory is about. An agent's configuration may add its own words."""
 
     PREFERENCE = "preference"
     DECISION = "decision"
@@ -30,7 +30,7 @@ ORIGINAL_CATEGORY: Final = "original_category"
 
 
 class ObservationType(StrEnum):
-    """What an observation captured by a hook is about (A): the words of ``MemoryCategory``."""
+    """What an observation captured by a hook is about: the words of ``MemoryCategory``."""
 
     PREFERENCE = "preference"
     DECISION = "decision"
@@ -55,7 +55,7 @@ class MemoryOrder(StrEnum):
 
 
 class MemoryKind(StrEnum):
-    """How long a memory is meant to live (E)."""
+    """How long a memory is meant to live."""
 
     CORE = "core"
     LEARNING = "learning"
@@ -63,7 +63,7 @@ class MemoryKind(StrEnum):
 
 
 class Importance(StrEnum):
-    """How much a memory matters (E)."""
+    """How much a memory matters."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -71,7 +71,7 @@ class Importance(StrEnum):
 
 
 class TaskStatus(StrEnum):
-    """How far a task is (E)."""
+    """How far a task is."""
 
     COMPLETED = "completed"
     IN_PROGRESS = "in-progress"
@@ -79,7 +79,7 @@ class TaskStatus(StrEnum):
 
 
 class MemoryType(StrEnum):
-    """What sort of record a memory is (C)."""
+    """What sort of record a memory is."""
 
     STANDARD = "STANDARD"
     PROCEDURAL = "PROCEDURAL"
@@ -87,14 +87,14 @@ class MemoryType(StrEnum):
 
 
 class StorageBackend(StrEnum):
-    """How an agent's memories are searched (A): by keyword, or by meaning too."""
+    """How an agent's memories are searched: by keyword, or by meaning too."""
 
     FILE = "file"
     VECTOR = "vector"
 
 
 class MatchType(StrEnum):
-    """How a search found a memory (A). By the graph alone, ours, only where that was asked for."""
+    """How a search found a memory. By the graph alone, only where that was asked for."""
 
     SCRATCHPAD = "scratchpad"
     VECTOR = "vector"
@@ -112,7 +112,7 @@ class HistoryEvent(StrEnum):
 
 
 class EventName(StrEnum):
-    """What is told of a memory while it is used (B)."""
+    """What is told of a memory while it is used."""
 
     STORED = "memory:stored"
     SEARCHED = "memory:searched"

@@ -9,7 +9,7 @@ from agent_memory.models.times import UtcDatetime
 
 
 class MemoryEvent(Record):
-    """Something that happened in one agent's memory (B, D).
+    """Something that happened in one agent's memory.
 
     ``name`` is one of ``EventName``, ``data`` has the fields of that event. The text of queries and
     memories is in it only where it was asked for.
@@ -24,7 +24,7 @@ class MemoryEvent(Record):
     data: dict[str, Any] = Field(default_factory=dict)
 
     def payload(self) -> dict[str, Any]:
-        """Return B's payload: the fields of the event with whose it is and when, as JSON data."""
+        """Return the payload: the fields of the event with whose it is and when, as JSON data."""
         return {
             "agent_id": self.agent_id,
             "timestamp": self.model_dump(mode="json", include={"timestamp"})["timestamp"],

@@ -38,10 +38,10 @@ MAX_SCOPE_ID_LENGTH: Final = 128
 
 
 def validate_agent_id(agent_id: str) -> bool:
-    r"""Return whether an agent id may be used (A, B).
+    r"""Return whether an agent id may be used.
 
     It has 1 to 64 letters, digits, hyphens and underscores, from the first character to the last
-    (A's ``re.match(…$)`` let ``"bob\n"`` pass), and is not the name of a Windows device.
+    (not even a last line end), and is not the name of a Windows device.
     """
     return (
         isinstance(agent_id, str)
@@ -55,7 +55,7 @@ is_valid_agent_id = validate_agent_id
 
 
 def sanitize_agent_id(agent_id: str) -> str:
-    """Drop what an agent id cannot have, and cut it at 64 characters (A).
+    """Drop what an agent id cannot have, and cut it at 64 characters.
 
     What is left may still be no agent id: an empty text, or a device's name.
     """
@@ -102,10 +102,9 @@ def _is_blank(text: str) -> bool:
 
 
 def validate_memory_content(content: str) -> tuple[bool, str | None]:
-    """Return whether a content may be stored, and if not, why (A, C).
+    """Return whether a content may be stored, and if not, why.
 
     It has at least one character that can be seen, and 10,000 characters (code points) at most.
-    (A's helper asked for 3; A's model, C and D for 1.)
     """
     if _is_blank(content):
         return False, "Content cannot be empty"
@@ -128,7 +127,7 @@ def clean_content(content: str) -> str:
 
 
 def validate_tags(tags: list[str]) -> tuple[bool, str | None]:
-    """Return whether tags may be stored, and if not, why (A): 20 of 50 characters at most."""
+    """Return whether tags may be stored, and if not, why: 20 of 50 characters at most."""
     if len(tags) > MAX_TAGS_PER_MEMORY:
         return False, f"Too many tags (maximum {MAX_TAGS_PER_MEMORY}, got {len(tags)})"
     for number, tag in enumerate(tags, 1):

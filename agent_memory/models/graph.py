@@ -87,7 +87,7 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class EntityMetadata(SparseRecord):
-    """Whose an entity is, how sure it is, and which memories speak of it (C, 7)."""
+    """Whose an entity is, how sure it is, and which memories speak of it."""
 
     user_id: Label
     agent_id: Label | None = None
@@ -99,7 +99,7 @@ class EntityMetadata(SparseRecord):
 
 
 class Entity(SparseRecord):
-    """Somebody or something that memories speak of (C, 7)."""
+    """Somebody or something that memories speak of."""
 
     id: MemoryId
     name: Name
@@ -109,7 +109,7 @@ class Entity(SparseRecord):
 
 
 class RelationshipMetadata(SparseRecord):
-    """Whose a relationship is, how sure it is, and which memory says so (C, 8)."""
+    """Whose a relationship is, how sure it is, and which memory says so."""
 
     user_id: Label
     agent_id: Label | None = None
@@ -122,7 +122,7 @@ class RelationshipMetadata(SparseRecord):
 
 
 class Relationship(SparseRecord):
-    """What holds between two entities, which are given by their names (C, 8)."""
+    """What holds between two entities, which are given by their names."""
 
     id: MemoryId
     source: Name
@@ -132,7 +132,7 @@ class Relationship(SparseRecord):
 
 
 class GraphAction(StrEnum):
-    """What is done with a relationship (C, 9)."""
+    """What is done with a relationship."""
 
     UPDATE = "UPDATE"
     ADD = "ADD"
@@ -140,7 +140,7 @@ class GraphAction(StrEnum):
 
 
 class GraphUpdate(SparseRecord):
-    """One change of the graph (C, 9).
+    """One change of the graph.
 
     An UPDATE closes the relationship ``old_relationship`` of the two and opens ``relationship``.
     Without ``old_relationship`` it is the target that changes: the one relationship of that name
@@ -157,7 +157,7 @@ class GraphUpdate(SparseRecord):
 
 
 class GraphUpdatesMetadata(SparseRecord):
-    """When changes of the graph were decided, and by what (C, 9)."""
+    """When changes of the graph were decided, and by what."""
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -167,7 +167,7 @@ class GraphUpdatesMetadata(SparseRecord):
 
 
 class GraphUpdates(SparseRecord):
-    """Changes of the graph, in their order (C, 9)."""
+    """Changes of the graph, in their order."""
 
     updates: list[GraphUpdate]
     metadata: GraphUpdatesMetadata | None = None
@@ -195,7 +195,7 @@ class EntityView(SparseRecord):
     source_memory_ids: list[str] = Field(default_factory=list)
 
     def record(self) -> Entity:
-        """Return it as C's ``Entity``. What is in no user's graph is told as the agent's."""
+        """Return it as an ``Entity``. What is in no user's graph is told as the agent's."""
         return Entity.model_construct(
             id=self.id,
             name=self.name,
@@ -238,7 +238,7 @@ class EdgeView(SparseRecord):
     source_memory_ids: list[str] = Field(default_factory=list)
 
     def record(self) -> Relationship:
-        """Return it as C's ``Relationship``, with the first of its memories."""
+        """Return it as a ``Relationship``, with the first of its memories."""
         return Relationship.model_construct(
             id=self.id,
             source=self.source,

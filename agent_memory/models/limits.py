@@ -8,7 +8,7 @@ QDRANT_CONFIG: Final = {
     "collection_name": "memories",
     "vectors_config": {"size": 1536, "distance": "Cosine"},
 }
-"""A's vector collection, as the JSON that Qdrant takes. Nothing here needs it."""
+"""A vector collection, as the JSON that Qdrant takes. Nothing here needs it."""
 
 DEFAULT_MEMORY_ROOT: Final = "~/.amplifier/memory"
 SCRATCHPAD_FILENAME: Final = "scratchpad.yaml"

@@ -53,7 +53,7 @@ class MemoryChanges(_GivenFields):
 class Memory(StoredFields):
     """A single memory, with its content, what is known about it, and how it was used.
 
-    The first eleven fields are document A's, in A's order; the rest come from C and E.
+    The order of the fields is that of exports.
     ``timestamp`` is when it was learned, ``updated_at`` when it last changed (accesses do not
     count), ``last_accessed`` when a search last returned it; all are aware and in UTC.
     ``embedding`` has as many numbers as the agent's embedding model, and is ``None`` unless asked
@@ -80,7 +80,7 @@ class Memory(StoredFields):
     )
 
     def to_scratchpad_entry(self) -> dict[str, Any]:
-        """Return the fields that ``scratchpad.yaml`` holds, times as ISO 8601 text (A)."""
+        """Return the fields that ``scratchpad.yaml`` holds, times as ISO 8601 text."""
         return {
             "id": self.id,
             "timestamp": self.timestamp.isoformat(),
@@ -92,7 +92,7 @@ class Memory(StoredFields):
         }
 
     def to_vector_payload(self) -> dict[str, Any]:
-        """Return what a vector store keeps beside the vector (A)."""
+        """Return what a vector store keeps beside the vector."""
         return {
             "content": self.content,
             "agent_id": self.agent_id,
@@ -106,7 +106,7 @@ class Memory(StoredFields):
         }
 
     def calculate_relevance_score(self, similarity: float, now: datetime | None = None) -> float:
-        """Return A's score: similarity (0 to 1), less with age, more with each access.
+        """Return the score: similarity (0 to 1), less with age, more with each access.
 
         It has no upper bound. A time before the memory's own counts as its own.
         """
@@ -117,7 +117,7 @@ class Memory(StoredFields):
         )
 
     def should_promote_to_scratchpad(self, threshold: int = 3) -> bool:
-        """Return whether it was accessed often enough for the scratchpad (A)."""
+        """Return whether it was accessed often enough for the scratchpad."""
         return self.access_count >= threshold
 
 
@@ -135,7 +135,7 @@ def relevance_score(
 
 
 class ScoredMemory(Memory):
-    """A memory as D's ``search`` returns it: with its relevance to the query."""
+    """A memory as ``MemoryStorage.search`` returns it: with its relevance to the query."""
 
     relevance_score: float = Field(ge=0.0)
 

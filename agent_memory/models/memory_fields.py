@@ -60,7 +60,7 @@ Category = Annotated[str, AfterValidator(_known_category)]
 
 
 class TaskMetadata(Record):
-    """What a task has beyond other memories (E).
+    """What a task has beyond other memories.
 
     ``completed_at`` goes with the status ``completed``, ``blockers`` with ``blocked``.
     """

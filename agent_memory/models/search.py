@@ -13,7 +13,7 @@ from agent_memory.models.times import UtcDatetime, UtcEnd
 
 
 class DateRange(Record):
-    """From ``start`` to ``end``, both included, either open (C). A date alone ends with its day."""
+    """From ``start`` to ``end``, both included, either open. A date alone ends with its day."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -22,7 +22,7 @@ class DateRange(Record):
 
 
 class SearchFilters(Record):
-    """What a memory must be like to be found at all (C's ``filters``, and ours).
+    """What a memory must be like to be found at all .
 
     Each field that is given must hold. ``custom_filters`` are conditions on ``metadata``: a
     mapping of key to value, or of key to ``{operator: value}`` with the operators ``eq, ne, gt,
@@ -69,7 +69,7 @@ class ScoreExplanation(Record):
 
     ``relative`` is the evidence beside that of the best hit, squared: this must reach ``gate``.
     Times ``strength``, how much of the query the best memory has at all, it is the ``similarity``;
-    times ``freshness`` and ``access_boost`` (A), the ``relevance_score``. ``cosine`` is that of its
+    times ``freshness`` and ``access_boost``, the ``relevance_score``. ``cosine`` is that of its
     vector and the query's, seen from the middle of all vectors. ``has_kept_place`` tells that it
     stands where it does by its meaning alone: where no memory has half of the query's words, every
     fourth place is kept for that. ``variants`` has, for words of the query, what stands in the
@@ -99,9 +99,9 @@ class ScoreExplanation(Record):
 
 
 class MemorySearchResult(Record):
-    """One memory that a search found (A).
+    """One memory that a search found.
 
-    ``similarity`` is 0 to 1; ``relevance_score`` is A's: similarity × freshness × access boost,
+    ``similarity`` is 0 to 1; ``relevance_score`` is similarity × freshness × access boost,
     without an upper bound. ``confidence`` (0 to 1) means the same in every store: of the hits that
     have it, about that share is relevant. ``passed_gate`` tells a good answer from one
     that only fills up the limit. ``repeats`` are the ids of memories that say the same in the same
@@ -134,7 +134,7 @@ class NearMiss(Record):
 
 
 class SearchMetadata(Record):
-    """How a search went (C): its time, what it was limited to, and why it found little.
+    """How a search went: its time, what it was limited to, and why it found little.
 
     ``reason`` is ``None`` when it returned as many as were asked for, else one of ``empty_query``,
     ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor``, ``few_matches``,

@@ -46,7 +46,7 @@ SessionRun = Annotated[str, BeforeValidator(_clean_run)]
 
 
 class SessionType(StrEnum):
-    """What a session is about: all that a user has, one agent's of it, or one run's (C)."""
+    """What a session is about: all that a user has, one agent's of it, or one run's."""
 
     USER = "USER"
     AGENT = "AGENT"
@@ -54,7 +54,7 @@ class SessionType(StrEnum):
 
 
 class SessionPermissions(SparseRecord):
-    """What a session may do (C). Everything, unless it is said otherwise."""
+    """What a session may do. Everything, unless it is said otherwise."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,7 +64,7 @@ class SessionPermissions(SparseRecord):
 
 
 class SessionContext(SparseRecord):
-    """Whose memories are meant: a user's, and of these an agent's or a run's (C, 2 and 14).
+    """Whose memories are meant: a user's, and of these an agent's or a run's.
 
     ``session_type`` follows from the ids where it is not given: RUN with a ``run_id``, else AGENT
     with an ``agent_id``, else USER. RUN needs a ``run_id``, AGENT an ``agent_id``. Ids match from

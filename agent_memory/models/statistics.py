@@ -164,7 +164,7 @@ class MemoryStatistics(Record):
     ``never_recalled`` are not archived, were last written 30 days ago or earlier, and no search
     ever returned them. ``duplicates`` are groups of ids that say the same, of which each has its
     first; ``duplicate_count`` is how many memories could go. ``archivable_count`` is how many
-    ``tidy`` would archive, by the agent's retention policy, else by document E's ages alone. Lists
+    ``tidy`` would archive, by the agent's retention policy, else by ``standard``'s ages. Lists
     have the first ``limit``, the counts beside them count all. All of these describe the memory as
     it is now, whatever ``since`` is; but gaps and old answers are of the searches since.
     """

@@ -56,7 +56,7 @@ def as_language_model(spec: ModelSpec) -> LanguageModel | None:
 
     ``spec`` is ``None`` or ``"none"``; an object of the protocol ``LanguageModel``, which is
     returned; a function ``(messages, schema) -> str | dict``; a provider and a model, as in
-    ``"openai:gpt-4.1-mini"`` and ``"anthropic:claude-sonnet-5"``; or C's settings ``llm``: a
+    ``"openai:gpt-4.1-mini"`` and ``"anthropic:claude-sonnet-5"``; or settings ``llm``: a
     mapping of ``provider``, ``model``, and what else ``OpenAIChat`` takes. A key may be written
     ``${OPENAI_API_KEY}``, for the environment's.
 

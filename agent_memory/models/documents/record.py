@@ -31,7 +31,7 @@ _NINE: Final = frozenset(MemoryCategory.all_values())
 
 
 class MemoryRecordMetadata(SparseRecord):
-    """Whose a record is, when it was made and changed, and what it is about (C, 1).
+    """Whose a record is, when it was made and changed, and what it is about.
 
     C asks for a ``user_id``; a memory that is about nobody has none here.
     """
@@ -50,10 +50,10 @@ class MemoryRecordMetadata(SparseRecord):
 
 
 class MemoryRecord(SparseRecord):
-    """A memory in C's shape: nested metadata, a score where a search found it, a version.
+    """A memory as a record: nested metadata, a score where a search found it, a version.
 
     ``id`` is a UUID, or an id of this library. What is ``None`` is left out of its JSON, whose keys
-    stand in the order of C's examples. ``score`` is finite, ``version`` counts from 1. Making one
+    stand in one order. ``score`` is finite, ``version`` counts from 1. Making one
     from wrong values raises Pydantic's ``ValidationError``.
     """
 
@@ -159,7 +159,7 @@ Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class SearchQuery(SparseRecord):
-    """What is asked of a search (C, 6): any text, filters, and how many records at most.
+    """What is asked of a search: any text, filters, and how many records at most.
 
     ``limit`` is 1 to 100. ``include_embeddings`` asks for the records' vectors too.
     """
@@ -175,7 +175,7 @@ class SearchQuery(SparseRecord):
     def search_arguments(self) -> dict[str, Any]:
         """Return what ``AgentMemory.search`` takes.
 
-        ``score_threshold`` counts where it was given. C's 0.7, by default and of any model, would
+        ``score_threshold`` counts where it was given. A fixed 0.7, of any model, would
         hide right answers: without a threshold each query has one of its own. Raises
         ``ValidationError`` where ``include_embeddings`` is set: a search has no vectors to give.
         """
@@ -196,7 +196,7 @@ class SearchQuery(SparseRecord):
 
 
 class RecordSearchMetadata(SparseRecord):
-    """How a search went, in C's words (C, 6). Times are whole milliseconds.
+    """How a search went. Times are whole milliseconds.
 
     Ours are ``explanation``, why it found nothing, and ``degraded``, what it had to do without;
     both are left out of the JSON where there is nothing to say.
@@ -214,7 +214,7 @@ class RecordSearchMetadata(SparseRecord):
 
 
 class MemorySearchResponse(SparseRecord):
-    """What a search found, as C has it (C, 6): records, best first, and how it went.
+    """What a search found: records, best first, and how it went.
 
     ``total_count`` is how many memories matched, of which the records are the first.
     """

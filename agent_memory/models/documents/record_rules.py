@@ -27,12 +27,12 @@ _UUID4: Final = re.compile(
 
 
 def is_uuid4(text: object) -> bool:
-    """Return whether a text is a UUID of version 4: any case, hyphens where they belong (C, 14)."""
+    """Return whether a text is a UUID of version 4: any case, hyphens where they belong."""
     return isinstance(text, str) and _UUID4.fullmatch(text) is not None
 
 
 def validate_embedding(values: object, dimensions: int | None = None) -> tuple[bool, str | None]:
-    """Return whether an embedding may be used, and if not, why (C, 14).
+    """Return whether an embedding may be used, and if not, why.
 
     It has finite numbers and nothing else, ``dimensions`` of them where that is said, else at
     least one.
@@ -70,7 +70,7 @@ def clean_embedding(values: Any) -> list[float]:  # noqa: ANN401 - whatever was 
 
 
 def validate_record_metadata(metadata: Mapping[str, Any]) -> tuple[bool, str | None]:
-    """Return whether a record may have this custom metadata, and if not, why (C, 14).
+    """Return whether a record may have this custom metadata, and if not, why.
 
     It is JSON data: 5 levels deep at most, with keys of up to 100 characters and texts of up to
     1,000, and without a key that is reserved for what the record says of itself (further down such

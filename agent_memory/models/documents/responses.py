@@ -17,7 +17,7 @@ from agent_memory.models.times import UtcDatetime
 
 
 class ErrorCode(StrEnum):
-    """What sort of error it was: C's seven (12), and that there is no such agent."""
+    """What sort of error it was."""
 
     INVALID_SESSION = "INVALID_SESSION"
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"
@@ -30,7 +30,7 @@ class ErrorCode(StrEnum):
 
 
 class ErrorDetail(SparseRecord):
-    """An error: its code, a message that says what to do, and what else is known of it (C, 12)."""
+    """An error: its code, a message that says what to do, and what else is known of it."""
 
     code: ErrorCode
     message: str
@@ -40,13 +40,13 @@ class ErrorDetail(SparseRecord):
 
 
 class ErrorResponse(SparseRecord):
-    """The answer where something failed (C, 12)."""
+    """The answer where something failed."""
 
     error: ErrorDetail
 
 
 class ResponseMetadata(SparseRecord):
-    """When an answer was made, and how long that took, in whole milliseconds (C, 13)."""
+    """When an answer was made, and how long that took, in whole milliseconds."""
 
     timestamp: UtcDatetime
     processing_time_ms: int = Field(ge=0)
@@ -54,7 +54,7 @@ class ResponseMetadata(SparseRecord):
 
 
 class SuccessResponse(SparseRecord):
-    """The answer where all went well; ``data`` is the operation's own (C, 13)."""
+    """The answer where all went well; ``data`` is the operation's own."""
 
     success: Literal[True] = True
     data: Any
@@ -65,7 +65,7 @@ class SuccessResponse(SparseRecord):
 
 
 class AddMemoryRequest(SparseRecord):
-    """Messages to be remembered, whose they are, and what all that comes of them has (C, 15)."""
+    """Messages to be remembered, whose they are, and what all that comes of them has."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,7 +81,7 @@ class AddMemoryRequest(SparseRecord):
 
 
 class AddedMemory(SparseRecord):
-    """What became of one fact (C, 15): ``memory`` is what the memory says, or said before a DELETE.
+    """What became of one fact: ``memory`` is what the memory says, or said before a DELETE.
 
     ``id`` is ``None`` where there is no memory of it: nothing was done, or only shown.
     ``previous_memory`` (ours) is what an updated one said before.
@@ -94,7 +94,7 @@ class AddedMemory(SparseRecord):
 
 
 class AddMemoryMetadata(SparseRecord):
-    """How the adding went (C, 15). Times are whole milliseconds.
+    """How the adding went. Times are whole milliseconds.
 
     ``problems`` (ours) says in words what went wrong on the way, such as an answer of a model that
     could not be used; it is left out where nothing did. ``decided_by`` (ours) is ``model``,
@@ -115,10 +115,10 @@ class AddMemoryMetadata(SparseRecord):
 
 
 class AddMemoryResponse(SparseRecord):
-    """What became of the facts in some messages, in their order (C, 15).
+    """What became of the facts in some messages, in their order.
 
-    ``facts`` and ``operations`` (ours) are what was extracted and decided on the way, as C has them
-    (4 and 5), each operation with its reasoning; they are ``None`` where messages were stored as
+    ``facts`` and ``operations`` are what was extracted and decided on the way,
+    each operation with its reasoning; they are ``None`` where messages were stored as
     they are, and are no part of the JSON.
     """
 
@@ -133,7 +133,7 @@ class AddMemoryResponse(SparseRecord):
 
 
 class SearchMemoryRequest(SparseRecord):
-    """What is looked for, and among whose memories (C, 15); any text is a query.
+    """What is looked for, and among whose memories; any text is a query.
 
     ``limit`` is 1 to 100, and 10 unless it is given; ``score_threshold`` (0 to 1) drops what is
     less alike.
@@ -183,7 +183,7 @@ class SearchMemoryMetadata(SparseRecord):
 
 
 class SearchMemoryResponse(SparseRecord):
-    """What a search found (C, 15)."""
+    """What a search found."""
 
     success: Literal[True] = True
     data: FoundMemories

@@ -165,7 +165,7 @@ _LEVELS: Final = {"WARN": logging.WARNING}
 
 
 class LLMConfig(ConfigSection):
-    """The language model that extracts facts and decides (C, 10 and 11).
+    """The language model that extracts facts and decides.
 
     ``model`` is the provider's name of it, without which there is nothing to ask.
     ``temperature`` is 0 to 2 (Anthropic's 0 to 1), ``max_tokens`` those of an answer, ``timeout``
@@ -218,19 +218,19 @@ class LLMConfig(ConfigSection):
 
 
 class OpenAIConfig(LLMConfig):
-    """A model of OpenAI's, or of a server that speaks its API (C, 11)."""
+    """A model of OpenAI's, or of a server that speaks its API."""
 
     provider: Literal["openai"] = "openai"
 
 
 class AnthropicConfig(LLMConfig):
-    """A model of Anthropic's (C, 11). ``temperature`` is 0 to 1."""
+    """A model of Anthropic's. ``temperature`` is 0 to 1."""
 
     provider: Literal["anthropic"] = "anthropic"
 
 
 class VectorStoreConfig(ConfigSection):
-    """A vector store elsewhere (C, 10 and 11): read, kept, and not used.
+    """A vector store elsewhere: read, kept, and not used.
 
     Vectors live in the agent's own file: see ``refuse_remote_store``. ``timeout`` is in seconds.
     """
@@ -250,11 +250,11 @@ class VectorStoreConfig(ConfigSection):
 
 
 class QdrantConfig(VectorStoreConfig):
-    """C's name of a vector store that is Qdrant (C, 11)."""
+    """The name of a vector store that is Qdrant."""
 
 
 class EmbedderConfig(ConfigSection):
-    """What makes the vectors (C, 10): OpenAI's client, or a model that runs here.
+    """What makes the vectors: OpenAI's client, or a model that runs here.
 
     ``huggingface`` is a model of sentence-transformers. What is ``None`` is left to the embedder.
     ``batch_size`` is texts a request, up to 2,048. ``base_url`` (ours) is another server that
@@ -272,7 +272,7 @@ class EmbedderConfig(ConfigSection):
 
 
 class GraphStoreConfig(ConfigSection):
-    """Whether entities and relationships are kept (C, 10).
+    """Whether entities and relationships are kept.
 
     They live in the agent's own file: ``provider`` is ``None`` or ``sqlite``, and no
     ``connection_string`` is used. See ``refuse_remote_store``.
@@ -286,7 +286,7 @@ class GraphStoreConfig(ConfigSection):
 
 
 class PerformanceConfig(ConfigSection):
-    """How much is done at a time (C, 10).
+    """How much is done at a time.
 
     ``batch_size`` is how many memories a move to search by meaning embeds at a time, at least 10.
     ``enable_caching`` keeps embeddings in memory for a while. ``cache_size`` (in entries) and
@@ -303,7 +303,7 @@ class PerformanceConfig(ConfigSection):
 
 
 class MonitoringConfig(ConfigSection):
-    """What is told of the work (C, 10). Nothing is sent to ``metrics_endpoint``: it is only kept.
+    """What is told of the work. Nothing is sent to ``metrics_endpoint``: it is only kept.
 
     ``log_level`` is of the logger ``agent_memory`` where ``enabled``.
     """
@@ -320,7 +320,7 @@ class MonitoringConfig(ConfigSection):
 
 
 class SystemConfig(SparseRecord):
-    """C's configuration of the whole system (C, 10). Every section may be left out.
+    """The configuration of a whole system. Every section may be left out.
 
     Without ``llm`` conversations are read by rules, without ``embedder`` the agent's own settings
     say which there is. ``load_system_config`` reads one; its JSON has every key covered, but
