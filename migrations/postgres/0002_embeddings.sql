@@ -104,7 +104,7 @@ CREATE TABLE embedding_cells (
 );
 
 CREATE TABLE embedding_codes (
-  -- The sign of each number of a vector, in its cell. Made of embeddings, and made again.
+  -- The short code of a vector, in its cell. Made of embeddings, and made again.
   agent_id text COLLATE "C" NOT NULL DEFAULT this_agent(),
   model_id bigint NOT NULL,
   cell bigint NOT NULL,
@@ -112,6 +112,8 @@ CREATE TABLE embedding_codes (
   code bit varying NOT NULL,
   PRIMARY KEY (agent_id, model_id, cell, seq),
   CONSTRAINT embedding_codes_by_memory UNIQUE (agent_id, model_id, seq),
-  FOREIGN KEY (agent_id, model_id) REFERENCES embedding_models (agent_id, model_id)
+  FOREIGN KEY (agent_id, model_id, seq) REFERENCES embeddings (agent_id, model_id, seq)
     ON DELETE CASCADE
 );
+
+ALTER TABLE embedding_codes ALTER COLUMN code SET STORAGE EXTERNAL;

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import apsw
 
+from agent_memory.storage.in_memory.connection import InMemoryConnection
 from agent_memory.storage.in_memory.sqlite_vec import load_sqlite_vec
 from agent_memory.storage.quantization import cosine
 
@@ -18,40 +18,38 @@ class Cosines:
     """Computes cosines with sqlite-vec, or without it in Python. Threads may share it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connection: apsw.Connection | None = None
+        self._connection = InMemoryConnection()
+        self._loaded: apsw.Connection | None = None
         self._problem: str | None = None
 
     def problem(self) -> str | None:
         """Return why sqlite-vec is not in use, and what to do; ``None`` when it is."""
-        with self._lock:
-            self._loaded()
-        return self._problem
+        with self._connection.alone() as connection:
+            return self._problem_of(connection)
 
     def between(
         self, vectors: Iterable[tuple[int, bytes]], others: Sequence[bytes]
     ) -> dict[int, tuple[float, ...]]:
         """Return, by row, the cosines of each vector with some others; all have one length.
 
-        A vector of nothing but zeros has none, and is left out.
+        With sqlite-vec a vector of nothing but zeros has none, and is left out.
         """
-        with self._lock:
-            connection = self._loaded()
-            if connection is None:
+        with self._connection.alone() as connection:
+            if self._problem_of(connection) is not None:
                 return {
                     row_id: tuple(cosine(vector, other) for other in others)
                     for row_id, vector in vectors
                 }
-            cursor = connection.cursor()
+            execute = connection.cursor().execute
             cosines = (
-                (row_id, [cursor.execute(_SELECT, (vector, other)).get for other in others])
+                (row_id, [execute(_SELECT, (vector, other)).get for other in others])
                 for row_id, vector in vectors
             )
             return {row_id: tuple(values) for row_id, values in cosines if None not in values}
 
-    def _loaded(self) -> apsw.Connection | None:
-        """Return a connection with sqlite-vec; it is made, and tried, but once."""
-        if self._connection is None:
-            self._connection = apsw.Connection(":memory:")
-            self._problem = load_sqlite_vec(self._connection)
-        return None if self._problem else self._connection
+    def _problem_of(self, connection: apsw.Connection) -> str | None:
+        """Load sqlite-vec into a connection that has not tried yet."""
+        if self._loaded is not connection:
+            self._problem = load_sqlite_vec(connection)
+            self._loaded = connection
+        return self._problem

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Iterable
 from typing import Final, Protocol, cast
 
 import apsw
+
+from agent_memory.storage.in_memory.connection import InMemoryConnection
 
 _TOKENIZER: Final = (
     "porter",
@@ -29,18 +30,17 @@ class StandaloneTokenizer:
     """The tokenizer of an engine that is not SQLite. Threads may share it."""
 
     def __init__(self) -> None:
-        self._connection = apsw.Connection(":memory:")
-        self._lock = threading.Lock()  # of a connection in use by two threads APSW makes an error
+        self._connection = InMemoryConnection()
 
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text: each as the keyword index holds it, and as it is written."""
-        with self._lock:
-            return words(self._connection, text)
+        with self._connection.alone() as connection:
+            return words(connection, text)
 
     def tokenize(self, texts: Iterable[str]) -> list[list[str]]:
         """Return the words of each text as the keyword index holds them."""
-        with self._lock:
-            return tokenize(self._connection, texts)
+        with self._connection.alone() as connection:
+            return tokenize(connection, texts)
 
 
 def words(connection: apsw.Connection, text: str) -> list[tuple[str, str]]:

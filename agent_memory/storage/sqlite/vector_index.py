@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.storage import code_search
 from agent_memory.storage.cells import CellSample, centres_of, nearest_cell
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
+from agent_memory.storage.code_search import UNSORTED, Cell, best, coded, rounded, without_ties
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
 from agent_memory.storage.quantization import as_number, code_bits, code_of, distance
 from agent_memory.storage.records import NearestVectors, QueryVector, page_end
@@ -31,32 +32,7 @@ from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
-from agent_memory.storage.sqlite.tables.vector_cells import UNSORTED, Cell
 from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
-
-NEAREST: Final = 100
-"""Memories that are found."""
-_NAMED: Final = 200
-"""Memories that the codes in cells name: of 1,000,000 twice as many hold 1.7 of 100 more."""
-EXACT_UP_TO: Final = 2_000
-"""So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
-_MANY: Final = EXACT_UP_TO + 1
-_SAMPLE: Final = 256
-"""Vectors that the mean of a store is computed from: more move it by next to nothing."""
-_MIDDLES: Final = 32
-"""Means that are kept: of the whole store, and of the users who searched last."""
-_CHUNK: Final = 1_000
-"""Vectors that are read at a time."""
-
-SORTED_FROM: Final = 50_000
-"""So many codes are in one cell: they are looked at in 5 ms."""
-_CELL_SIZE: Final = 1_500
-"""Codes of a cell when it is made, about."""
-_CELLS_ASKED: Final = 40
-"""Cells that a search looks at. Of 1,000,000 vectors of 384 numbers in 666 cells the nearest 16, 27
-and 40 hold 94.8, 96.2 and 97.4 of 100 neighbours."""
-_SAMPLE_OF_CELL: Final = 32
-"""Vectors that a cell is made from: with half as many 2 of 100 neighbours more are missed."""
 
 Namer = Callable[[Sequence[int] | None], list[int]]
 """Takes rows, or ``None`` for all, and returns the nearest of them."""
@@ -83,17 +59,20 @@ class VectorIndex(Table):
     def center(self, query: QueryVector, filters: Filter = EVERYTHING) -> QueryVector:
         row_ids = None if filters == EVERYTHING else sorted(self._memories.row_ids(filters))
         size = self._memories.last_row_id() if row_ids is None else len(row_ids)
-        bound = _rounded(size)
+        bound = rounded(size)
         key = (query.model, filters, bound)
         if key not in self._middles:
             sample = self._embeddings.spread_sample(
-                query.model, last_row_id=bound, size=_SAMPLE, among=row_ids
+                query.model, last_row_id=bound, size=code_search.SAMPLE, among=row_ids
             )
             # Each once: among many copies of one text, that would be what all have in common.
             middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
-            if len(sample) >= min(bound, _SAMPLE) or self._embeddings.is_queue_empty():
+            if len(sample) >= min(bound, code_search.SAMPLE) or self._embeddings.is_queue_empty():
                 # else vectors are still to come
-                self._middles = {**dict(list(self._middles.items())[1 - _MIDDLES :]), key: middle}
+                self._middles = {
+                    **dict(list(self._middles.items())[1 - code_search.MIDDLES :]),
+                    key: middle,
+                }
         else:
             middle = self._middles[key]
         return query if middle is None else query._replace(seen=centred(query.data, middle))
@@ -113,7 +92,7 @@ class VectorIndex(Table):
             filters = filters.and_also(NOT_ARCHIVED)
         row_ids = archived + self._rows_to_compare(query, filters)
         return NearestVectors(
-            _best(self.cosines(query.model.model_id, row_ids, query.asked)), degraded
+            best(self.cosines(query.model.model_id, row_ids, query.asked)), degraded
         )
 
     def cosines(
@@ -124,12 +103,17 @@ class VectorIndex(Table):
     def _rows_to_compare(self, query: QueryVector, filters: Filter) -> list[int]:
         """Return the rows to compare: all that pass the filters, or those of the nearest codes."""
         passing: list[int] | None = None
-        few = self._embeddings.count_up_to(query.model.model_id, _MANY) < _MANY
+        few = self._is_small(query.model)
         if filters != NOT_ARCHIVED or few:
             passing = self._memories.row_ids(filters)
-            if len(passing) < _MANY:
+            if len(passing) <= code_search.EXACT_UP_TO:
                 return passing
         return self._namer(query)(passing)
+
+    def _is_small(self, model: EmbeddingModel) -> bool:
+        """Return whether a model has so few vectors that all are compared."""
+        many = code_search.EXACT_UP_TO + 1
+        return self._embeddings.count_up_to(model.model_id, many) < many
 
     def _namer(self, query: QueryVector) -> Namer:
         """Return what names the rows of the nearest codes: their table, or a scan like it."""
@@ -138,8 +122,8 @@ class VectorIndex(Table):
 
             def look(within: Sequence[int] | None) -> list[int]:
                 cells = self._nearest_cells(model, code, within)
-                limit = NEAREST if len(cells) == 1 else _NAMED
-                return _without_ties(
+                limit = code_search.NEAREST if len(cells) == 1 else code_search.NAMED
+                return without_ties(
                     table.nearest(model.model_id, code, cells=cells, limit=limit, within=within)
                 )
 
@@ -150,25 +134,21 @@ class VectorIndex(Table):
         def scan(within: Sequence[int] | None) -> list[int]:
             allowed = None if within is None else set(within)
             asked = (entry for entry in distances if allowed is None or entry[0] in allowed)
-            return _without_ties(heapq.nsmallest(NEAREST, asked, key=lambda entry: entry[1]))
+            return without_ties(
+                heapq.nsmallest(code_search.NEAREST, asked, key=lambda entry: entry[1])
+            )
 
         return scan
 
     def _nearest_cells(
         self, model: EmbeddingModel, code: bytes, within: Sequence[int] | None
     ) -> list[int]:
-        """Return the cells to look at: the fewer rows are asked about, the more of them.
-
-        What is not sorted yet is always looked at. While codes move, those of a neighbourhood are
-        in old cells and in new ones.
-        """
-        cells = self._tables.cells.all(model.model_id)
-        most = _CELLS_ASKED * (2 if any(cell.is_retired for cell in cells) else 1)
-        if within is not None:
-            most = most * self._memories.last_row_id() // len(within)
-        asked = as_number(code)
-        nearest = heapq.nsmallest(most, cells, key=lambda cell: (asked ^ cell.centre).bit_count())
-        return [UNSORTED, *(cell.number for cell in nearest if cell.number != UNSORTED)]
+        return code_search.nearest_cells(
+            self._tables.cells.all(model.model_id),
+            code,
+            within=None if within is None else len(within),
+            last_row_id=self._memories.last_row_id(),
+        )
 
     # Following the memories -------------------------------------------------------------------
 
@@ -197,20 +177,20 @@ class VectorIndex(Table):
         self.drop(model)
         table.create(model.model_id, model.dimensions)
         self._tables.cells.create(model.model_id)
-        if (sample := self._sample(model, least=SORTED_FROM)) is not None:
+        if (sample := self._sample(model, least=code_search.SORTED_FROM)) is not None:
             # Now: to take a million codes out of one cell of vec0 again took a quarter of an hour.
             centres = centres_of(sample.codes, sample.cells)
             self._replace_cells(model, centres, vectors=sample.vectors)
             self._tables.cells.remove(model.model_id, UNSORTED)
         after = 0
-        while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
-            self._put(table, model, _coded(rows))
+        while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
+            self._put(table, model, coded(rows))
             after = page_end(rows[-1][0], after=after)
         self._embeddings.set_indexed(model.model_id, is_indexed=True)
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
         if (table := self._table_to_follow(model)) is not None:
-            self._put(table, model, _coded(entries))
+            self._put(table, model, coded(entries))
 
     def _put(
         self, table: CodeTable, model: EmbeddingModel, coded: Sequence[tuple[int, bytes]]
@@ -249,7 +229,7 @@ class VectorIndex(Table):
         if self._db.read_only or self._usable_table(model) is None:
             return None
         made_of = self._tables.cells.made_of(model.model_id)
-        return self._sample(model, least=max(SORTED_FROM, 2 * made_of))
+        return self._sample(model, least=max(code_search.SORTED_FROM, 2 * made_of))
 
     def _sample(self, model: EmbeddingModel, *, least: int) -> CellSample | None:
         """Return what cells are made from, if there are so many vectors."""
@@ -257,9 +237,9 @@ class VectorIndex(Table):
         if last < least or self._embeddings.count_up_to(model.model_id, least) < least:
             return None
         vectors = self._embeddings.count(model.model_id)
-        cells = vectors // _CELL_SIZE
+        cells = vectors // code_search.CELL_SIZE
         sample = self._embeddings.spread_sample(
-            model, last_row_id=last, size=cells * _SAMPLE_OF_CELL
+            model, last_row_id=last, size=cells * code_search.SAMPLE_OF_CELL
         )
         codes = [as_number(code_of(data)) for data in sample]
         return CellSample(codes, cells, vectors) if codes else None
@@ -374,7 +354,7 @@ class VectorIndex(Table):
             for row_id, (cell, code) in table.codes(model.model_id).items()
         }
         wrong = after = 0
-        while rows := self._embeddings.to_index(model, after=after, limit=_CHUNK):
+        while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
             after = page_end(rows[-1][0], after=after)
         # What waits to be looked at may still be there.
@@ -403,24 +383,3 @@ class VectorIndex(Table):
             self._embeddings.queue_missing(models[0].model_id)
         for name, kind in self._unused_tables(models).items():
             self._drop_table(name, kind)
-
-
-def _coded(entries: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    return [(row_id, code_of(data)) for row_id, data in entries]
-
-
-def _rounded(number: int) -> int:
-    """Round a number down to its four highest bits."""
-    dropped = max(0, number.bit_length() - 4)
-    return number >> dropped << dropped
-
-
-def _without_ties(named: Sequence[tuple[int, int]]) -> list[int]:
-    """Leave out those as far away as the last: of these the codes name some, a scan others."""
-    last = named[-1][1] if named else 0
-    return [row_id for row_id, far in named if far < last] or [row_id for row_id, _ in named]
-
-
-def _best(cosines: dict[int, float]) -> dict[int, float]:
-    row_ids = heapq.nsmallest(NEAREST, cosines, key=lambda row_id: (-cosines[row_id], row_id))
-    return {row_id: cosines[row_id] for row_id in row_ids}

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from agent_memory import AgentMemory, MatchType, Memory, SearchResults, WordLlamaEmbedder
 from agent_memory.models.search import SearchFilters
+from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.filters import Filter, filter_of
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
-from agent_memory.storage.sqlite.vector_index import EXACT_UP_TO, VectorIndex
+from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 # wordllama ----------------------------------------------------------------------------------------
 

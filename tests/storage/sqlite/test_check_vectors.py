@@ -13,9 +13,9 @@ from conftest import Ran
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory
+from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.quantization import code_bits
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.vector_index import EXACT_UP_TO
 
 Cli = Callable[..., Ran]
 

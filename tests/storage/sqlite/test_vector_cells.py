@@ -15,7 +15,7 @@ import pytest
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory
-from agent_memory.storage.sqlite import vector_index
+from agent_memory.storage import code_search
 from agent_memory.storage.sqlite.connection import Database
 
 WORDS = "red green blue old new fast slow house river tree cat dog train garden snow lamp".split()
@@ -34,10 +34,10 @@ class Bag:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "SORTED_FROM", 300)
-    monkeypatch.setattr(vector_index, "_CELL_SIZE", 20)
-    monkeypatch.setattr(vector_index, "_CELLS_ASKED", 4)
-    monkeypatch.setattr(vector_index, "_MANY", 50)
+    monkeypatch.setattr(code_search, "SORTED_FROM", 300)
+    monkeypatch.setattr(code_search, "CELL_SIZE", 20)
+    monkeypatch.setattr(code_search, "CELLS_ASKED", 4)
+    monkeypatch.setattr(code_search, "EXACT_UP_TO", 49)
 
 
 def opened(root: Path) -> AgentMemory:
@@ -199,7 +199,7 @@ import os, sys
 sys.path[:0] = {sys.path!r}
 import test_vector_cells as cells
 from agent_memory.services import vectors
-cells.vector_index.SORTED_FROM, cells.vector_index._CELL_SIZE = 300, 20
+cells.code_search.SORTED_FROM, cells.code_search.CELL_SIZE = 300, 20
 vectors._SORTED_AT_ONCE = 20
 from pathlib import Path
 memory = cells.opened(Path(sys.argv[1]))

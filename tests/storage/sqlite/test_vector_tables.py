@@ -16,10 +16,10 @@ from conftest import TESTS, Ran
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory, ValidationError
+from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
-from agent_memory.storage.sqlite.vector_index import EXACT_UP_TO
 
 Visitor = Callable[[Path, str], str]
 

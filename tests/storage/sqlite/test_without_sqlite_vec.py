@@ -14,8 +14,8 @@ from conftest import TESTS
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory, SearchResults
+from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.vector_index import EXACT_UP_TO
 
 Visitor = Callable[[Path, str], str]
 

@@ -7,21 +7,10 @@ takes in nothing more, and is removed once its codes are in others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
 
+from agent_memory.storage.code_search import UNSORTED, Cell
 from agent_memory.storage.quantization import as_number
 from agent_memory.storage.sqlite.tables import Table
-
-UNSORTED: Final = 0
-"""The number of the cell without a centre."""
-
-
-class Cell(NamedTuple):
-    """A cell: the code of its centre, as a number, and whether it takes in nothing more."""
-
-    number: int
-    centre: int
-    is_retired: bool
 
 
 class CellTable(Table):
