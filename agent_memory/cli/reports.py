@@ -88,12 +88,16 @@ def rejections_text(rejections: Sequence[Rejection]) -> str:
 def receipt_text(receipt: ErasureReceipt) -> str:
     """Show what was erased, and what was found to be left."""
     removed = f"{receipt.memories:,} memories, {receipt.changes:,} changes"
-    looked = f"{receipt.bytes_scanned:,} bytes of {receipt.files_scanned:,} files"
+    files = f"{receipt.files_scanned:,} files" if receipt.files_scanned else "rows"
+    looked = f"{receipt.bytes_scanned:,} bytes of {files}"
     lines = [
         f"erased: {removed}, {receipt.embeddings:,} vectors",
         f"looked through {looked}: {'nothing' if receipt.clean else 'something'} is left",
     ]
     lines += [f"left: {safe(text)}" for text in receipt.found]
+    lines += [
+        f"the operator of the database may still have it in {text}" for text in receipt.beyond
+    ]
     for copy in receipt.backups:
         state = "erased" if copy.erased else "still holds it" if copy.found else "untouched"
         lines.append(f"{copy.path}: {state}" + (f" ({copy.problem})" if copy.problem else ""))

@@ -163,6 +163,8 @@ class ErasureReceipt(Record):
     were not touched. ``with_backups`` tells whether the backups were to be erased too; without,
     those of ``backups`` that were ``found`` to hold something still do: the one that was made
     before this erasure, for one. ``erase`` with backups and the same ids takes it out there.
+    ``beyond`` says where a database that the library does not own may still have it: there no bytes
+    are looked through, but all rows are.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -177,6 +179,7 @@ class ErasureReceipt(Record):
     bytes_scanned: int = Field(ge=0)
     found: list[str] = Field(default_factory=list)
     also_in: list[str] = Field(default_factory=list)
+    beyond: list[str] = Field(default_factory=list)
     erased_at: UtcDatetime
 
     @property

@@ -21,6 +21,7 @@ from agent_memory.models.agent import (
 from agent_memory.models.reports import BackupFile
 
 if TYPE_CHECKING:
+    from agent_memory.storage.erasure_queries import ErasureQueries
     from agent_memory.storage.graph_tables import GraphMaintenance, GraphTable
     from agent_memory.storage.indexes import (
         EmbeddingTable,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from agent_memory.storage.statistics_queries import StatisticsQueries
     from agent_memory.storage.tables import (
         AgentTable,
-        ErasureQueries,
         FingerprintTable,
         HistoryTable,
         MemoryRowTable,
@@ -63,7 +63,7 @@ class Capability(StrEnum):
 _INSTEAD: Final = {
     Capability.FILE_BACKUP: "back up the database with its own tools, or export the memories",
     Capability.SNAPSHOT: "read the history of a memory instead",
-    Capability.PROVEN_ERASURE: "delete the memories; its operator knows what logs and copies keep",
+    Capability.PROVEN_ERASURE: "the receipt of `erase` says where its operator may still have it",
     Capability.REPAIR: "its own tools look for damage",
 }
 

@@ -27,14 +27,10 @@ from agent_memory.storage.records import (
     Amount,
     Change,
     DuplicateCandidate,
-    ErasedText,
     Operation,
     Reason,
-    RemainingText,
-    RemovedRows,
     RowValues,
     Signals,
-    Statement,
     Tombstone,
     Usage,
 )
@@ -519,31 +515,3 @@ class UsageQueries(Protocol):
 
         Neither archived, nor of high importance, nor promoted by hand.
         """
-
-
-class ErasureQueries(Protocol):
-    """Queries that erase memories for good, and read what is left of them."""
-
-    def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that are of memories, archived ones too, or have a history."""
-
-    def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
-        """Return all texts and vectors of these memories, their history's too."""
-
-    def statements(self, memory_ids: Sequence[str] | None = None) -> Iterator[Statement]:
-        """Yield what each memory says, and what each says and said in its history.
-
-        Only those of some ids, if they are given.
-        """
-
-    def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
-        """Delete every row of these memories but those of the vector indexes."""
-
-    def unused_words(self, words: Iterable[str]) -> list[str]:
-        """Return those of the words that stand in no memory, as the keyword index holds them."""
-
-    def remaining_texts(self) -> Iterator[RemainingText]:
-        """Yield all texts that the tables hold, read by the page."""
-
-    def remaining_vectors(self) -> Iterator[bytes]:
-        """Yield all vectors that the tables hold, with the hashes of their texts."""

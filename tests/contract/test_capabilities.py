@@ -14,7 +14,11 @@ VERBS: dict[str, tuple[Capability, Callable[[AgentMemory], object]]] = {
     "backup": (Capability.FILE_BACKUP, lambda memory: memory.backup()),
     "backups": (Capability.FILE_BACKUP, lambda memory: memory.backups()),
     "as_of": (Capability.SNAPSHOT, lambda memory: memory.search("tea", as_of="2026-01-30")),
-    "erase": (Capability.PROVEN_ERASURE, lambda memory: memory.erase(["mem-tea"])),
+    "erase in backups": (
+        Capability.FILE_BACKUP,
+        lambda memory: memory.erase([memory.store("I drink wine")], backups=True),
+    ),
+    "finish_erasing": (Capability.PROVEN_ERASURE, lambda memory: memory.finish_erasing()),
     "check": (Capability.REPAIR, lambda memory: memory.check()),
 }
 
@@ -48,3 +52,17 @@ def test_what_needs_none_of_them_works_without_any(memory: AgentMemory) -> None:
         memory.undo()
         memory.delete(memory_id)
         assert memory.count() == 0
+
+
+def test_without_files_all_rows_are_erased_and_looked_through(memory: AgentMemory) -> None:
+    text = "The code of the door to the old boathouse by the lake is 4711"
+    other = memory.store(f"Ben said: {text}")
+    erased = memory.store(text)
+    memory.update(erased, content="The code was changed")
+    with pytest.MonkeyPatch.context() as patch:
+        without(patch, *Capability)
+        receipt = memory.erase(erased)
+    assert (receipt.memories, receipt.changes, receipt.files_scanned) == (1, 2, 0)
+    assert receipt.bytes_scanned > len(text)
+    assert (receipt.clean, receipt.also_in) == (True, [other])
+    assert memory.history(erased) == []

@@ -182,7 +182,7 @@ def test_archiving_forgetting_and_erasing(tab: Any, memory: AgentMemory) -> None
     assert last.is_disabled()
     tab.get_by_label("The id is mem-1").fill("mem-1")
     last.click()
-    tab.wait_for_selector("dialog >> text=Nothing of it is left in the file.")
+    tab.wait_for_selector("dialog >> text=Nothing of it is left in the memory.")
     tab.get_by_role("button", name="Close", exact=True).click()
     assert memory.get("mem-1") is None
 

@@ -72,6 +72,11 @@ class Proof:
             self._look_through(part, chunks)
             self._seen[part].update(others.find(chunks))
 
+    def look_through_rows(self, engine: Engine) -> None:
+        """Look for contents in the rows of a store that is no file."""
+        self._of_contents.update(self._contents.find(partial(_rows_in_chunks, engine)))
+        self.bytes += sum(map(len, _rows_in_chunks(engine)))
+
     def look_through_copy(self, path: Path) -> None:
         """Look for contents in a file that is not opened. Raises ``StorageError``."""
         self._look_through(path, partial(file_storage().raw_of_file, path, READ_LENGTH))
@@ -91,7 +96,7 @@ class Proof:
 
     def judge(self, engine: Engine) -> Verdict:
         """Return which of the pieces no table accounts for."""
-        pieces = {piece for offsets in self._seen.values() for piece in offsets}
+        pieces = self._of_contents.union(*self._seen.values())
         places: list[str] = []
         also_in: Counter[str] = Counter()
         accounted: set[bytes] = set()
@@ -114,6 +119,17 @@ class Proof:
             for path, offsets in self._seen.items()
         }
         return Verdict({path: at for path, at in left.items() if at}, places, also_in)
+
+
+def _rows_in_chunks(engine: Engine) -> Iterator[bytes]:
+    """Yield all texts of the rows, as a file of them would be read."""
+    waiting = bytearray()
+    for _, _, text in engine.erasure.remaining_texts():
+        waiting += text
+        while len(waiting) >= READ_LENGTH:
+            yield bytes(waiting[:READ_LENGTH])
+            del waiting[:READ_LENGTH]
+    yield bytes(waiting)
 
 
 def _other_texts(engine: Engine, erased: ErasedText) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """The erasure of memories for good: from the tables, the file and its log, and its backups.
 
-Deleting keeps a memory's history; erasing does away with that too. What the library did not write
+Deleting keeps a memory's history; erasing does away with that too. In a database of a server the
+rows go, and the receipt says where its operator may still have them. What the library did not write
 itself, such as an export that somebody copied, it cannot reach, nor what a disk keeps of files that
 were rewritten.
 """
@@ -106,7 +107,7 @@ class ErasureService:
         They may be archived, or deleted before. With ``backups`` they are erased in the backups
         beside the file as well, and may be in those alone; without, the receipt tells which of
         these files still hold something. It can be undone by nothing. It takes as long as writing
-        the whole file anew and reading it twice.
+        the whole file anew and reading it twice; in a database, as long as reading all rows twice.
 
         Raises ``MemoryNotFound``, and ``StorageLocked`` while somebody reads an older state of the
         file for longer than the busy timeout: then nothing was erased. If it ends in the middle,
@@ -118,6 +119,8 @@ class ErasureService:
             advice = "name one memory at least; `finish` completes an erasure that was interrupted"
             raise ValidationError.of("memory_ids", advice, ids)
         copies = self._refuse(ids, backups=backups)
+        if not self._has_files:
+            return self._erase_rows(_Erasure(ids, session_id, self._clock(), new_key(self._engine)))
         if not backups:  # they are told of alone, the backup before this erasure among them
             copies = self._copies(ids)
         file_storage().sweep_copies()  # what a process left that was killed while it looked back
@@ -125,6 +128,30 @@ class ErasureService:
             side_files.leftovers_of(self._engine, remove=True)
         erasure = _Erasure(ids, session_id, self._clock(), new_key(self._engine))
         return self._erase(erasure, copies, backups=backups)
+
+    @property
+    def _has_files(self) -> bool:
+        return Capability.PROVEN_ERASURE in self._engine.capabilities
+
+    def _erase_rows(self, erasure: _Erasure) -> ErasureReceipt:
+        """Erase in a store that is no file, look through the rows that are left, and report."""
+        removed = _remove(self._engine, erasure)
+        proof = Proof(erasure.text)
+        with self._engine.read():
+            proof.look_through_rows(self._engine)
+            verdict = proof.judge(self._engine)
+        return ErasureReceipt(
+            ids=list(erasure.ids),
+            memories=removed.memories,
+            changes=removed.changes,
+            embeddings=removed.embeddings,
+            files_scanned=proof.files,
+            bytes_scanned=proof.bytes,
+            found=verdict.lines(besides=()),
+            also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
+            beyond=self._engine.erasure.places_beyond(),
+            erased_at=erasure.now,
+        )
 
     def _erase(self, erasure: _Erasure, copies: _Copies, *, backups: bool) -> ErasureReceipt:
         """Erase in the copies, if ``backups``, and in the file; look what is left, and report."""
@@ -180,10 +207,12 @@ class ErasureService:
         self._refuse(memory_ids, backups=backups)
 
     def _refuse(self, ids: Sequence[str], *, backups: bool) -> _Copies:
-        require(self._engine, Capability.PROVEN_ERASURE)
+        if backups:
+            require(self._engine, Capability.FILE_BACKUP)
         copies = self._copies(ids) if backups else _Copies()
         self._refuse_unknown(ids, copies.own.values())
-        self._engine.files.refuse_readers()
+        if self._has_files:
+            self._engine.files.refuse_readers()
         return copies
 
     def finish(self) -> None:
@@ -191,6 +220,7 @@ class ErasureService:
 
         Raises ``StorageLocked`` while somebody reads an older state of the file.
         """
+        require(self._engine, Capability.PROVEN_ERASURE)
         self._engine.files.compact()
 
     def _problems_of_finishing(self, ids: Sequence[str]) -> list[str]:

@@ -84,16 +84,19 @@ function showReceipt(receipt) {
   const inBackups = receipt.backups.filter((copy) => copy.found || copy.problem);
   return ask("Erased: the receipt", (answer) => [
     el("p", {}, receipt.clean
-      ? "Nothing of it is left in the file."
+      ? "Nothing of it is left in the memory."
       : "Something of it is left: see below."),
     facts([
       ["Memories removed", receipt.memories],
       ["Changes removed from the history", receipt.changes],
       ["Embeddings removed", receipt.embeddings],
-      ["Looked through", `${count(receipt.files_scanned, "file")}, ${count(receipt.bytes_scanned, "byte")}`],
+      ["Looked through", `${receipt.files_scanned ? count(receipt.files_scanned, "file") : "all rows"}, ${count(receipt.bytes_scanned, "byte")}`],
       ["Erased at", receipt.erased_at],
     ]),
     receipt.found.length ? el("ul", {}, receipt.found.map((place) => el("li", {}, place))) : null,
+    receipt.beyond.length
+      ? el("p", {}, `The operator of the database may still have it in ${receipt.beyond.join("; ")}.`)
+      : null,
     receipt.also_in.length
       ? el("p", {}, "Other memories say a piece of it: ", receipt.also_in.map((id) => [link(`#/memory/${encodeURIComponent(id)}`, id), " "]))
       : null,

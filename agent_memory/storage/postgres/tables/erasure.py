@@ -161,6 +161,14 @@ WHERE t.{key} > %(after)s ORDER BY t.{key} LIMIT %(page)s"""
         names = self._db.rows(_SELECT_COLUMNS, (table,))
         return f"concat({', '.join(name for (name,) in names)})"
 
+    def places_beyond(self) -> list[str]:
+        is_archived = self._db.value("SELECT current_setting('archive_mode') <> 'off'")
+        return [
+            "the pages of its tables, until they are vacuumed and used anew",
+            "its write-ahead log" + (", and the archive of that" if is_archived else ""),
+            "its replicas, and backups that were made before",
+        ]
+
     def remaining_vectors(self) -> Iterator[bytes]:
         last: tuple[int, ...] = (0, 0)
         while rows := self._db.rows(_SELECT_EMBEDDINGS, (*last, _PAGE)):

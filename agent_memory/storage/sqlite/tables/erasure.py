@@ -200,6 +200,9 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
         columns = ", ".join(f'"{name}"' for (name,) in names)
         return f"CAST(concat({columns}) AS BLOB)"
 
+    def places_beyond(self) -> list[str]:
+        return []  # all of the file is looked through
+
     def remaining_vectors(self) -> Iterator[bytes]:
         for _, text_hash, vector in self._paged(_SELECT_EMBEDDINGS):
             yield text_hash + vector
