@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_memory import AgentMemory, ConfigurationError
+from agent_memory import AgentMemory, ConfigurationError, MemoryNotFound
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.sqlite.engine import SQLiteEngine
 
@@ -65,4 +65,5 @@ def test_without_files_all_rows_are_erased_and_looked_through(memory: AgentMemor
     assert (receipt.memories, receipt.changes, receipt.files_scanned) == (1, 2, 0)
     assert receipt.bytes_scanned > len(text)
     assert (receipt.clean, receipt.also_in) == (True, [other])
-    assert memory.history(erased) == []
+    with pytest.raises(MemoryNotFound):  # not even a history is left
+        memory.history(erased)
