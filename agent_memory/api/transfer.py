@@ -13,7 +13,14 @@ from agent_memory.api.arguments import Time, check_existing_path
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.enums import OnSecret
-from agent_memory.models.reports import ExportReport, ImportNote, ImportReport, OnConflict, Plan
+from agent_memory.models.reports import (
+    ExportReport,
+    ImportNote,
+    ImportReport,
+    MoveReport,
+    OnConflict,
+    Plan,
+)
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import SIDE_FILES, exposures, translated_errors
 from agent_memory.storage.opening import file_storage
@@ -210,6 +217,29 @@ class TransferVerbs(OpenMemory):
         if report.new and not dry_run:
             self._auto_migration.follow(report.new)
         return report
+
+    def move_to(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> MoveReport:
+        """Carry every row over to the same agent under another root, and say how many there were.
+
+        ``root`` is what ``AgentMemory`` takes. Ids, history, operations, graph, vectors, settings,
+        rejections and tombstones go along; backups and the event log stay behind. Others may write
+        until the rows are compared, one by one, in the end: then they wait, or are told that the
+        memory is in use. What is here stays as it is; let nothing use it afterwards.
+
+        There is no store there until all has arrived: if this is killed, move again, and it goes on
+        from there. ``progress`` is called with how many rows are done, of how many; the comparison
+        counts once more. Raises ``ConfigurationError`` where there are memories already,
+        ``MigrationError`` where a row does not stay as it was put, ``StorageError``.
+        """
+        address = paths.database_path(self.agent_id, root)
+        if address == self.path:
+            raise ValidationError.of("root", "is where the memory is already", str(root))
+        return self._store.transfer.move(address, progress=progress or (lambda _done, _of: None))
 
     def _entries(self, chosen: Reader, place: Path, *, raw: bool) -> Iterator[Entry | PassedOver]:
         """Return what a file tells; of conversations what lasts, unless they are taken ``raw``."""

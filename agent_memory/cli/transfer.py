@@ -187,24 +187,22 @@ import_.help = _with_rows(import_.help, PEERS.values())
 def move(session: Session, /, destination: str) -> None:
     """Carry a whole memory to the same agent under another root, and check that it is the same.
 
-    ROOT is what `--root` takes. Ids, history, graph, vectors and settings go along. Nobody writes
-    meanwhile, and nothing changes where it comes from. It arrives whole or not at all: if it is
-    killed, run it again.
+    ROOT is what `--root` takes. Ids, history, graph, vectors and settings go along. Nothing changes
+    where it comes from. It is a store there only when all has arrived: if this is killed, run it
+    again, and it goes on from there.
 
     \b
     Example:
       agent-memory --agent bob move --to ~/shared/memories
     """
     with session.open(create=False) as memory, progress_bar("moving") as bar:
-        report = memory.move_to(
-            destination, progress=lambda done, total: bar(done, total) if total else None
-        )
-        agent_id = memory.agent_id
+        report = memory.move_to(destination, progress=bar)
     text = (
-        f"{report.memory_count:,} memories of {agent_id} are at {report.target}, found to be the"
-        f" same\n{report.source} stays as it was: let nothing use it any more"
+        f"moved {report.memories:,} memories of {report.agent_id} to {report.target}: all"
+        f" {report.rows:,} rows are the same\n{report.source} stays as it was: let nothing use it"
+        " any more"
     )
-    emit(report, text="\n".join([text, *report.notes]), as_json=session.json)
+    emit(report, text=text, as_json=session.json)
 
 
 def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> AgentMemory:

@@ -70,6 +70,27 @@ class Plan:
     settings: dict[str, object] = field(default_factory=dict)
 
 
+class MoveReport(Record):
+    """What was moved, from where and to where: how many rows of each kind.
+
+    ``written`` counts the rows that were not there yet, or differed: fewer than ``rows`` where a
+    move that had stopped went on.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    agent_id: str
+    source: str
+    target: str
+    memories: int = Field(ge=0)
+    changes: int = Field(ge=0)
+    entities: int = Field(ge=0)
+    relationships: int = Field(ge=0)
+    embeddings: int = Field(ge=0)
+    rows: int = Field(ge=0)
+    written: int = Field(ge=0)
+
+
 class ExportReport(Record):
     """What was written out, where, and what has no place in the format."""
 
@@ -78,21 +99,6 @@ class ExportReport(Record):
     path: str
     format: str
     memory_count: int = Field(ge=0)
-    notes: list[str] = Field(default_factory=list)
-
-
-class MoveReport(Record):
-    """What was carried where, and found to be the same there.
-
-    ``counts`` has how many there are of each kind; ``notes`` what stays behind.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    source: str
-    target: str
-    memory_count: int = Field(ge=0)
-    counts: dict[str, int] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
 
 

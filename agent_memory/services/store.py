@@ -478,11 +478,6 @@ class Store:
         ]
         return report.model_copy(update={"problems": [*report.problems, *leftovers]})
 
-    @property
-    def location(self) -> str:
-        """Where the memories are, for messages."""
-        return self._engine.location
-
     def foreign_columns(self) -> list[str]:
         """Return the columns that somebody added to the table of memories."""
         return self._engine.memory_rows.foreign_columns()

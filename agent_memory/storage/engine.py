@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from agent_memory.storage.records import FileSummary, Purged, Replaced
     from agent_memory.storage.statistics_queries import StatisticsQueries
+    from agent_memory.storage.stored_rows import StoredRows
     from agent_memory.storage.tables import (
         AgentTable,
         FingerprintTable,
@@ -155,6 +156,10 @@ class Engine(Protocol):
     @property
     def erasure(self) -> ErasureQueries:
         """Queries that erase memories for good, and read what is left of them."""
+
+    @property
+    def stored_rows(self) -> StoredRows:
+        """The rows of all tables as they are stored, for a move to another engine."""
 
     @property
     def keywords(self) -> KeywordIndex:

@@ -127,35 +127,12 @@ def test_the_whole_store_is_the_default(
 
 def test_a_memory_is_moved_to_another_root(cli: Cli, tmp_path: Path) -> None:
     cli("store", "the oven is broken")
-    moved = cli("move", "--to", str(tmp_path / "there"), "--json")
-    assert (moved.code, moved.data["memory_count"]) == (0, 1)
-    assert cli("move", "--to", str(tmp_path / "there")).out.startswith("1 memories of bob are at ")
-    cli("store", "the oven is new")
-    refused = cli("move", "--to", str(tmp_path / "there"))
-    assert refused.code == 4
-    assert "not those of here" in refused.err
-
-
-@pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(
-    ("name", "words", "advised"),
-    [
-        ("bob.jsonl", [], "--format jsonl"),
-        ("bob.db", [], "--format sqlite"),
-        ("bob.yaml", [], None),
-        ("bob.jsonl", ["--format", "jsonl"], None),
-    ],
-)
-def test_a_name_that_promises_another_format_is_told(
-    cli: Cli, tmp_path: Path, name: str, words: list[str], advised: str | None
-) -> None:
-    done = cli("export", "-o", str(tmp_path / name), *words)
-    assert done.code == 0
-    assert [line for line in done.err.splitlines() if "fits its name" in line] == (
-        [f"note: {tmp_path / name} holds YAML, with everything in it; `{advised}` fits its name"]
-        if advised
-        else []
-    )
+    place = str(tmp_path / "there")
+    assert cli("move", "--to", place).out.startswith("moved 1 memories of bob to ")
+    assert contents(tmp_path / "there") == contents(tmp_path / "root")
+    again = cli("move", "--to", place)
+    assert again.code == 4
+    assert "already" in again.err
 
 
 @pytest.mark.usefixtures("stored")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_memory.models.portable import StagedEntry
-from agent_memory.models.reports import OnConflict, Plan
+from agent_memory.models.reports import MoveReport, OnConflict, Plan
 from agent_memory.services.lifecycle.undo import row_at
 from agent_memory.services.transfer.exporter import Dump
 from agent_memory.services.transfer.importer import Importer
@@ -39,12 +39,16 @@ class TransferService(Service):
         with self._engine.reader() as reader:
             yield Dump(reader, embeddings=embeddings, owner=owner)
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep everybody from writing while the body runs; it may ``dump``."""
+    def move(self, address: Path, *, progress: Callable[[int, int], None]) -> MoveReport:
+        """Carry every row over to an address where there is no store yet: see ``Move``."""
+        from agent_memory.services.transfer.move import Move, refuse_store  # noqa: PLC0415
+
         self._unit_of_work.flush()
-        with self._unit_of_work.write():
-            yield
+        with contextlib.closing(open_engine(address)) as target:
+            if target.schema_version:
+                refuse_store(target)
+            target.upgrade(now=self._clock())
+            return Move(self._engine, target, progress=progress).run(now=self._clock())
 
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
         """Give the body a private copy of the file as it stood at a moment."""

@@ -28,6 +28,7 @@ from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
 if TYPE_CHECKING:
     from agent_memory.storage.sqlite.file_operations import FileOperations
     from agent_memory.storage.sqlite.similarity import SimilarityQueries
+    from agent_memory.storage.sqlite.stored_rows import StoredRows
     from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
     from agent_memory.storage.sqlite.tables.graph import GraphTable
     from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
@@ -117,6 +118,12 @@ class SQLiteEngine:
         from agent_memory.storage.sqlite.tables.erasure import ErasureQueries  # noqa: PLC0415
 
         return ErasureQueries(self.database)
+
+    @cached_property
+    def stored_rows(self) -> StoredRows:
+        from agent_memory.storage.sqlite.stored_rows import StoredRows  # noqa: PLC0415
+
+        return StoredRows(self.database)
 
     @cached_property
     def similarity(self) -> SimilarityQueries:
