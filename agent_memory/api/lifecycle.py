@@ -75,17 +75,30 @@ class LifecycleVerbs(OpenMemory):
         """
         return self._store.lifecycle.tidy(dry_run=dry_run, session_id=self.session_id)
 
-    def undo(self, change_id: int | None = None, *, whole: bool = False) -> Undone:
+    def undo(
+        self,
+        change_id: int | None = None,
+        *,
+        whole: bool = False,
+        review_id: int | None = None,
+    ) -> Undone:
         """Undo one change, whose number ``history`` tells, or all of what was done last.
 
         Stored memories go, changed ones are what they were, deleted ones are there again. What one
         verb did to several memories (``store_many``, ``import_``, ``tidy``, …) is one. An undo is a
         change too: undoing it does again what it undid. Promotions, settings and erasures are none.
-        ``whole`` undoes with a change all that the same verb did.
+        ``whole`` undoes with a change all that the same verb did; ``review_id`` asks again what was
+        dismissed.
 
         Raises ``ValidationError`` when there is nothing to undo, or a later change of the same
         memory must be undone first; then nothing is changed.
         """
+        if review_id is not None:
+            check_whole_number("review_id", review_id, lowest=1)
+            if change_id is not None:
+                message = "name a change or a review: `history` and `reviews` number them"
+                raise ValidationError.of("change_id", message, change_id)
+            return self._store.decisions.ask_again(review_id, session_id=self.session_id)
         if change_id is not None:
             check_whole_number("change_id", change_id, lowest=1)
         return self._store.lifecycle.undo(change_id, session_id=self.session_id, whole=whole)

@@ -78,9 +78,10 @@ def merge(session: Session, /, keep: str, others: tuple[str, ...]) -> None:
 
 @click.command()
 @click.option("--change", type=click.IntRange(min=1), help="This change, as `history` numbers it.")
+@click.option("--review", type=click.IntRange(min=1), help="Ask again what was dismissed.")
 @json_option
 @click.pass_obj
-def undo(session: Session, /, change: int | None) -> None:
+def undo(session: Session, /, change: int | None, review: int | None) -> None:
     """Undo the last that was done to memories, or a given change. An undo can be undone.
 
     What one command did to several memories (an import, a tidy) is one.
@@ -91,7 +92,7 @@ def undo(session: Session, /, change: int | None) -> None:
       agent-memory --agent bob undo --change 17
     """
     with session.open() as memory:
-        done = memory.undo(change)
+        done = memory.undo(change, review_id=review)
     count = len(done.memory_ids)
     named = ", ".join(done.memory_ids[:3]) + (", …" if count > 3 else "")
     text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"

@@ -11,6 +11,7 @@ from agent_memory.errors import LimitReached, MemoryNotFound, RejectedContent, V
 from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome, Event, Review
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
+from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
@@ -110,6 +111,15 @@ class DecisionService:
             operations = self._engine.operations
             operations.record_irreversible("dismiss", session_id=session_id, now=now)
             return review
+
+    def ask_again(self, review_id: int, *, session_id: str) -> Undone:
+        """Take back that a memory was kept."""
+        with self._unit_of_work.write() as now:
+            if not self._engine.reviews.ask_again(review_id):
+                message = "there is no such review that was dismissed"
+                raise ValidationError.of("review_id", message, review_id)
+            self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)
+            return Undone(verb="dismiss", change_ids=[], memory_ids=[])
 
     def _review(self, review_id: int) -> Review:
         review = self._engine.reviews.get(review_id)

@@ -455,6 +455,9 @@ class ReviewTable(Protocol):
     def dismiss(self, review_id: int, *, now: datetime) -> None:
         """Mark a review as dismissed: it is no longer asked."""
 
+    def ask_again(self, review_id: int) -> bool:
+        """Ask again what was dismissed, and return whether it was."""
+
 
 class FingerprintTable(Protocol):
     """The table of fingerprints: hashes by which near duplicates are found."""

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conftest import database_of
+
+from agent_memory import AgentMemory
 from agent_memory.integrations.ui.admission import KEY_HEADER
 from agent_memory.integrations.ui.run import PageServer, page_server
 
@@ -103,3 +106,14 @@ def _running(server: PageServer) -> Iterator[None]:
     finally:
         server.shutdown()
         thread.join()
+
+
+def in_question(memory: AgentMemory, content: str) -> None:
+    """Put a memory in question, as a conversation does."""
+    memory_id = memory.store(content)
+    other = memory.store(f"Not so: {content}")
+    database_of(memory).run(
+        "INSERT INTO reviews (seq, version, replaced_by, proposed_at)"
+        " SELECT seq, version, ?, timestamp FROM memories WHERE id = ?",
+        (other, memory_id),
+    )

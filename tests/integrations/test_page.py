@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from conftest import Clock, database_of
-from page_client import PageClient, served
+from page_client import PageClient, in_question, served
 
 from agent_memory import AgentMemory
 
@@ -158,19 +158,9 @@ def test_a_review_is_settled_either_way(page: PageClient, memory: AgentMemory) -
         None,
         False,
     )
-    assert page.post("undo", {}).status == 200
+    memory.store("stored since, by an agent")
+    assert page.post("undo", {"review_id": second["review_id"]}).status == 200
     assert page.read("reviews")["reviews"] == [second]
-
-
-def in_question(memory: AgentMemory, content: str) -> None:
-    """Put a memory in question, as a conversation does."""
-    memory_id = memory.store(content)
-    other = memory.store(f"Not so: {content}")
-    database_of(memory).run(
-        "INSERT INTO reviews (seq, version, replaced_by, proposed_at)"
-        " SELECT seq, version, ?, timestamp FROM memories WHERE id = ?",
-        (other, memory_id),
-    )
 
 
 def test_duplicates_are_merged_only_where_they_still_say_the_same(

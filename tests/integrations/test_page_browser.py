@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 from hostile_texts import HOSTILE, hostile_texts
-from page_client import served
+from page_client import in_question, served
 
 from agent_memory import AgentMemory
 
@@ -215,6 +215,18 @@ def test_what_is_recommended_is_done_by_its_button_and_undone(
         back = memory.get("mem-2")
         assert back is not None
         assert not back.archived
+
+
+def test_what_was_kept_is_asked_again_whatever_came_since(tab: Any, memory: AgentMemory) -> None:
+    in_question(memory, "Lunch is at noon")
+    show(tab, "reviews")
+    tab.get_by_role("button", name="Keep it").click()
+    tab.wait_for_selector("text=Nothing is in question.")
+    memory.store("stored since, by an agent")
+    tab.locator("#notice").get_by_role("button", name="Undo").click()
+    tab.wait_for_selector("role=button[name='Keep it']")
+    assert [review.content for review in memory.reviews()] == ["Lunch is at noon"]
+    assert memory.search("stored since")[0].memory.content == "stored since, by an agent"
 
 
 def test_a_memory_tells_who_recalled_it_and_what_it_says(tab: Any, memory: AgentMemory) -> None:

@@ -271,6 +271,14 @@ def test_a_dismissed_question_is_asked_again_by_undo(memory: AgentMemory, clock:
     assert memory.undo().memory_ids == ["home"]
     with pytest.raises(ValidationError, match="no such review"):
         memory.dismiss(asked[0].review_id)
+    memory.store("something else, since")
+    assert memory.undo(review_id=asked[0].review_id).verb == "dismiss"
+    assert memory.reviews() == asked[:1]
+    with pytest.raises(ValidationError, match="that was dismissed"):
+        memory.undo(review_id=asked[0].review_id)
+    with pytest.raises(ValidationError, match="a change or a review"):
+        memory.undo(1, review_id=asked[0].review_id)
+    memory.dismiss(asked[0].review_id)
     carry_out(memory, delete("pasta", PASTA, in_review=True))  # dismissed is not forbidden
     assert [review.memory_id for review in memory.reviews()] == ["pasta"]
     assert memory.check().problems == []

@@ -80,7 +80,12 @@ def demote(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 
 def undo(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Undo a change by its number, with all that was done together with it if it is ``whole``."""
+    """Undo a change by its number, with all that was done together with it if it is ``whole``.
+
+    Or ask again what was dismissed, by the ``review_id``.
+    """
+    if "review_id" in body:
+        return memory.undo(review_id=_number_of(body, "review_id")).model_dump(mode="json")
     undone = memory.undo(body.get("change_id"), whole=body.get("whole") is True)
     note_duplicates(memory)
     return undone.model_dump(mode="json")
@@ -101,9 +106,8 @@ def approve(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 
 def dismiss(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Keep a memory that is in question. No memory changes: ``undo`` takes back the last verb."""
-    review = memory.dismiss(_number_of(body, "review_id"))
-    return {**review.model_dump(mode="json"), "is_last": True}
+    """Keep a memory that is in question."""
+    return memory.dismiss(_number_of(body, "review_id")).model_dump(mode="json")
 
 
 def merge(memory: AgentMemory, body: Body) -> dict[str, Any]:

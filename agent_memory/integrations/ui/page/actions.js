@@ -6,6 +6,12 @@ import { button, count, el, facts, field, link } from "./dom.js";
 const NOTICE_MILLISECONDS = 12_000;
 let timer = 0;
 
+/** What takes back a change, or a question that was dismissed; null where nothing does. */
+function undoOf(change) {
+  if (change?.change_id) return { change_id: change.change_id, whole: change.whole };
+  return change?.review_id ? { review_id: change.review_id } : null;
+}
+
 /** Say what was done, and offer to undo a change. It stays while it has the focus. */
 export function notify(message, { change = null, isError = false, onundo = null } = {}) {
   const place = document.getElementById("notice");
@@ -16,11 +22,11 @@ export function notify(message, { change = null, isError = false, onundo = null 
     else close();
   };
   const undoing = async () => {
-    await act("Undone.", () => post("undo", { change_id: change.change_id, whole: change.whole }), onundo);
+    await act("Undone.", () => post("undo", undoOf(change)), onundo);
   };
   place.replaceChildren(el("div", { class: isError ? "notice error" : "notice" },
     el("span", { dir: "auto" }, message),
-    (change?.change_id || change?.is_last) && button("Undo", undoing),
+    undoOf(change) && button("Undo", undoing),
     button("×", close, { "aria-label": "Close this message", class: "quiet" })));
   if (!isError) timer = setTimeout(hide, NOTICE_MILLISECONDS);
 }

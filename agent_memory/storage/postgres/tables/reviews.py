@@ -56,6 +56,9 @@ AND dismissed_at IS NULL AND seq IN {_OWN_ROWS}"""
 _ASK_AGAIN: Final = f"""
 UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = %(done_at)s AND seq IN {_OWN_ROWS}"""
 
+_ASK_ONE_AGAIN: Final = """
+UPDATE reviews SET dismissed_at = NULL WHERE review_id = %s AND dismissed_at IS NOT NULL"""
+
 
 class ReviewTable(Table):
     """The table of memories that are in question."""
@@ -116,6 +119,9 @@ class ReviewTable(Table):
     def dismiss(self, review_id: int, *, now: datetime) -> None:
         sql = "UPDATE reviews SET dismissed_at = %s WHERE review_id = %s"
         self._db.run(sql, (format_time(now), review_id))
+
+    def ask_again(self, review_id: int) -> bool:
+        return self._db.run(_ASK_ONE_AGAIN, (review_id,)) > 0
 
 
 def _review(row: Row) -> Review:

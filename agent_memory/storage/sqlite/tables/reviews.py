@@ -50,6 +50,9 @@ _DELETE_ASKED: Final = f"DELETE FROM reviews WHERE {_ASKED} AND seq IN {_OWN_ROW
 _ASK_AGAIN: Final = f"""
 UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = ?3 AND seq IN {_OWN_ROWS}"""
 
+_ASK_ONE_AGAIN: Final = """
+UPDATE reviews SET dismissed_at = NULL WHERE review_id = ? AND dismissed_at IS NOT NULL"""
+
 
 class ReviewTable(Table):
     """The table of memories that are in question."""
@@ -108,6 +111,9 @@ WHERE r.review_id = ?"""
     def dismiss(self, review_id: int, *, now: datetime) -> None:
         sql = "UPDATE reviews SET dismissed_at = ? WHERE review_id = ?"
         self._db.run(sql, (format_time(now), review_id))
+
+    def ask_again(self, review_id: int) -> bool:
+        return self._db.run(_ASK_ONE_AGAIN, (review_id,)) > 0
 
 
 def _review(row: Row) -> Review:
