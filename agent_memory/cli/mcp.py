@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -17,6 +18,12 @@ from agent_memory.cli.streams import refuse_closed
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
     help="Of the agent of DIR's git repository, unless an agent is named.",
+)
+@click.option(
+    "--roots",
+    "by_roots",
+    is_flag=True,
+    help="Of the agent of the folder that the client works in, where it names one.",
 )
 @click.option(
     "--http",
@@ -42,6 +49,7 @@ def mcp(
     /,
     agent_id: str | None,
     project: str | None,
+    by_roots: bool,
     port: int | None,
     host: str | None,
     names: tuple[str, ...],
@@ -57,17 +65,28 @@ def mcp(
       agent-memory mcp --agent bob
       agent-memory --agent bob mcp --http 8765
       agent-memory mcp --project .
+      agent-memory mcp --roots
       agent-memory mcp --agent bob --user alice@example.org
       claude mcp add memory -- agent-memory mcp --agent bob
     """
     from agent_memory.integrations.hosts.project import project_of  # noqa: PLC0415 - seldom needed
-    from agent_memory.integrations.mcp import ServedMemory, run  # noqa: PLC0415 - seldom needed
+    from agent_memory.integrations.mcp import (  # noqa: PLC0415 - seldom needed
+        ProjectServer,
+        ServedMemory,
+        run,
+    )
 
+    if by_roots and (port is not None or session.db is not None):
+        raise click.UsageError("--roots goes with one client over stdio, and not with --db")
     if port is None and (host is not None or names):
         raise click.UsageError("--host and --allow-remote go with --http PORT")
     if port is None:
         refuse_closed("stdin", "stdout")
     session.agent = agent_id or session.agent or (project and project_of(project).agent_id)
+    if by_roots:
+        serve = partial(ServedMemory, root=session.root, **served_options)
+        run(ProjectServer(serve, otherwise=session.agent))
+        return
     session.path()  # raises where nobody says whose memory
     served = ServedMemory(session.agent, root=session.root, db=session.db, **served_options)
     run(served, port=port, host=host or "127.0.0.1", remote_names=names)

@@ -21,6 +21,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.mcp import MemoryServer, ServedMemory, stdio
+from agent_memory.integrations.mcp.asking import NOBODY, Client
 from agent_memory.integrations.mcp.messages import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from agent_memory.integrations.mcp.server import Params
 
@@ -299,11 +300,11 @@ class Slow(MemoryServer):
         self.begun = threading.Semaphore(0)
         self.may_answer = threading.Event()
 
-    def answer(self, method: str, params: Params) -> dict[str, Any]:
+    def answer(self, method: str, params: Params, client: Client = NOBODY) -> dict[str, Any]:
         if method == "tools/call":
             self.begun.release()
             assert self.may_answer.wait(20)
-        return super().answer(method, params)
+        return super().answer(method, params, client)
 
 
 class Script(io.RawIOBase):

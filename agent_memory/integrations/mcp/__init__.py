@@ -7,7 +7,8 @@ extra ``mcp``). Both offer what ``MemoryServer`` has.
 """
 
 from agent_memory.integrations.mcp.memory_handle import ServedMemory
+from agent_memory.integrations.mcp.project_server import ProjectServer
 from agent_memory.integrations.mcp.run import run
 from agent_memory.integrations.mcp.server import MemoryServer
 
-__all__ = ["MemoryServer", "ServedMemory", "run"]
+__all__ = ["MemoryServer", "ProjectServer", "ServedMemory", "run"]

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_memory.integrations.loopback import LOOPBACK_NAMES
 from agent_memory.integrations.mcp.errors import RequestFailed
-from agent_memory.integrations.mcp.messages import HANDSHAKE_VERSIONS, complete
+from agent_memory.integrations.mcp.messages import HANDSHAKE_VERSIONS, answer_without_handshake
 from agent_memory.integrations.mcp.server import MemoryServer
 
 PATH: Final = "/mcp"
@@ -106,8 +106,10 @@ async def _answer(
     method, params = context.method, context.params or {}
     has_handshake = context.protocol_version in HANDSHAKE_VERSIONS
     try:
-        result = await run_sync(server.answer, method, params, limiter=threads)
-        return result if has_handshake else complete(method, result)
+        if has_handshake:  # no connection is kept on which its client could be asked something
+            return await run_sync(server.answer, method, params, limiter=threads)
+        answer = answer_without_handshake
+        return await run_sync(answer, server, method, params, limiter=threads)
     except RequestFailed as failure:
         code = failure.code_in(has_handshake=has_handshake)
         raise MCPError(code=code, message=failure.message, data=failure.data) from failure

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_memory.integrations.mcp.asking import NOBODY, AnswersNeeded, Client
 from agent_memory.integrations.mcp.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -19,7 +20,7 @@ from agent_memory.integrations.mcp.errors import (
     UNSUPPORTED_VERSION,
     RequestFailed,
 )
-from agent_memory.integrations.mcp.server import MemoryServer
+from agent_memory.integrations.mcp.project_server import AnyServer
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS: Final = ("2026-07-28",)
@@ -31,6 +32,10 @@ _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 _NOT_KEPT: Final = {"ttlMs": 0, "cacheScope": "private"}
 _NO_CACHE: Final = ("tools/call", "prompts/get")
 """Methods whose results say nothing of being kept."""
+_MAY_ASK: Final = ("tools/call", "prompts/get", "resources/read")
+"""Methods that the revisions without a handshake let ask for something."""
+_LISTS: Final = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
+"""The others that are of an agent, with what they list: nothing, before it is known."""
 # Line ends to some programs that read lines; JSON allows them in texts, and their escapes.
 _LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -54,6 +59,14 @@ class Notification:
     params: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the client says to a request of ours; ``None`` is an error."""
+
+    id: RequestId
+    result: Mapping[str, Any] | None
+
+
 class BadMessage(RequestFailed):
     """What came is no message. ``request_id`` is its id, as far as it has one."""
 
@@ -62,8 +75,8 @@ class BadMessage(RequestFailed):
         self.request_id = request_id
 
 
-def read_message(line: bytes) -> Request | Notification | None:
-    """Return the message on a line, or ``None`` for an answer, of which none was asked.
+def read_message(line: bytes) -> Request | Notification | Answer | None:
+    """Return the message on a line, or ``None`` for an answer that cannot be one of ours.
 
     Raises ``BadMessage``.
     """
@@ -74,7 +87,9 @@ def read_message(line: bytes) -> Request | Notification | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise BadMessage(INVALID_REQUEST, "not a message of JSON-RPC 2.0 (one object a line)")
     if "method" not in message and ("result" in message or "error" in message):
-        return None
+        number, result = message.get("id"), message.get("result")
+        content = result if isinstance(result, dict) else None
+        return Answer(number, content) if isinstance(number, str) else None
     return _read(message)
 
 
@@ -94,11 +109,14 @@ def _read(message: dict[str, Any]) -> Request | Notification:
     return Request(request_id, method, params or {})
 
 
-def answer(server: MemoryServer, request: Request) -> dict[str, Any]:
-    """Return the message that answers a request, with its result or its error."""
+def answer(server: AnyServer, request: Request, client: Client = NOBODY) -> dict[str, Any]:
+    """Return the message that answers a request, with its result or its error.
+
+    Raises ``AnswersNeeded`` where the ``client``, one with a handshake, must be asked first.
+    """
     has_handshake = not _is_modern(request)
     try:
-        result = _result(server, request, has_handshake=has_handshake)
+        result = _result(server, request, client, has_handshake=has_handshake)
     except RequestFailed as failure:
         return failed(request.id, failure, has_handshake=has_handshake)
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
@@ -128,23 +146,45 @@ def _is_modern(request: Request) -> bool:
     return request.method != "initialize" and isinstance(meta, Mapping) and _VERSION in meta
 
 
-def _result(server: MemoryServer, request: Request, *, has_handshake: bool) -> dict[str, Any]:
+def _result(
+    server: AnyServer, request: Request, client: Client, *, has_handshake: bool
+) -> dict[str, Any]:
     if has_handshake:
         if request.method == "initialize":
             return _shake_hands(server, request.params)
-        return {} if request.method == "ping" else server.answer(request.method, request.params)
+        if request.method == "ping":
+            return {}
+        return server.answer(request.method, request.params, client)
     _check_envelope(request.params["_meta"])
     result: Mapping[str, Any] = (
         {
             "supportedVersions": list(MODERN_VERSIONS),
             "capabilities": server.capabilities,
             "instructions": server.instructions,
+            **complete("server/discover", {}),
         }
         if request.method == "server/discover"
-        else server.answer(request.method, request.params)
+        else answer_without_handshake(server, request.method, request.params)
     )
-    meta = {**result.get("_meta", {}), _SERVER_INFO: server.info}
-    return {**complete(request.method, result), "_meta": meta}
+    return {**result, "_meta": {**result.get("_meta", {}), _SERVER_INFO: server.info}}
+
+
+def answer_without_handshake(
+    server: AnyServer, method: str, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the result of a request which says what its client can, or what is needed for it."""
+    meta, answers = params.get("_meta"), params.get("inputResponses")
+    capabilities = meta.get(_CLIENT_CAPABILITIES) if isinstance(meta, Mapping) else None
+    client = Client(
+        capabilities if isinstance(capabilities, Mapping) else {},
+        answers if isinstance(answers, Mapping) else {},
+    )
+    try:
+        return complete(method, server.answer(method, params, client))
+    except AnswersNeeded as needed:
+        if method in _MAY_ASK:
+            return {"resultType": "input_required", "inputRequests": needed.requests}
+        return complete(method, {_LISTS[method]: []})
 
 
 def complete(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +193,7 @@ def complete(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"resultType": "complete", **kept, **result}
 
 
-def _shake_hands(server: MemoryServer, params: Mapping[str, Any]) -> dict[str, Any]:
+def _shake_hands(server: AnyServer, params: Mapping[str, Any]) -> dict[str, Any]:
     wanted = params.get("protocolVersion")
     if not isinstance(wanted, str):
         raise RequestFailed(INVALID_PARAMS, "params.protocolVersion must be a text")

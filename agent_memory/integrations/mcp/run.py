@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from agent_memory import ConfigurationError
 from agent_memory.integrations.loopback import is_loopback, listening_socket, stopped_by_sigterm
 from agent_memory.integrations.mcp.memory_handle import ServedMemory
+from agent_memory.integrations.mcp.project_server import ProjectServer
 from agent_memory.integrations.mcp.server import MemoryServer
 from agent_memory.integrations.registry import missing_package
 
 
 def run(
-    served: ServedMemory,
+    served: ServedMemory | ProjectServer,
     *,
     port: int | None = None,
     host: str = "127.0.0.1",
@@ -24,14 +25,15 @@ def run(
 
     Over stdin and stdout, or with a ``port`` over HTTP (0 takes a free one; the address is told on
     stderr). There is no password: a ``host`` that others can reach is refused unless
-    ``remote_names`` says by which names they call it, and only those are answered.
+    ``remote_names`` says by which names they call it, and only those are answered. A
+    ``ProjectServer`` has one client, over stdin and stdout.
 
     Raises ``ConfigurationError`` where the package ``mcp`` is needed and missing, or the address
     cannot be had.
     """
-    server = MemoryServer(served)
+    server = MemoryServer(served) if isinstance(served, ServedMemory) else served
     with contextlib.closing(server), stopped_by_sigterm():
-        if port is None:
+        if port is None or isinstance(server, ProjectServer):
             from agent_memory.integrations.mcp.stdio import serve_stdio  # noqa: PLC0415 - or HTTP
 
             serve_stdio(server)

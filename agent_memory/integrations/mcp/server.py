@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from agent_memory import AgentMemoryError
 from agent_memory.integrations.hosts.table import HOOK_TOOL
+from agent_memory.integrations.mcp.asking import NOBODY, AnswersNeeded, Client
 from agent_memory.integrations.mcp.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -163,6 +164,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
 
 
 Params = Mapping[str, Any]
+_Method = Callable[[Params, Client], dict[str, Any]]
 
 NAME: Final = "agent-memory"
 TITLE: Final = "Agent memory"
@@ -192,6 +194,10 @@ _NOTHING: Final[dict[str, dict[str, Any]]] = {
     "memory_graph": {"names": []},
 }
 """What is found where nothing was ever stored."""
+_ASKING_TOOL: Final = "memory_resolve"
+_ASKED: Final = "still_true"
+"""The argument which the user gives, through a client that can ask, where the model does not."""
+_LONGEST_QUESTION: Final = 1_000
 _MAKING: Final = ("memory_store", "memory_add")
 """The tools that make the file where there is none."""
 
@@ -209,14 +215,14 @@ class MemoryServer:
         self._reading = MemoryTools(served.to_read)
         self._storing = MemoryTools(served.to_store)
         self._offered = [tool for tool in TOOLS if tool.is_read_only or not served.is_read_only]
-        self._methods: dict[str, Callable[[Params], dict[str, Any]]] = {
+        self._methods: dict[str, _Method] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
-            "resources/read": self._read_resource,
-            "prompts/list": self._list_prompts,
-            "prompts/get": self._get_prompt,
+            "resources/list": _asking_nobody(self._list_resources),
+            "resources/templates/list": _asking_nobody(self._list_templates),
+            "resources/read": _asking_nobody(self._read_resource),
+            "prompts/list": _asking_nobody(self._list_prompts),
+            "prompts/get": _asking_nobody(self._get_prompt),
         }
 
     @property
@@ -240,16 +246,17 @@ class MemoryServer:
         """Who answers."""
         return {"name": NAME, "title": TITLE, "version": version("agent-memory")}
 
-    def answer(self, method: str, params: Params) -> dict[str, Any]:
-        """Return the result of a request. Raises ``RequestFailed``, and nothing else.
+    def answer(self, method: str, params: Params, client: Client = NOBODY) -> dict[str, Any]:
+        """Return the result of a request.
 
-        It waits for the file, and for an embedder: do not call it in an event loop.
+        Raises ``RequestFailed``, ``AnswersNeeded`` where the ``client`` must be asked first, and
+        nothing else. It waits for the file, and for an embedder: do not call it in an event loop.
         """
         if method not in self._methods:
             raise RequestFailed(METHOD_NOT_FOUND, f"there is no method {method!r:.80}", method)
         try:
-            return self._methods[method](params)
-        except RequestFailed:
+            return self._methods[method](params, client)
+        except (RequestFailed, AnswersNeeded):
             raise
         except AgentMemoryError as error:
             raise RequestFailed(INTERNAL_ERROR, f"{error.code}: {error}") from error
@@ -264,15 +271,20 @@ class MemoryServer:
 
     # Tools ------------------------------------------------------------------------------------
 
-    def _list_tools(self, params: Params) -> dict[str, Any]:
+    def _list_tools(self, params: Params, client: Client) -> dict[str, Any]:
         _refuse_cursor(params)
-        return {"tools": [_described(tool) for tool in self._offered]}
+        return {"tools": [_described(tool, client) for tool in self._offered]}
 
-    def _call_tool(self, params: Params) -> dict[str, Any]:
-        name = _text(params, "name")
+    def _call_tool(self, params: Params, client: Client) -> dict[str, Any]:
+        name, arguments = _text(params, "name"), _object(params, "arguments")
         if name == HOOK_TOOL:
-            return self._answer_hook(_object(params, "arguments"))
-        result = self._run(name, _object(params, "arguments"))
+            return self._answer_hook(arguments)
+        if name == _ASKING_TOOL and _ASKED not in arguments and client.has_forms:
+            is_true = self._ask_about(arguments, client)
+            if is_true is None:
+                return refused_call("NOT_ANSWERED", "the user did not say: the question stays")
+            arguments = {**arguments, _ASKED: is_true}
+        result = self._run(name, arguments)
         if result.success:
             # Of several windows, each with a project of its own, nobody else says whose these are.
             data = {**(result.data or {}), "agent": self._served.name(), "path": self._path}
@@ -280,10 +292,22 @@ class MemoryServer:
             content = {"content": [_as_text(text)], "structuredContent": data, "isError": False}
         else:
             error = result.error or {}
-            text = f"{error.get('code')}: {error.get('message')}"
-            content = {"content": [_as_text(text)], "isError": True}
+            content = refused_call(str(error.get("code")), str(error.get("message")))
         # Not for the model, whose context it would fill: for those who trace a call.
         return {**content, "_meta": {_ENVELOPE: result.metadata}} if result.metadata else content
+
+    def _ask_about(self, arguments: Params, client: Client) -> bool | None:
+        """Return whether the user says that a memory in question is true still."""
+        try:
+            reviews = self._served.to_read().reviews()
+        except NoMemoriesYet:
+            reviews = []
+        for review in reviews:
+            if review.review_id == arguments.get("review_id"):
+                words = " ".join(review.content[:_LONGEST_QUESTION].split())
+                text = "".join(letter for letter in words if letter.isprintable())
+                return client.truth(f"Is this still true? {text}", name=_ASKED, title="Still true")
+        return True  # there is no such question, which the tool says best
 
     def _answer_hook(self, fields: Params) -> dict[str, Any]:
         """Answer a hook of a host's: what it would be told by a process of its own."""
@@ -294,7 +318,7 @@ class MemoryServer:
         if self._served.is_whole and not isinstance(call, str):
             return {"content": [_as_text(answer(call, fields))], "isError": False}
         why = call if isinstance(call, str) else "hooks are of a memory that is served whole"
-        return {"content": [_as_text(f"VALIDATION_ERROR: {why}")], "isError": True}
+        return refused_call("VALIDATION_ERROR", why)
 
     def _run(self, name: str, arguments: Params) -> ToolResult:
         if any(tool.name == name for tool in TOOLS) and not self._offers(name):
@@ -333,12 +357,24 @@ class MemoryServer:
         return self._resources.prompt(_text(params, "name"), dict(_object(params, "arguments")))
 
 
-def _described(tool: Tool) -> dict[str, Any]:
+def _asking_nobody(method: Callable[[Params], dict[str, Any]]) -> _Method:
+    return lambda params, _client: method(params)
+
+
+def refused_call(code: str, why: str) -> dict[str, Any]:
+    """Return the result of a tool's call that failed, for the model to read."""
+    return {"content": [_as_text(f"{code}: {why}")], "isError": True}
+
+
+def _described(tool: Tool, client: Client) -> dict[str, Any]:
+    schema = tool.input_schema
+    if tool.name == _ASKING_TOOL and client.has_forms:
+        schema = {**schema, "required": [name for name in schema["required"] if name != _ASKED]}
     return {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": tool.input_schema,
+        "inputSchema": schema,
         "outputSchema": OUTPUT_SCHEMAS[tool.name],
         "annotations": {
             "title": tool.title,

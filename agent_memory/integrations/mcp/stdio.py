@@ -7,11 +7,15 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
 from typing import Any, BinaryIO, Final
 
+from agent_memory.integrations.mcp.asking import ROOTS, AnswersNeeded, Client
 from agent_memory.integrations.mcp.errors import INTERNAL_ERROR, PARSE_ERROR, RequestFailed
 from agent_memory.integrations.mcp.messages import (
+    Answer,
     BadMessage,
     Request,
     RequestId,
@@ -20,16 +24,19 @@ from agent_memory.integrations.mcp.messages import (
     read_message,
     write_message,
 )
-from agent_memory.integrations.mcp.server import MemoryServer
+from agent_memory.integrations.mcp.project_server import AnyServer
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Bytes of a message; a longer one is refused."""
 _THREADS: Final = 8
 _MOST_WAITING: Final = 64
 """Requests that are read ahead: with so many unanswered, no more lines are read."""
+_ROOTS_SECONDS: Final = 10
+_QUESTION_SECONDS: Final = 600
+"""How long a client, and a user whom it asks, have for an answer."""
 
 
-def serve_stdio(server: MemoryServer) -> None:
+def serve_stdio(server: AnyServer) -> None:
     """Answer on stdout what comes on stdin, until that ends.
 
     Until then whatever else is printed goes to stderr, and reads nothing.
@@ -41,7 +48,7 @@ def serve_stdio(server: MemoryServer) -> None:
 class Conversation:
     """What one client says, and what it is answered."""
 
-    def __init__(self, server: MemoryServer, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    def __init__(self, server: AnyServer, incoming: BinaryIO, outgoing: BinaryIO) -> None:
         self._server = server
         self._incoming = incoming
         self._outgoing = outgoing
@@ -49,6 +56,9 @@ class Conversation:
         self._room = threading.BoundedSemaphore(_MOST_WAITING)
         self._cancelled: set[RequestId] = set()
         self._unanswered: set[RequestId] = set()
+        self._client = Client()
+        self._questions: dict[RequestId, Future[Mapping[str, Any]]] = {}
+        self._numbers = count(1)
 
     def serve(self) -> None:
         """Answer all that comes; when nothing more does, finish what was asked.
@@ -59,8 +69,10 @@ class Conversation:
         try:
             for line in self._lines():
                 self._take(line, pool)
+            self._expect_no_answers()
             pool.shutdown()
         except BaseException:
+            self._expect_no_answers()
             pool.shutdown(cancel_futures=True)
             raise
 
@@ -80,7 +92,14 @@ class Conversation:
         except BadMessage as error:
             self._send(failed(error.request_id, error))
             return
-        if isinstance(message, Request):
+        if isinstance(message, Answer):
+            question = self._questions.pop(message.id, None)
+            if question is not None:
+                question.set_result(message.result or {})
+        elif isinstance(message, Request):
+            if message.method == "initialize":
+                capabilities = message.params.get("capabilities")
+                self._client = Client(capabilities if isinstance(capabilities, Mapping) else {})
             self._room.acquire()
             self._unanswered.add(message.id)
             pool.submit(self._answer, message)
@@ -93,13 +112,40 @@ class Conversation:
         """Answer a request. One that was cancelled meanwhile has no answer."""
         try:
             if request.id not in self._cancelled:
-                message = answer(self._server, request)
+                message = self._answered(request)
                 if request.id not in self._cancelled:
                     self._send(message)
         finally:
             self._unanswered.discard(request.id)
             self._cancelled.discard(request.id)
             self._room.release()
+
+    def _answered(self, request: Request) -> Mapping[str, Any]:
+        """Return the answer to a request, for which the client may be asked something itself."""
+        client = self._client
+        while True:
+            try:
+                return answer(self._server, request, client)
+            except AnswersNeeded as needed:
+                answers = {key: self._ask(key, asked) for key, asked in needed.requests.items()}
+                client = replace(client, answers={**client.answers, **answers})
+
+    def _ask(self, key: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the client answers; nothing where it does not, or too late."""
+        number = f"agent-memory-{next(self._numbers)}"
+        question = self._questions[number] = Future()
+        self._send({"jsonrpc": "2.0", "id": number, **asked})
+        try:
+            return question.result(_ROOTS_SECONDS if key == ROOTS else _QUESTION_SECONDS)
+        except (TimeoutError, CancelledError):
+            return {}
+        finally:
+            self._questions.pop(number, None)
+
+    def _expect_no_answers(self) -> None:
+        """Let nobody wait for a client that is gone."""
+        for question in list(self._questions.values()):
+            question.cancel()
 
     def _send(self, message: Mapping[str, Any]) -> None:
         try:
