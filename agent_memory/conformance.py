@@ -330,7 +330,7 @@ def attempt(promise: Promise, folder: Path, share: float) -> Outcome:
 def machine(folder: Path) -> dict[str, str]:
     """Return what the promises were tried on: versions, system, cores, the folder's file system."""
     with AgentMemory.open(_new_file(folder / "machine")) as memory:
-        sqlite = memory.info().sqlite_version
+        sqlite = memory.info().sqlite_version or ""
     return {
         "agent-memory": __version__,
         "Python": platform.python_version(),

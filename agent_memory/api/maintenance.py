@@ -17,6 +17,7 @@ from agent_memory.models.enums import StorageBackend
 from agent_memory.models.event import MemoryEvent
 from agent_memory.models.reports import BackupFile
 from agent_memory.runtime import paths
+from agent_memory.runtime.event_log import EventLog
 
 if TYPE_CHECKING:
     from agent_memory.models.statistics import MemoryStatistics
@@ -90,7 +91,7 @@ class MaintenanceVerbs(OpenMemory):
         info = self._store.info()
         suggestion = self._auto_migration.suggestion(info.memory_count)
         if not info.memory_count + info.archived_count:
-            suggestion = paths.import_advice(self.path) or suggestion
+            suggestion = paths.import_advice(self._address) or suggestion
         return info.model_copy(update={"suggestion": suggestion})
 
     def statistics(self, *, since: Time | None = None, limit: int = 10) -> MemoryStatistics:
@@ -105,7 +106,7 @@ class MaintenanceVerbs(OpenMemory):
         moment = None if since is None else parse_moment("since", since)
         if moment is not None and moment > self._now():
             raise ValidationError.of("since", "is in the future: nothing is counted yet", since)
-        return self._store.statistics.statistics(self._events.log.read(), since=moment, limit=limit)
+        return self._store.statistics.statistics(self._events.logged(), since=moment, limit=limit)
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all.
@@ -118,6 +119,8 @@ class MaintenanceVerbs(OpenMemory):
             raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {names}")
         if not settings:
             return self._store.config()
+        if settings.get("event_log", "off") != "off":
+            self._event_log()
         config = self._store.change_config(
             lambda config: validate_model(
                 AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
@@ -135,14 +138,24 @@ class MaintenanceVerbs(OpenMemory):
         It is written where the setting ``event_log`` says so, by every process that uses the
         memory; of its files the youngest four are kept, of 5 MB each.
         """
-        return self._events.log.read(memory_id=memory_id)
+        return self._event_log().read(memory_id=memory_id)
+
+    def _event_log(self) -> EventLog:
+        log = self._events.log
+        if log is None:
+            raise ConfigurationError(
+                f"{self.location} has no place for `events.jsonl`: give `on_event` a function, or"
+                " read the logger `agent_memory.events`"
+            )
+        return log
 
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
         """Yield what happens from now on, waiting for it, as ``events.jsonl`` tells it.
 
         ``until`` is asked four times a second whether to end.
         """
-        return (event for event in self._events.log.follow(until=until) if event is not None)
+        log = self._event_log()
+        return (event for event in log.follow(until=until) if event is not None)
 
     def check(self, *, repair: bool = False) -> CheckReport:
         """Look for damage and drift; with ``repair``, repair what can be, losing nothing."""

@@ -11,8 +11,10 @@ from agent_memory.api.verbs import MemoryVerbs
 from agent_memory.errors import AgentMemoryError
 from agent_memory.models.agent import AgentInfo, AgentSummary
 from agent_memory.models.times import now_utc
-from agent_memory.runtime.paths import agent_files, import_advice
+from agent_memory.runtime.addresses import Address, AgentAddress
+from agent_memory.runtime.paths import agent_address, agent_files, import_advice, server_root
 from agent_memory.services.store import Store
+from agent_memory.storage.opening import agents_of
 
 if TYPE_CHECKING:
     from agent_memory.api.session import SessionMemory
@@ -24,10 +26,39 @@ if TYPE_CHECKING:
 def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary]:
     """List the agents under a root, by name, with what can be said of each.
 
+    The root is a directory, or the address of a database.
+
     A file that cannot be read is listed with its ``problem``, and so is a folder of documented
     memories that were not imported yet. Nothing is written.
     """
+    server = server_root(root)
+    if server is not None:
+        return [_summary_of(AgentAddress(server, name)) for name in agents_of(server)]
     return [_summary(name, path) for name, path in agent_files(root)]
+
+
+def has_memories(agent_id: str, root: str | os.PathLike[str] | None = None) -> bool:
+    """Return whether there are memories of an agent under a root. Nothing is made."""
+    address = agent_address(agent_id, root)
+    if isinstance(address, Path):
+        return address.exists()
+    return agent_id in agents_of(address.server)
+
+
+def _summary_of(address: AgentAddress) -> AgentSummary:
+    try:
+        info = _info(address)
+    except AgentMemoryError as error:
+        return AgentSummary(
+            agent_id=address.agent_id, path=str(address), storage_size_mb=0.0, problem=str(error)
+        )
+    return AgentSummary(
+        agent_id=address.agent_id,
+        path=str(address),
+        memory_count=info.memory_count,
+        storage_size_mb=info.stats.storage_size_mb,
+        last_accessed=info.last_accessed,
+    )
 
 
 def _summary(name: str, path: Path) -> AgentSummary:
@@ -50,8 +81,8 @@ def _summary(name: str, path: Path) -> AgentSummary:
     )
 
 
-def _info(path: Path) -> AgentInfo:
-    store = Store(path, agent_id=None, clock=now_utc, create=False, read_only=True)
+def _info(address: Address) -> AgentInfo:
+    store = Store(address, agent_id=None, clock=now_utc, create=False, read_only=True)
     try:
         return store.info()
     finally:
@@ -84,12 +115,12 @@ class AgentMemory(MemoryVerbs):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
-    ``~/.amplifier/memory``. ``session_id`` names the conversation or run that stores (else
-    ``AGENT_MEMORY_SESSION``, else a new name); memories of one session support each other in
-    searches. ``config`` and ``context_config`` are settings as models; ``clock`` returns the time,
-    aware, in UTC. ``create=False`` refuses an agent that has no file yet, ``read_only`` writes
-    nothing at all. ``synchronous="NORMAL"`` stores faster and may lose the last memories in a
-    power cut.
+    ``~/.amplifier/memory``; or the address of a PostgreSQL database, ``postgresql://host/db``.
+    ``session_id`` names the conversation or run that stores (else ``AGENT_MEMORY_SESSION``, else a
+    new name); memories of one session support each other in searches. ``config`` and
+    ``context_config`` are settings as models; ``clock`` returns the time, aware, in UTC.
+    ``create=False`` refuses an agent that has no file yet, ``read_only`` writes nothing at all.
+    ``synchronous="NORMAL"`` stores faster and may lose the last memories in a power cut.
 
     ``secret_scanner`` looks for secrets in what is stored instead of the library's own (the
     protocol ``SecretScanner``).
@@ -114,6 +145,7 @@ class AgentMemory(MemoryVerbs):
     """
 
     agents = staticmethod(list_agents)
+    exists = staticmethod(has_memories)
     rebuild = staticmethod(_rebuild)
     restore = staticmethod(_restore)
 

@@ -26,6 +26,7 @@ from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.times import now_utc, to_utc
 from agent_memory.runtime import paths
+from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import tighten_folder
 from agent_memory.services.embedding.auto_migration import AutoMigration
 from agent_memory.services.embedding.choice import settings_of
@@ -98,15 +99,16 @@ class OpenMemory:
         self,
         agent_id: str,
         *,
-        root: str | os.PathLike[str] | None = None,
+        root: paths.Root | None = None,
         **options: Unpack[MemoryOptions],
     ) -> None:
         config = validate_model(MemoryToolConfig, options.get("config"))
         if root is None and "storage_root" in config.model_fields_set:
             root = config.storage_root
-        path = paths.database_path(agent_id, root)
-        self._start(path, agent_id, options)
-        tighten_folder(path.parent)
+        address = paths.agent_address(agent_id, root)
+        self._start(address, agent_id, options)
+        if isinstance(address, Path):
+            tighten_folder(address.parent)
 
     @classmethod
     @with_options_in_signature
@@ -126,21 +128,21 @@ class OpenMemory:
         memory._start(paths.resolve_file(path), agent_id, options)
         return memory
 
-    def _open_beside(self, agent_id: str, *, root: Path, read_only: bool) -> Self:
+    def _open_beside(self, agent_id: str, *, root: paths.Root, read_only: bool) -> Self:
         """Open the memory of another agent with the options of this one; nobody listens to it."""
         memory = self.__class__.__new__(self.__class__)
         options: MemoryOptions = {**self._options, "create": False, "read_only": read_only}
         OpenMemory.__init__(memory, agent_id, root=root, **options)
         return memory
 
-    def _start(self, path: Path, agent_id: str | None, options: MemoryOptions) -> None:
+    def _start(self, address: Address, agent_id: str | None, options: MemoryOptions) -> None:
         unknown = sorted(options.keys() - _DEFAULTS.keys())
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no option {', '.join(unknown)}")
         chosen: MemoryOptions = {**_DEFAULTS, **options}
-        if not chosen["create"] and not path.exists():
+        if not chosen["create"] and isinstance(address, Path) and not address.exists():
             raise AgentNotFound(
-                f"{path} does not exist. {paths.import_advice(path) or ''}".rstrip()
+                f"{address} does not exist. {paths.import_advice(address) or ''}".rstrip()
             )
         config = validate_model(MemoryToolConfig, chosen["config"])
         self._config = config
@@ -157,7 +159,7 @@ class OpenMemory:
         # Without the model that is set, which would make another embedder's file OpenAI's.
         spec = choose_embedder(chosen["embedder"], MemoryToolConfig.defaults())
         self._store = Store(
-            path,
+            address,
             agent_id=agent_id,
             clock=self._now,
             create=chosen["create"],
@@ -166,7 +168,7 @@ class OpenMemory:
             promotion_threshold=self._context_config.promotion_access_threshold,
         )
         self.agent_id = self._store.agent_id
-        self.path = path
+        self._address = address
         self._embedding = EmbeddingService(
             self._store.vectors,
             spec,
@@ -181,7 +183,7 @@ class OpenMemory:
     def _open_events(self, chosen: MemoryOptions) -> Events:
         """Return what tells listeners and the event log what the verbs do."""
         return Events(
-            self.path,
+            self._address,
             agent_id=self.agent_id,
             session_id=self.session_id,
             clock=self._now,
@@ -196,7 +198,19 @@ class OpenMemory:
         """Whom and what the memories speak of, and what holds between them, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
 
-        return MemoryGraph(self._store.graph, self.path)
+        return MemoryGraph(self._store.graph, self._address)
+
+    @property
+    def path(self) -> Path:
+        """The file of the memories. Raises ``ConfigurationError`` where they are on a server."""
+        if not isinstance(self._address, Path):
+            raise ConfigurationError(f"{self._address} is in a database, and no file")
+        return self._address
+
+    @property
+    def location(self) -> str:
+        """Where the memories are: the path of their file, or their address without a password."""
+        return str(self._address)
 
     @property
     def id_prefix(self) -> str:
@@ -231,7 +245,7 @@ class OpenMemory:
             yield past
 
     def __repr__(self) -> str:
-        return f"AgentMemory({self.agent_id!r}, path={str(self.path)!r})"
+        return f"AgentMemory({self.agent_id!r}, path={self.location!r})"
 
     def _now(self) -> datetime:
         now = self._clock()

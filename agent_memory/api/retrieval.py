@@ -303,7 +303,7 @@ class RetrievalVerbs(OpenMemory):
         """The memories of other agents, opened when they are first asked for."""
         from agent_memory.api.sharing import SharedMemories  # noqa: PLC0415 - seldom used
 
-        return SharedMemories(self.path, self.agent_id, self._open_beside)
+        return SharedMemories(self._address, self.agent_id, self._open_beside)
 
     def _similarity_threshold(
         self, threshold: float | None, stored: AgentConfig | None

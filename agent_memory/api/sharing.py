@@ -32,9 +32,11 @@ from agent_memory.models.search import (
     SearchResults,
 )
 from agent_memory.runtime import fork_safety, paths
+from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import refuse_unfit_file
 from agent_memory.services.search.pipeline import NEAR_MISSES
 from agent_memory.services.search.ranking import MEANING_PLACE_STEP
+from agent_memory.storage.opening import agents_of
 from agent_memory.text.normalize import exact_form, near_form
 
 SHARED_AGENT: Final = "shared"
@@ -57,13 +59,14 @@ def policy_of(config: AgentConfig, *, agent_id: str) -> Policy:
 class SharedMemories(Generic[AnyMemory]):
     """The memories of other agents, as one agent may use them. Threads may share it.
 
-    ``path`` and ``agent_id`` are those of the memory that asks; the others lie beside it, under
+    ``address`` and ``agent_id`` are those of the memory that asks; the others lie beside it, under
     the same root. They stay open between uses; before each, their files are asked what is allowed.
     ``opener`` opens one that there is: ``(agent_id, root=, read_only=)``.
     """
 
-    def __init__(self, path: Path, agent_id: str, opener: Callable[..., AnyMemory]) -> None:
-        self._path, self._root = path, path.parent.parent
+    def __init__(self, address: Address, agent_id: str, opener: Callable[..., AnyMemory]) -> None:
+        self._address = address
+        self._root = address.parent.parent if isinstance(address, Path) else address.server
         self._agent_id = agent_id
         self._opener = opener
         self._lock = fork_safety.Lock()
@@ -143,33 +146,42 @@ class SharedMemories(Generic[AnyMemory]):
     # Inside -----------------------------------------------------------------------------------
 
     def _inode(self, name: str) -> int:
-        """Find the file of another agent, without opening it."""
-        if self._path != self._root / self._agent_id / VECTOR_DB_FILENAME:
+        """Find the file of another agent, without opening it; 0 where it is in a database."""
+        if isinstance(self._root, Path) and (
+            self._address != self._root / self._agent_id / VECTOR_DB_FILENAME
+        ):
             raise ConfigurationError(
-                f"{self._path} lies under no root, so no other agents are beside it: memories are"
-                f" shared among files ROOT/AGENT/{VECTOR_DB_FILENAME}, each named for its agent"
+                f"{self._address} lies under no root, so no other agents are beside it: memories"
+                f" are shared among files ROOT/AGENT/{VECTOR_DB_FILENAME}, each named for its agent"
             )
-        path = paths.database_path(name, self._root)
+        path = paths.agent_address(name, self._root)
         if name == self._agent_id:
             message = f"{name!r} is the agent that asks: its own memories are searched anyway"
             raise ValidationError.of("shared", message, name)
+        if not isinstance(path, Path):
+            if name not in agents_of(path.server):
+                raise self._no_agent(name)
+            return 0
         try:
             inode = path.lstat().st_ino
         except (FileNotFoundError, NotADirectoryError):
-            raise StorageUnavailable(
-                f"there is no agent {name!r} in {self._root}: `agent-memory agents` lists them"
-            ) from None
+            raise self._no_agent(name) from None
         except OSError as error:
             raise StorageUnavailable(f"{path} may not be accessed: {error}") from error
         refuse_unfit_file(path)
         return inode
+
+    def _no_agent(self, name: str) -> StorageUnavailable:
+        return StorageUnavailable(
+            f"there is no agent {name!r} in {self._root}: `agent-memory agents` lists them"
+        )
 
     def _open(self, name: str) -> _Opened[AnyMemory]:
         """Return the memory of another agent, opened as its own file allows now."""
         inode = self._inode(name)
         with self._lock:
             if self._is_closed:
-                raise StorageClosed(f"{self._path} is closed: open the memory again")
+                raise StorageClosed(f"{self._address} is closed: open the memory again")
             try:
                 return self._opened_as_allowed(name, inode)
             except (StorageError, PermissionDenied):

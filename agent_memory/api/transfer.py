@@ -22,7 +22,7 @@ from agent_memory.models.reports import (
     Plan,
 )
 from agent_memory.runtime import paths
-from agent_memory.runtime.files import SIDE_FILES, exposures, translated_errors
+from agent_memory.runtime.files import exposures, files_of, translated_errors
 from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
@@ -139,8 +139,7 @@ class TransferVerbs(OpenMemory):
         return notes
 
     def _refuse_own(self, place: Path) -> None:
-        own = {self.path.with_name(self.path.name + suffix) for suffix in ("", *SIDE_FILES)}
-        if place in own:
+        if place in files_of(self._address):
             raise ValidationError.of("path", f"{place} is the memory itself", str(place))
 
     def import_(

@@ -90,7 +90,7 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
             report = memory.check(repair=repair)
     except StorageCorrupt as error:  # it cannot even be opened
         damage = Problem(kind="damaged_file", detail=str(error))
-        report = CheckReport(path=str(session.path()), memory_count=None, problems=[damage])
+        report = CheckReport(path=str(session.address()), memory_count=None, problems=[damage])
     data = {**report.model_dump(), "ok": report.ok}
     emit(data, text=check_text(report), as_json=session.json)
     if not report.ok:

@@ -156,7 +156,7 @@ def _refuse_unknown(
 @contextlib.contextmanager
 def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
     """Open the memory; where there is none yet, a dry run looks at an empty one of its own."""
-    if not dry_run or session.path().exists():
+    if not dry_run or session.exists():
         with session.open(create=not dry_run) as memory:
             yield memory
         return

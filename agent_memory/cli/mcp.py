@@ -87,6 +87,6 @@ def mcp(
         serve = partial(ServedMemory, root=session.root, **served_options)
         run(ProjectServer(serve, otherwise=session.agent))
         return
-    session.path()  # raises where nobody says whose memory
+    session.address()  # raises where nobody says whose memory
     served = ServedMemory(session.agent, root=session.root, db=session.db, **served_options)
     run(served, port=port, host=host or "127.0.0.1", remote_names=names)

@@ -78,7 +78,7 @@ def _plan_text(plan: MigrationPlan) -> str:
         f" {plan.embedder} ({plan.model}, {plan.dimensions} numbers each)\n"
         f"about {plan.estimated_tokens:,} tokens, {plan.estimated_duration_seconds:,.0f} s;"
         f" it costs {price}\n"
-        f"backup: {plan.backup_path}"
+        f"backup: {plan.backup_path or 'none, of a database'}"
     )
 
 

@@ -19,6 +19,7 @@ from agent_memory import (
     AgentMemory,
     AgentMemoryError,
     AgentNotFound,
+    ConfigurationError,
     Importance,
     Memory,
     MemoryCategory,
@@ -27,11 +28,11 @@ from agent_memory import (
     MissingAgentIdentity,
     OnSecret,
     TaskStatus,
-    database_path,
     memory_root,
 )
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
-from agent_memory.runtime.paths import import_advice
+from agent_memory.runtime.addresses import Address
+from agent_memory.runtime.paths import agent_address, import_advice, server_root
 
 if TYPE_CHECKING:
     _MomentType = click.ParamType[datetime]
@@ -67,7 +68,10 @@ FILE: Final = click.Path(readable=False, allow_dash=True)
 
 def complete_agents(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the agents whose names begin with what was typed, for the shell."""
-    files = memory_root(context.find_root().params.get("root")).glob("*/memories.db")
+    root = context.find_root().params.get("root")
+    if server_root(root) is not None:
+        return []  # the shell does not wait for a server
+    files = memory_root(root).glob("*/memories.db")
     return sorted(path.parent.name for path in files if path.parent.name.startswith(incomplete))
 
 
@@ -101,35 +105,49 @@ class Session:
 
     def open(self, *, create: bool = False, session_id: str | None = None) -> AgentMemory:
         """Open the memory that is meant. Only a command that stores makes a new one."""
-        path = self.path() if create else self.existing_path()
+        if not create:
+            self.refuse_missing()
         # Not validated: building the validator takes a tenth of a cold search.
         config = MemoryToolConfig.model_construct(
             embedding_timeout_seconds=_EMBEDDING_TIMEOUT_SECONDS
         )
         if self.db is not None:
             return AgentMemory.open(
-                path, agent_id=self.agent, create=create, session_id=session_id, config=config
+                self.db, agent_id=self.agent, create=create, session_id=session_id, config=config
             )
         return AgentMemory(
             self.agent or "", root=self.root, create=create, session_id=session_id, config=config
         )
 
-    def existing_path(self) -> Path:
-        """Return the file that is meant; that of an agent must be there."""
-        path = self.path()
-        if self.db is None and not path.exists():
+    def refuse_missing(self) -> None:
+        """Raise ``AgentNotFound`` for an agent that has no memories."""
+        if self.db is None and not self.exists():
+            address = self.address()
             raise AgentNotFound(
-                f"agent {self.agent!r} has no memories yet: there is no {path}. "
+                f"agent {self.agent!r} has no memories yet: there is no {address}. "
                 + (
-                    import_advice(path)
+                    import_advice(address)
                     or "`agent-memory store` makes it;"
                     " `agent-memory agents` lists those that there are"
                 )
             )
-        return path
+
+    def exists(self) -> bool:
+        """Return whether the memories that are meant are there."""
+        if self.db is not None:
+            return Path(self.db).exists()
+        self.address()  # raises where nobody says whose
+        return AgentMemory.exists(self.agent or "", self.root)
 
     def path(self) -> Path:
-        """Return the file that is meant."""
+        """Return the file that is meant. Raises ``ConfigurationError`` for a database."""
+        address = self.address()
+        if not isinstance(address, Path):
+            raise ConfigurationError(f"{address} is in a database, and no file")
+        return address
+
+    def address(self) -> Address:
+        """Return where the memories are that are meant."""
         if self.db is not None:
             return Path(self.db)
         if not self.agent:
@@ -137,7 +155,7 @@ class Session:
                 "which agent? Give `agent-memory --agent ID …` or set AGENT_MEMORY_AGENT;"
                 " `agent-memory agents` lists those that there are"
             )
-        return database_path(self.agent, self.root)
+        return agent_address(self.agent, self.root)
 
 
 def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -207,7 +207,7 @@ def move(session: Session, /, destination: str) -> None:
 
 def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> AgentMemory:
     """Open the memory that is meant; for a dry run one that is not there yet is made elsewhere."""
-    if not dry_run or session.path().exists():
+    if not dry_run or session.exists():
         return session.open(create=not dry_run)
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     return AgentMemory.open(Path(folder) / "memories.db", agent_id=session.agent)

@@ -31,5 +31,6 @@ def ui(
     from agent_memory.integrations.ui.run import run  # noqa: PLC0415 - slow, for a server alone
 
     session.agent = agent_id or session.agent
-    path = session.existing_path()
+    session.refuse_missing()
+    path = session.path()
     run(path, port=port, read_only=read_only, open_browser=not no_open)

@@ -124,7 +124,7 @@ def store(
     fields = described(options)
     _refuse_together(content, jsonl, skip_bad=skip_bad, has_id="id" in fields)
     item = {**fields, "content": "" if jsonl else _content(content)}
-    if jsonl is None and not session.path().exists():
+    if jsonl is None and not session.exists():
         _refuse_first(item)
     with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
         listener = _Listener(on_duplicate)

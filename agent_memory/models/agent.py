@@ -109,20 +109,21 @@ class AgentInfo(AgentMetadata):
     ``migration_threshold`` memories on, and where an empty store stands beside a documented
     ``scratchpad.yaml``, which could be imported. ``journal`` is how commits are kept whole: by a
     write-ahead log (``wal``), or by a ``rollback`` journal where other machines may reach the
-    file's drive;
-    ``warning`` says what follows from that.
+    file's drive; ``warning`` says what follows from that. Of memories in a database of a server,
+    ``path`` is its address, without a password, and ``server_version`` is there in their place.
     """
 
     path: str
     schema_version: int
-    sqlite_version: str
+    sqlite_version: str | None = None
+    server_version: str | None = None
     scratchpad_size: int = Field(ge=0)
     archived_count: int = Field(ge=0)
     vector_model: str | None = None
     vector_dimensions: int | None = None
     pending_embeddings: int = Field(default=0, ge=0)
     suggestion: str | None = None
-    journal: Literal["wal", "rollback"] = "wal"
+    journal: Literal["wal", "rollback"] | None = "wal"
     warning: str | None = None
 
 

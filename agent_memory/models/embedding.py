@@ -72,7 +72,7 @@ class MigrationPlan(Record):
     estimated_duration_seconds: float = Field(ge=0.0)
     estimated_cost_usd: float = Field(ge=0.0)
     batch_size: int = Field(default=MIGRATION_BATCH_SIZE, ge=1)
-    backup_path: str
+    backup_path: str | None = None
     to_embed: int = Field(default=0, ge=0)
     estimated_tokens: int = Field(default=0, ge=0)
     embedder: str | None = None

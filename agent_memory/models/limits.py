@@ -11,6 +11,8 @@ QDRANT_CONFIG: Final = {
 """A vector collection, as the JSON that Qdrant takes. Nothing here needs it."""
 
 DEFAULT_MEMORY_ROOT: Final = "~/.amplifier/memory"
+SERVER_SCHEMES: Final = ("postgresql://", "postgres://")
+"""How the address of a database begins, which may be a root too."""
 SCRATCHPAD_FILENAME: Final = "scratchpad.yaml"
 VECTOR_DB_FILENAME: Final = "memories.db"
 METADATA_FILENAME: Final = "metadata.json"

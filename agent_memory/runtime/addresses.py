@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from agent_memory.errors import ConfigurationError
+from agent_memory.models.limits import SERVER_SCHEMES
 
-_SCHEMES: Final = ("postgresql://", "postgres://")
 _DEFAULT_SCHEMA: Final = "agent_memory"
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _DEFAULT_POOL_SIZE: Final = 10
@@ -59,7 +59,7 @@ Address = Path | AgentAddress
 
 def is_server(root: object) -> bool:
     """Return whether a root is the address of a database rather than a directory."""
-    return isinstance(root, str) and root.startswith(_SCHEMES)
+    return isinstance(root, str) and root.startswith(SERVER_SCHEMES)
 
 
 def server_address(url: str) -> ServerAddress:

@@ -21,6 +21,7 @@ from agent_memory.errors import (
     ValidationError,
 )
 from agent_memory.runtime import fork_safety
+from agent_memory.runtime.addresses import Address
 
 SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database: its log, what tells of that, or its rollback journal."""
@@ -139,6 +140,13 @@ def lacks_space_for_a_file(folder: Path) -> bool:
     except OSError as error:
         return error.errno in _NO_SPACE
     return False
+
+
+def files_of(address: Address) -> frozenset[Path]:
+    """Return the files that the memories of an address are in; of a database there are none."""
+    if not isinstance(address, Path):
+        return frozenset()
+    return frozenset(address.with_name(address.name + suffix) for suffix in ("", *SIDE_FILES))
 
 
 def beside(path: Path, suffix: str) -> Path:

@@ -1,4 +1,4 @@
-"""Where agents live: ``{root}/{agent_id}/memories.db``."""
+"""Where agents live: ``{root}/{agent_id}/memories.db``, or in a database of a server."""
 
 from __future__ import annotations
 
@@ -7,13 +7,28 @@ import os
 from pathlib import Path
 from typing import Final
 
-from agent_memory.errors import MissingAgentIdentity, StorageUnavailable, ValidationError
+from agent_memory.errors import (
+    ConfigurationError,
+    MissingAgentIdentity,
+    StorageUnavailable,
+    ValidationError,
+)
 from agent_memory.models.fields import clean_agent_id, clean_text, validate_agent_id
 from agent_memory.models.limits import (
     DEFAULT_MEMORY_ROOT,
     SCRATCHPAD_FILENAME,
     VECTOR_DB_FILENAME,
 )
+from agent_memory.runtime.addresses import (
+    Address,
+    AgentAddress,
+    ServerAddress,
+    is_server,
+    server_address,
+)
+
+Root = str | os.PathLike[str] | ServerAddress
+"""Where all agents are: a directory, or a database of a server."""
 
 ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
@@ -24,10 +39,35 @@ EMBEDDER_VARIABLE: Final = "AGENT_MEMORY_EMBEDDER"
 def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
     """Return the directory of all agents, absolute, with links on the way to it followed.
 
-    It is the argument, else ``AGENT_MEMORY_ROOT``, else ``~/.amplifier/memory``.
+    It is the argument, else ``AGENT_MEMORY_ROOT``, else ``~/.amplifier/memory``. Raises
+    ``ConfigurationError`` where that is a database of a server.
     """
+    server = server_root(root)
+    if server is not None:
+        raise ConfigurationError(f"{server} is a database, and no directory: give a directory")
     chosen = _text(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
     return _resolved(_absolute(chosen or DEFAULT_MEMORY_ROOT))
+
+
+def server_root(root: Root | None = None) -> ServerAddress | None:
+    """Return the database of all agents, or ``None`` where they are in a directory.
+
+    It is the argument, else ``AGENT_MEMORY_ROOT``.
+    """
+    if isinstance(root, ServerAddress):
+        return root
+    chosen = root if root is not None else os.environ.get(ROOT_VARIABLE, "")
+    return server_address(chosen) if isinstance(chosen, str) and is_server(chosen) else None
+
+
+def agent_address(agent_id: str, root: Root | None = None) -> Address:
+    """Return where the memories of an agent are: see ``database_path``."""
+    server = server_root(root)
+    if server is not None:
+        _check_agent_id(agent_id)
+        return AgentAddress(server, agent_id)
+    assert not isinstance(root, ServerAddress)  # noqa: S101 - that is one
+    return database_path(agent_id, root)
 
 
 def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> Path:
@@ -36,6 +76,15 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
     Raises ``ValidationError`` for an agent id that could be a path or a device, and
     ``StorageUnavailable`` where the agent's directory is a link to somewhere else.
     """
+    _check_agent_id(agent_id)
+    directory = memory_root(root) / agent_id
+    # Path.is_symlink raises where the root may not be entered, which opening the file says better.
+    if os.path.islink(directory):  # noqa: PTH114
+        raise StorageUnavailable(f"{directory} is a symbolic link: an agent needs its own place")
+    return directory / VECTOR_DB_FILENAME
+
+
+def _check_agent_id(agent_id: str) -> None:
     if not agent_id:
         raise MissingAgentIdentity(
             f"which agent? Give an agent id, or set {AGENT_VARIABLE} for the command line"
@@ -46,16 +95,15 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
         clean_agent_id(agent_id)
     except ValueError as error:
         raise ValidationError.of("agent_id", str(error), agent_id) from error
-    directory = memory_root(root) / agent_id
-    # Path.is_symlink raises where the root may not be entered, which opening the file says better.
-    if os.path.islink(directory):  # noqa: PTH114
-        raise StorageUnavailable(f"{directory} is a symbolic link: an agent needs its own place")
-    return directory / VECTOR_DB_FILENAME
 
 
 def resolve_file(path: str | os.PathLike[str]) -> Path:
     """Return a file's absolute path. Directories on the way may be links; the file may not."""
     text = _text(path)
+    if is_server(text):
+        raise ConfigurationError(
+            f"{server_address(text)} is a database, and no file: give it as `root`, with an agent"
+        )
     if not text or text == ":memory:":
         raise ValidationError.of("path", "give the path of a file: memories live in one", text)
     place = _absolute(text)
@@ -88,8 +136,10 @@ def _has_memories(folder: Path) -> bool:
     return any(os.path.isfile(folder / name) for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME))  # noqa: PTH113
 
 
-def import_advice(path: Path) -> str | None:
+def import_advice(path: Address) -> str | None:
     """Return how to import the ``scratchpad.yaml`` (A) beside an agent's file, if there is one."""
+    if not isinstance(path, Path):
+        return None
     folder = path.parent
     document = folder / SCRATCHPAD_FILENAME
     # Path.is_file raises EIO of a disk that fails; advice is no reason to.

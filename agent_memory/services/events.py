@@ -6,7 +6,7 @@ is logged, what the file does not take is counted. Where nobody listens an event
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -19,6 +19,7 @@ from agent_memory.models.event import MemoryEvent
 from agent_memory.models.memory import Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchResults
+from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.event_log import EventLog, is_log_read
 from agent_memory.services.rendering import estimate_tokens
 
@@ -43,7 +44,7 @@ class Events:
 
     def __init__(
         self,
-        path: Path,
+        address: Address,
         *,
         agent_id: str,
         session_id: str,
@@ -53,7 +54,7 @@ class Events:
         with_text: bool = False,
         writable: bool = True,
     ) -> None:
-        self.log = EventLog(path)
+        self.log = EventLog(address) if isinstance(address, Path) else None
         self._agent_id = agent_id
         self._session_id = session_id
         self._clock = clock
@@ -62,10 +63,14 @@ class Events:
         self._listener = listener
         self._with_text = with_text
 
+    def logged(self) -> Iterator[MemoryEvent]:
+        """Yield what ``events.jsonl`` tells, the oldest first; nothing where there is none."""
+        return iter(()) if self.log is None else self.log.read()
+
     def _setting(self) -> LogSetting:
         """Return what the file says. Where it cannot be read, no verb fails for that."""
         try:
-            return self._read_setting() if self._writable else "off"
+            return self._read_setting() if self._writable and self.log is not None else "off"
         except AgentMemoryError:
             return "off"
 
@@ -104,7 +109,7 @@ class Events:
         if is_log_read(_LOGGER):
             _log(brief)
         setting = self._setting()
-        if setting != "off":
+        if setting != "off" and self.log is not None:
             self.log.append(full if setting == "full" else brief)
         if self._listener is not None:
             for event in full if self._with_text else brief:

@@ -46,6 +46,7 @@ from agent_memory.storage.opening import file_storage, open_engine
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
+    from agent_memory.runtime.addresses import Address
     from agent_memory.services.decisions import DecisionService
     from agent_memory.services.erasure.service import ErasureService
     from agent_memory.services.graph.service import GraphService
@@ -58,7 +59,7 @@ _PAGE: Final = 1_000
 
 
 class Store:
-    """The memories of one agent in one file. Threads may share it.
+    """The memories of one agent: in one file, or in a database. Threads may share it.
 
     ``agent_id`` is whose the file must be; ``None`` takes whose it is, or ``default_agent_id`` for
     a new one. ``clock`` returns the time, aware, in UTC.
@@ -66,7 +67,7 @@ class Store:
 
     def __init__(
         self,
-        path: Path,
+        address: Address,
         *,
         agent_id: str | None,
         default_agent_id: str = "agent",
@@ -76,10 +77,10 @@ class Store:
         synchronous: str = "FULL",
         promotion_threshold: int = 3,
     ) -> None:
-        self.path = path
+        self.address = address
         self._clock = clock
         self._engine = open_engine(
-            path, create=create, read_only=read_only, synchronous=synchronous
+            address, create=create, read_only=read_only, synchronous=synchronous
         )
         try:
             self._engine.prepare(agent_id or default_agent_id, clock=clock)
@@ -92,6 +93,16 @@ class Store:
         except BaseException:
             self._engine.close()
             raise
+
+    @property
+    def path(self) -> Path:
+        """The file. Raises ``ConfigurationError`` where the engine keeps none."""
+        return self._engine.files.path
+
+    @property
+    def location(self) -> str:
+        """Where the memories are, for messages."""
+        return self._engine.location
 
     # These are made when they are first used: their modules take 40 ms of a start of 200.
 
@@ -142,10 +153,12 @@ class Store:
     def _identified(self, expected: str | None) -> str:
         agent_id = self._engine.agent_id
         if not agent_id:
-            raise ConfigurationError(f"{self.path} does not say whose it is: open it for writing")
+            raise ConfigurationError(
+                f"{self.location} does not say whose it is: open it for writing"
+            )
         if expected is not None and agent_id != expected:
             raise ConfigurationError(
-                f"{self.path} holds the memories of agent {agent_id!r}, not of {expected!r}:"
+                f"{self.location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
                 f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
             )
         return agent_id
@@ -218,8 +231,8 @@ class Store:
                 # Here, where nobody else can have changed the same memories again.
                 if self._engine.fingerprints.is_left(done):
                     raise StorageCorrupt(
-                        f"{self.path} is damaged: what is written into the table fingerprints is"
-                        " not there afterwards. Restore a backup; `agent-memory check` says what"
+                        f"{self.location} is damaged: what is written into the table fingerprints"
+                        " is not there afterwards. Restore a backup; `agent-memory check` says what"
                         " is wrong"
                     )
 
@@ -271,7 +284,9 @@ class Store:
     def refuse_read_only(self) -> None:
         """Raise ``StorageReadOnly`` where nothing can be written."""
         if self._engine.read_only:
-            raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
+            raise StorageReadOnly(
+                f"{self.location} was opened read-only: open it without read_only"
+            )
 
     def backend(self) -> StorageBackend:
         """Return how memories are searched: by keyword, or by meaning too."""
@@ -427,6 +442,7 @@ class Store:
     def info(self) -> AgentInfo:
         """Return the agent's metadata with live figures."""
         self._unit_of_work.flush()
+        has_file = isinstance(self.address, Path)
         with self._engine.read():
             count = self.count(SearchFilters())
             metadata = self._engine.agent.metadata(memory_count=count)
@@ -434,16 +450,17 @@ class Store:
             active = next((model for model in models if model.state == "active"), None)
             return AgentInfo(
                 **metadata.model_dump(),
-                path=str(self.path),
+                path=self.location,
                 schema_version=self._engine.schema_version,
-                sqlite_version=self._engine.library_version,
+                sqlite_version=self._engine.library_version if has_file else None,
+                server_version=None if has_file else self._engine.library_version,
                 scratchpad_size=self._engine.scratchpad.size(),
                 archived_count=self.count(SearchFilters(archived=True)),
                 vector_model=None if active is None else active.model,
                 vector_dimensions=None if active is None else active.dimensions,
                 pending_embeddings=self._engine.embeddings.count_queued(),
-                journal=self._engine.files.journal,
-                warning=self._engine.files.warning,
+                journal=self._engine.files.journal if has_file else None,
+                warning=self._engine.files.warning if has_file else None,
             )
 
     def _get(self, memory_id: str) -> Memory:
@@ -457,6 +474,21 @@ class Store:
         if row_id is None:
             raise MemoryNotFound(memory_id)
         return row_id
+
+    def alone(self, *, busy: str) -> contextlib.AbstractContextManager[None]:
+        """Run the body while no other process runs such a body on this memory.
+
+        Raises ``StorageLocked`` with the text ``busy`` where one does.
+        """
+        return self._engine.alone(busy=busy)
+
+    def rollback_file(self) -> Path | None:
+        """Return where the memories are written before a migration, if the engine keeps files."""
+        if Capability.FILE_BACKUP not in self._engine.capabilities:
+            return None
+        from agent_memory.services.erasure.side_files import rollback_file  # noqa: PLC0415 - seldom
+
+        return rollback_file(self.path)
 
     # Upkeep -----------------------------------------------------------------------------------
 
@@ -486,7 +518,9 @@ class Store:
         """Write a consistent copy of the file, while others may write."""
         self._engine.agent.identity()  # not of a store that was closed
         if destination is None and self._engine.read_only:
-            raise StorageReadOnly(f"{self.path} was opened read-only: name a destination elsewhere")
+            raise StorageReadOnly(
+                f"{self.location} was opened read-only: name a destination elsewhere"
+            )
         require(self._engine, Capability.FILE_BACKUP)
         return self._engine.files.back_up(destination, now=self._clock(), overwrite=overwrite)
 

@@ -212,6 +212,12 @@ class Engine(Protocol):
     def reader(self) -> AbstractContextManager[Engine]:
         """Give the body an engine of its own that reads one unchanging snapshot."""
 
+    def alone(self, *, busy: str) -> AbstractContextManager[None]:
+        """Run the body while no other process runs such a body on this store, for a long task.
+
+        Raises ``StorageLocked`` with the text ``busy`` where one does. Others may read and write.
+        """
+
     def close(self) -> None:
         """Close it. Closing twice is fine; using it afterwards is ``StorageClosed``."""
 

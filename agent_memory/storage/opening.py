@@ -1,19 +1,23 @@
 """Opens the engine that keeps the memories of an address.
 
-Today an address is the path of a file, and the engine SQLite. Another engine comes in here alone.
+The path of a file means SQLite, an agent in a database of a server PostgreSQL. An engine is
+imported when an address of its kind is opened.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import contextlib
 from typing import TYPE_CHECKING
+
+from agent_memory.errors import ConfigurationError
+from agent_memory.runtime.addresses import Address, AgentAddress, ServerAddress
 
 if TYPE_CHECKING:
     from agent_memory.storage.engine import Engine, FileStorage
 
 
 def open_engine(
-    address: Path,
+    address: Address,
     *,
     create: bool = True,
     read_only: bool = False,
@@ -27,6 +31,8 @@ def open_engine(
     sound). Unless ``vetted``, the file is one of ours and its own triggers are not looked at.
     Raises ``StorageError`` and its kinds.
     """
+    if isinstance(address, AgentAddress):
+        return _open_postgres(address, create=create, read_only=read_only, synchronous=synchronous)
     from agent_memory.storage.sqlite import schema  # noqa: PLC0415 - the engine of the address
     from agent_memory.storage.sqlite.connection import Database  # noqa: PLC0415
     from agent_memory.storage.sqlite.engine import SQLiteEngine  # noqa: PLC0415
@@ -34,6 +40,36 @@ def open_engine(
     opened = schema.open_vetted if vetted else Database
     return SQLiteEngine(
         opened(address, create=create, read_only=read_only, synchronous=synchronous)
+    )
+
+
+def _open_postgres(
+    address: AgentAddress, *, create: bool, read_only: bool, synchronous: str
+) -> Engine:
+    try:
+        from agent_memory.storage.postgres.connection import Database  # noqa: PLC0415
+        from agent_memory.storage.postgres.engine import PostgresEngine  # noqa: PLC0415
+    except ImportError as error:
+        raise _without_driver(error) from error
+    database = Database(address, read_only=read_only, synchronous=synchronous)
+    return PostgresEngine(database, create=create)
+
+
+def agents_of(server: ServerAddress) -> list[str]:
+    """Return the names of the agents in a database, in order."""
+    try:
+        from agent_memory.storage.postgres import schema  # noqa: PLC0415
+        from agent_memory.storage.postgres.connection import Database  # noqa: PLC0415
+    except ImportError as error:
+        raise _without_driver(error) from error
+    with contextlib.closing(Database(AgentAddress(server, ""), read_only=True)) as database:
+        return schema.agents(database)
+
+
+def _without_driver(error: ImportError) -> ConfigurationError:
+    return ConfigurationError(
+        "a postgresql:// address needs psycopg: run `pip install 'agent-memory[postgres]'`"
+        f" ({error})"
     )
 
 

@@ -23,7 +23,6 @@ from agent_memory import (
     MemoryToolConfig,
     MissingAgentIdentity,
     StorageClosed,
-    database_path,
     sanitize_agent_id,
 )
 from agent_memory.integrations.amplifier.protocol import Coordinator, HookResult, Hooks, in_thread
@@ -300,7 +299,7 @@ class Opener:
 
     def exists(self) -> bool:
         """Return whether the agent has a memory at all."""
-        return database_path(self.agent_id, self._settings.get("storage_root")).exists()
+        return AgentMemory.exists(self.agent_id, self._settings.get("storage_root"))
 
 
 def join(coordinator: Coordinator, config: object) -> tuple[Membership, dict[str, Any]]:

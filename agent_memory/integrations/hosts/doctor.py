@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent_memory import AgentMemory, AgentMemoryError, database_path
+from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.integrations.hosts.hook import TRIAL_VARIABLE, parse, seconds_allowed
 from agent_memory.integrations.hosts.installation import Installation, InstalledHook
 from agent_memory.integrations.hosts.journal import Journal, agent_folder
 from agent_memory.integrations.hosts.occasion import Call
 from agent_memory.integrations.hosts.project import Project
 from agent_memory.integrations.hosts.table import HOOK_TOOL, HOSTS, SERVER, Host
+from agent_memory.runtime.paths import agent_address
 
 _PATIENCE_SECONDS: Final = 10.0
 _START_SECONDS: Final = 0.5
@@ -80,7 +81,7 @@ class Examination:
         last = self._last(has_hooks=any(entry["hooks"] for entry in hosts))
         return {
             "agent_id": self._agent_id,
-            "path": str(database_path(self._agent_id, self._root)),
+            "path": str(agent_address(self._agent_id, self._root)),
             "project": self._project,
             "hosts": hosts,
             "last": last,
@@ -222,8 +223,7 @@ class Examination:
 
     def _memory(self) -> dict[str, Any]:
         """Return what can be said of the memory itself, which is looked through for damage."""
-        path = database_path(self._agent_id, self._root)
-        if not path.exists():
+        if not AgentMemory.exists(self._agent_id, self._root):
             return {"memory_count": 0, "sound": None, "embedder": None, "pending_embeddings": 0}
         try:
             with AgentMemory(self._agent_id, root=self._root, create=False) as memory:

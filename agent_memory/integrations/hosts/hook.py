@@ -170,7 +170,7 @@ def _handle(occasion: Occasion, outcome: Outcome) -> None:
     kind = occasion.call.event.kind
     if kind == "start" and not occasion.is_trial:
         forget_old_sessions(occasion.folder)
-    is_memory_there = has_memories(occasion.folder)
+    is_memory_there = has_memories(occasion.folder, occasion.call.root)
     recalls = is_memory_there and (
         kind == "start" or (kind == "prompt" and occasion.source in _HUMAN_SOURCES)
     )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Self
 
 from agent_memory.integrations.hosts.table import STATE_FOLDER
-from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, VECTOR_DB_FILENAME
+from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, SERVER_SCHEMES, VECTOR_DB_FILENAME
 
 MOST_BYTES: Final = 500_000
 """A log that is longer than this makes room for a new one; the one before is kept."""
@@ -28,14 +28,22 @@ _NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0
 
 
 def agent_folder(agent_id: str, root: str | None) -> str:
-    """Return the folder of an agent: ``runtime.paths`` says where that is, and takes 80 ms."""
+    """Return the folder of an agent: ``runtime.paths`` says where that is, and takes 80 ms.
+
+    Beside a database there is one too, for this log: under the root that is the default.
+    """
     chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or DEFAULT_MEMORY_ROOT
+    if chosen.startswith(SERVER_SCHEMES):
+        chosen = DEFAULT_MEMORY_ROOT
     return os.path.join(os.path.realpath(os.path.expanduser(chosen)), agent_id)
 
 
-def has_memories(folder: str) -> bool:
-    """Return whether an agent's folder has a file of memories."""
-    return os.path.lexists(os.path.join(folder, VECTOR_DB_FILENAME))
+def has_memories(folder: str, root: str | None) -> bool:
+    """Return whether an agent's folder has a file of memories; of a database, that it may have."""
+    chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or ""
+    return chosen.startswith(SERVER_SCHEMES) or os.path.lexists(
+        os.path.join(folder, VECTOR_DB_FILENAME)
+    )
 
 
 def timestamp() -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import uuid4
 
-from agent_memory import AgentMemory, AgentMemoryError, StorageClosed, database_path
+from agent_memory import AgentMemory, AgentMemoryError, StorageClosed
+from agent_memory.runtime.paths import agent_address
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession
@@ -53,7 +54,7 @@ class ServedMemory:
         self._agent_id = agent_id
         self._root = root
         self._db = None if db is None else Path(db).expanduser()
-        self._path = self._db or database_path(agent_id or "", root)
+        self._address = self._db or agent_address(agent_id or "", root)
         named = os.environ.get(_SESSION_VARIABLE)
         self._session_id = None if named else f"mcp-{uuid4().hex[:12]}"
         self._memory: AgentMemory | None = None
@@ -72,7 +73,7 @@ class ServedMemory:
     def place(self) -> str:
         """Return the file, with ``~`` for the user's home; it need not be there yet."""
         home = f"{Path.home()}{os.sep}"
-        path = str(self._path)
+        path = str(self._address)
         return f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
 
     @property
@@ -133,8 +134,10 @@ class ServedMemory:
         )
 
     def _is_missing(self) -> bool:
+        if not isinstance(self._address, Path):
+            return not AgentMemory.exists(self._agent_id or "", self._root)
         try:
-            self._path.lstat()
+            self._address.lstat()
         except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError:  # opening says what is wrong

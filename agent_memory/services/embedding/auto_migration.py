@@ -14,8 +14,7 @@ from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.search import SearchFilters
 from agent_memory.runtime import fork_safety
-from agent_memory.runtime.files import locked
-from agent_memory.services.embedding.migration import Progress, VectorMigration, lock_path, plan_of
+from agent_memory.services.embedding.migration import Progress, VectorMigration, plan_of
 from agent_memory.services.embedding.service import EmbeddingService
 from agent_memory.services.events import Events
 from agent_memory.services.store import Store
@@ -85,7 +84,7 @@ class AutoMigration:
     def roll_back(self) -> bool:
         """Go back to keyword search; return whether there were vectors."""
         self._refuse_read_only()
-        with locked(lock_path(self._store), busy="this memory is being moved: stop that first"):
+        with self._store.alone(busy="this memory is being moved: stop that first"):
             dropped = self._store.vectors.roll_back()
         self._embedding.use(None)
         return bool(dropped)
@@ -105,7 +104,9 @@ class AutoMigration:
 
     def _refuse_read_only(self) -> None:
         if self._store.vectors.read_only:
-            raise StorageReadOnly(f"{self._store.path} was opened read-only: open it for writing")
+            raise StorageReadOnly(
+                f"{self._store.location} was opened read-only: open it for writing"
+            )
 
     # Automatic --------------------------------------------------------------------------------
 

@@ -25,9 +25,7 @@ from agent_memory.models.embedding import (
 from agent_memory.models.embedding_traits import MODEL_TRAITS
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.times import now_utc
-from agent_memory.runtime.files import locked
 from agent_memory.services.embedding.service import embed_texts, model_of
-from agent_memory.services.erasure.side_files import migration_lock, rollback_file
 from agent_memory.services.store import Store
 from agent_memory.services.vectors import VectorService
 from agent_memory.storage.quantization import cosine, quantize
@@ -45,16 +43,6 @@ TEXTS_PER_SECOND: Final = 20
 """A's estimate for a service: 5 s a batch of 100."""
 
 
-def backup_path(store: Store) -> Path:
-    """Return where the memories are written before a migration: beside their file."""
-    return rollback_file(store.path)
-
-
-def lock_path(store: Store) -> Path:
-    """Return the file that exists, and is locked, while a memory is migrated."""
-    return migration_lock(store.path)
-
-
 def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> MigrationPlan:
     """Estimate a migration: how many memories and tokens, seconds, dollars."""
     state = store.vectors.state()
@@ -66,6 +54,7 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
     texts, size = store.vectors.count_missing(existing.model_id if existing else 0)
     tokens = -(-size // BYTES_PER_TOKEN)
     traits = MODEL_TRAITS.get(target.model)
+    backup = store.rollback_file()
     pace = traits["texts_per_second"] if traits else TEXTS_PER_SECOND
     return MigrationPlan(
         agent_id=store.agent_id,
@@ -80,7 +69,7 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
         estimated_duration_seconds=round(texts / pace, 1),
         estimated_cost_usd=tokens / 1000 * embedder.cost_per_1k_tokens,
         batch_size=batch_size,
-        backup_path=str(backup_path(store)),
+        backup_path=None if backup is None else str(backup),
     )
 
 
@@ -109,7 +98,7 @@ class VectorMigration:
         self.progress = MigrationProgress(plan=self.plan, status="running", started_at=now_utc())
         started = time.monotonic()
         try:
-            with locked(lock_path(self.store), busy="another process moves this memory already"):
+            with self.store.alone(busy="another process moves this memory already"):
                 self._run(started)
         except ConfigurationError as error:
             self._report(status="failed", errors=[*self.progress.errors, str(error)])
@@ -132,8 +121,8 @@ class VectorMigration:
             self._report(status="completed", completed_at=now_utc())
             return
         is_begun = state.building is not None and state.building.is_same(target)
-        backup = Path(self.plan.backup_path)
-        if not (is_begun and backup.exists()):
+        backup = None if self.plan.backup_path is None else Path(self.plan.backup_path)
+        if backup is not None and not (is_begun and backup.exists()):
             self.store.lifecycle.back_up_before("migration")
             self.store.write_scratchpad(backup)
         building = self.store.vectors.begin(target)
@@ -147,7 +136,7 @@ class VectorMigration:
         self._report(status="completed", completed_at=now_utc())
 
     def _switch(
-        self, building: EmbeddingModel, backup: Path, started: float, until: int | None
+        self, building: EmbeddingModel, backup: Path | None, started: float, until: int | None
     ) -> None:
         """Let searches use the new vectors; what was stored meanwhile is embedded at the next use.
 
@@ -155,7 +144,7 @@ class VectorMigration:
         """
         for attempt in range(1, _MOST_ROUNDS + 1):
             info = MigrationInfo(
-                backup_path=backup.name,
+                backup_path=None if backup is None else backup.name,
                 can_rollback=True,
                 migration_duration_seconds=round(time.monotonic() - started, 3),
             )

@@ -73,11 +73,6 @@ def is_store(path: Path, place: Path) -> bool:
     return path.suffix == place.suffix and not path.name.startswith(".")
 
 
-def migration_lock(place: Path) -> Path:
-    """Return the file that exists, and is locked, while a memory is migrated."""
-    return beside(place, "-migration")
-
-
 def rollback_file(place: Path) -> Path:
     """Return where the memories are written before a migration: beside their file."""
     if place.name == VECTOR_DB_FILENAME:

@@ -76,6 +76,14 @@ def current_version(database: Database) -> int:
     return max(applied, default=0)
 
 
+def agents(database: Database) -> list[str]:
+    """Return the names of all agents in the database, in order."""
+    with database.administering(is_writing=False):
+        if not _applied(database):
+            return []
+        return [name for (name,) in database.rows("SELECT agent_name FROM agent_names ORDER BY 1")]
+
+
 def prepare(database: Database, *, now: str) -> None:
     """Apply the pending migrations, all or none, and find out as whom to look at the rows.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.times import format_time
+from agent_memory.runtime.files import beside, locked
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database, library_version
@@ -180,6 +181,10 @@ class SQLiteEngine:
         own = Database(self.database.path, create=False, read_only=True)
         with contextlib.closing(own), own.read():
             yield SQLiteEngine(own)
+
+    def alone(self, *, busy: str) -> contextlib.AbstractContextManager[None]:
+        """Run the body while no other process runs such a body; a file beside ours is locked."""
+        return locked(beside(self.database.path, "-migration"), busy=busy)
 
     def close(self) -> None:
         """Close the file. Closing twice is fine; using it afterwards is ``StorageClosed``."""

@@ -161,6 +161,24 @@ class Database:
                 connection.execute("COMMIT")
 
     @contextlib.contextmanager
+    def alone(self, *, busy: str) -> Iterator[None]:
+        """Hold a lock between processes, in a transaction of its own that does nothing else.
+
+        So it ends with the process, and behind a pooler too. The thread may begin others meanwhile.
+        """
+        key = f"hashtextextended({composing.quote(f'{self.schema} {self.agent_id} alone')}, 0)"
+        pool = self.pool
+        with translated(self.location):
+            connection, row = self._begun((_WRITE, f"SELECT pg_try_advisory_xact_lock({key})"))
+            self._thread.connection = None
+            try:
+                if not row[0]:
+                    raise StorageLocked(busy)
+                yield
+            finally:
+                self._abandon(pool, connection)
+
+    @contextlib.contextmanager
     def nowait(self) -> Iterator[None]:
         """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
         self._thread.is_impatient = True

@@ -1,0 +1,228 @@
+"""The PostgreSQL engine: one agent's rows in a database, its tables and indexes.
+
+A table is imported when it is first used: a search needs half of them, and starts twice as fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agent_memory.errors import AgentNotFound, ConfigurationError
+from agent_memory.models.agent import CheckReport
+from agent_memory.models.times import format_time
+from agent_memory.storage.engine import Capability, require
+from agent_memory.storage.postgres import schema
+from agent_memory.storage.postgres.connection import Database
+from agent_memory.storage.postgres.keyword_index import KeywordIndex
+from agent_memory.storage.postgres.tables.agent import AgentTable
+from agent_memory.storage.postgres.tables.embeddings import EmbeddingTable
+from agent_memory.storage.postgres.tables.fingerprints import FingerprintTable
+from agent_memory.storage.postgres.tables.history import HistoryTable, OperationTable
+from agent_memory.storage.postgres.tables.memories import MemoryTable
+from agent_memory.storage.postgres.tables.recalls import RecallTable
+from agent_memory.storage.postgres.tables.scratchpad import ScratchpadTable
+
+if TYPE_CHECKING:
+    from agent_memory.storage.engine import FileOperations
+    from agent_memory.storage.postgres.similarity import SimilarityQueries
+    from agent_memory.storage.postgres.tables.erasure import ErasureQueries
+    from agent_memory.storage.postgres.tables.graph import GraphTable
+    from agent_memory.storage.postgres.tables.graph_maintenance import GraphMaintenance
+    from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable
+    from agent_memory.storage.postgres.tables.rejections import RejectionTable
+    from agent_memory.storage.postgres.tables.reviews import ReviewTable
+    from agent_memory.storage.postgres.tables.statistics import StatisticsQueries
+    from agent_memory.storage.postgres.tables.tombstones import TombstoneTable
+    from agent_memory.storage.postgres.tables.usage import UsageQueries
+    from agent_memory.storage.postgres.vector_index import VectorIndex
+
+
+class PostgresEngine:
+    """One agent's memories in a database. Threads may share it."""
+
+    capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self, database: Database, *, create: bool = True) -> None:
+        self.database = database
+        self._create = create
+        self.memories = MemoryTable(database)
+        self.history = HistoryTable(database)
+        self.operations = OperationTable(database)
+        self.agent = AgentTable(database)
+        self.scratchpad = ScratchpadTable(database)
+        self.recalls = RecallTable(database)
+        self.fingerprints = FingerprintTable(database)
+        self.embeddings = EmbeddingTable(database)
+        self.keywords = KeywordIndex(database)
+        database.before_commit.append(self.keywords.catch_up)
+
+    # Tables and indexes that few verbs need ---------------------------------------------------
+
+    @cached_property
+    def memory_rows(self) -> MemoryRowTable:
+        """Rows of the table of memories as they are, by column."""
+        from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
+
+        return MemoryRowTable(self.database)
+
+    @cached_property
+    def rejections(self) -> RejectionTable:
+        from agent_memory.storage.postgres.tables.rejections import RejectionTable  # noqa: PLC0415
+
+        return RejectionTable(self.database)
+
+    @cached_property
+    def tombstones(self) -> TombstoneTable:
+        from agent_memory.storage.postgres.tables.tombstones import TombstoneTable  # noqa: PLC0415
+
+        return TombstoneTable(self.database)
+
+    @cached_property
+    def reviews(self) -> ReviewTable:
+        """The table of memories that are in question."""
+        from agent_memory.storage.postgres.tables.reviews import ReviewTable  # noqa: PLC0415
+
+        return ReviewTable(self.database)
+
+    @cached_property
+    def graph(self) -> GraphTable:
+        """The tables of entities and relationships."""
+        from agent_memory.storage.postgres.tables.graph import GraphTable  # noqa: PLC0415
+
+        return GraphTable(self.database)
+
+    @cached_property
+    def graph_maintenance(self) -> GraphMaintenance:
+        from agent_memory.storage.postgres.tables.graph_maintenance import (  # noqa: PLC0415
+            GraphMaintenance,
+        )
+
+        return GraphMaintenance(self.database)
+
+    @cached_property
+    def usage(self) -> UsageQueries:
+        from agent_memory.storage.postgres.tables.usage import UsageQueries  # noqa: PLC0415
+
+        return UsageQueries(self.database)
+
+    @cached_property
+    def statistics(self) -> StatisticsQueries:
+        from agent_memory.storage.postgres.tables.statistics import StatisticsQueries  # noqa: PLC0415
+
+        return StatisticsQueries(self.database)
+
+    @cached_property
+    def erasure(self) -> ErasureQueries:
+        from agent_memory.storage.postgres.tables.erasure import ErasureQueries  # noqa: PLC0415
+
+        return ErasureQueries(self.database)
+
+    @cached_property
+    def similarity(self) -> SimilarityQueries:
+        from agent_memory.storage.postgres.similarity import SimilarityQueries  # noqa: PLC0415
+
+        return SimilarityQueries(self.database)
+
+    @cached_property
+    def vectors(self) -> VectorIndex:
+        from agent_memory.storage.postgres.vector_index import VectorIndex  # noqa: PLC0415
+
+        return VectorIndex(self.database)
+
+    @property
+    def files(self) -> FileOperations:
+        """Operations that only a file allows: there is none."""
+        raise ConfigurationError(f"{self.location} is no file")
+
+    # Transactions -----------------------------------------------------------------------------
+
+    @property
+    def agent_id(self) -> str:
+        return self.database.agent_id
+
+    @property
+    def location(self) -> str:
+        """Where the memories are, for messages: the address without a password, and the agent."""
+        return self.database.location
+
+    @property
+    def read_only(self) -> bool:
+        return self.database.read_only
+
+    @property
+    def can_write(self) -> bool:
+        return self.database.can_write
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[None]:
+        """Run the body in one read transaction: it sees one unchanging snapshot.
+
+        What another program changed is brought into the keyword index before.
+        """
+        if self.can_write and self.keywords.is_stale():
+            with self.database.write():
+                pass
+        with self.database.read():
+            yield
+
+    def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
+        return self.database.write(durable=durable)
+
+    def nowait(self) -> contextlib.AbstractContextManager[None]:
+        return self.database.nowait()
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[PostgresEngine]:
+        """Give the body an engine on a connection of its own, in one view: nobody waits for it."""
+        own = Database(self.database.address, read_only=True)
+        with contextlib.closing(own), own.read():
+            yield PostgresEngine(own)
+
+    def alone(self, *, busy: str) -> contextlib.AbstractContextManager[None]:
+        return self.database.alone(busy=busy)
+
+    def close(self) -> None:
+        """Give its connections up. Closing twice is fine; a use afterwards is ``StorageClosed``."""
+        self.database.close()
+
+    # Schema -----------------------------------------------------------------------------------
+
+    def prepare(self, agent_id: str, *, clock: Callable[[], datetime]) -> None:
+        """Apply pending migrations, and make the agent's row where there is none."""
+        now = clock()
+        schema.prepare(self.database, now=format_time(now))
+        if self.agent.identity() is not None:
+            return
+        if self.read_only or not self._create:
+            raise AgentNotFound(
+                f"{self.location} does not exist: `agent-memory agents` lists those that there are"
+            )
+        with self.database.write():
+            self.agent.create(agent_id, now=now)
+
+    def upgrade(self, *, now: datetime) -> None:
+        schema.prepare(self.database, now=format_time(now))
+
+    @property
+    def schema_version(self) -> int:
+        return schema.current_version(self.database)
+
+    @property
+    def library_version(self) -> str:
+        """The version of the server."""
+        return str(self.database.value("SHOW server_version"))
+
+    # Care -------------------------------------------------------------------------------------
+
+    def check(self, *, repair: bool, back_up: Callable[[], object]) -> CheckReport:
+        """Refuse: the server's own tools look for damage."""
+        del repair, back_up
+        require(self, Capability.REPAIR)
+        raise AssertionError("it has no such capability")
+
+    def words(self, text: str) -> list[tuple[str, str]]:
+        return self.database.words(text)
