@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent_memory.errors import AgentNotFound, ConfigurationError
+from agent_memory.errors import AgentNotFound, ConfigurationError, StorageLocked
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Capability, require
@@ -29,6 +29,7 @@ from agent_memory.storage.postgres.tables.scratchpad import ScratchpadTable
 if TYPE_CHECKING:
     from agent_memory.storage.engine import FileOperations
     from agent_memory.storage.postgres.similarity import SimilarityQueries
+    from agent_memory.storage.postgres.stored_rows import StoredRows
     from agent_memory.storage.postgres.tables.erasure import ErasureQueries
     from agent_memory.storage.postgres.tables.graph import GraphTable
     from agent_memory.storage.postgres.tables.graph_maintenance import GraphMaintenance
@@ -122,6 +123,12 @@ class PostgresEngine:
         return ErasureQueries(self.database)
 
     @cached_property
+    def stored_rows(self) -> StoredRows:
+        from agent_memory.storage.postgres.stored_rows import StoredRows  # noqa: PLC0415
+
+        return StoredRows(self.database)
+
+    @cached_property
     def similarity(self) -> SimilarityQueries:
         from agent_memory.storage.postgres.similarity import SimilarityQueries  # noqa: PLC0415
 
@@ -197,6 +204,10 @@ class PostgresEngine:
         schema.prepare(self.database, now=format_time(now))
         if self.agent.identity() is not None:
             return
+        if not self.memories.is_empty():  # the agent's row is what a move writes last
+            raise StorageLocked(
+                f"{self.location} is being moved here: run `agent-memory move` again to finish it"
+            )
         if self.read_only or not self._create:
             raise AgentNotFound(
                 f"{self.location} does not exist: `agent-memory agents` lists those that there are"

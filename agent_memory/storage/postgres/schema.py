@@ -55,6 +55,8 @@ _GRANT: Final = """
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
 REVOKE INSERT, UPDATE, DELETE ON schema_migrations FROM {role};"""
+_HAS_ROLE: Final = """
+SELECT has_schema_privilege(oid, current_schema, 'USAGE') FROM pg_roles WHERE rolname = %(role)s"""
 _SEES_ALL: Final = """
 SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"""
 
@@ -101,6 +103,10 @@ def prepare(database: Database, *, now: str) -> None:
         if database.read_only:
             _refuse_incomplete(database, is_empty=not applied)
         _upgrade(database, now=now, sees_all=sees_all)
+    elif sees_all and not database.value(_HAS_ROLE, {"role": _role(database)}):
+        # Whoever made the schema needed none.
+        with database.administering(is_writing=True):
+            _grant(database)
     database.pool.role = _role(database) if sees_all else None
     database.pool.is_current = True
 
@@ -118,9 +124,14 @@ def _upgrade(database: Database, *, now: str, sees_all: bool) -> None:
             database.run(_INSERT_RECORD, record)
         database.run(_ISOLATE)
         if sees_all:
-            names = {"role": _role(database), "schema": database.schema}
-            database.run(_CREATE_ROLE.format(**names))
-            database.run(_GRANT.format(**names))
+            _grant(database)
+
+
+def _grant(database: Database) -> None:
+    """Make the role that sees the rows of one agent, and let it at the tables."""
+    names = {"role": f'"{_role(database)}"', "schema": database.schema}
+    database.run(_CREATE_ROLE.format(**names))
+    database.run(_GRANT.format(**names))
 
 
 def _applied(database: Database) -> dict[int, tuple[str, str]]:
