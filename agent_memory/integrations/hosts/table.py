@@ -129,13 +129,14 @@ HOSTS: Final = {
             project_hooks=ConfigFile(".codex/hooks.json", "hooks"),
             events=(
                 Event("SessionStart", "start"),
-                Event("UserPromptSubmit", "prompt"),
+                Event("UserPromptSubmit", "prompt", by_server=("prompt",)),
                 Event("PostToolUse", "tool", "Bash|mcp__.*"),
-                Event("Stop", "turn"),
+                Event("Stop", "turn", by_server=("last_assistant_message",)),
             ),
             advice=(
                 _TRUST,
                 _RESTART,
+                "A Codex that is too old for `mcp_tool` hooks warns of it: update it then.",
             ),
         ),
         Host(
