@@ -125,8 +125,8 @@ def _(filters: NoRepeatOf) -> Condition:
     row_ids = [row_id for row_id, _ in filters.fingerprints]
     fingerprints = [fingerprint for _, fingerprint in filters.fingerprints]
     return Condition(
-        "m.seq NOT IN (SELECT f.seq FROM fingerprints AS f"
-        " WHERE f.fingerprint = ANY(%s::bigint[]) AND f.seq <> ALL(%s::bigint[]))",
+        "NOT EXISTS (SELECT 1 FROM fingerprints AS f WHERE f.seq = m.seq"
+        " AND f.fingerprint = ANY(%s::bigint[]) AND f.seq <> ALL(%s::bigint[]))",
         (fingerprints, row_ids),
     )
 

@@ -22,12 +22,14 @@ SELECT %s::integer AS place, %s::float8 AS rarity, i.seq, i.count, i.size
 FROM memory_index AS i WHERE i.word = %s AND {all}"""
 _OF_PHRASE: Final = """
 SELECT %s::integer AS place, %s::float8 AS rarity, i.seq, c.count, i.size
-FROM memory_index AS i JOIN memory_text AS t USING (agent_id, seq)
-CROSS JOIN LATERAL (SELECT count_phrase(t.tokens, %s) AS count OFFSET 0) AS c
-WHERE c.count > 0 AND i.word = %s AND {all}"""
+FROM memory_index AS i CROSS JOIN LATERAL (
+  SELECT count_phrase(t.tokens, %s) AS count FROM memory_text AS t
+  WHERE t.seq = i.seq OFFSET 0) AS c
+WHERE i.word = %s AND {all} AND c.count > 0"""
+_HAS: Final = """EXISTS (
+  SELECT 1 FROM memory_index AS o WHERE o.word = %s AND o.seq = i.seq OFFSET 0)"""
 LAST_LETTER: Final = "\U0010ffff"
 """What stands behind all words that begin alike."""
-_HAS: Final = "EXISTS (SELECT 1 FROM memory_index AS o WHERE o.word = %s AND o.seq = i.seq)"
 
 
 class Phrase(NamedTuple):

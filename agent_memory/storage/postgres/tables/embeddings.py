@@ -66,10 +66,10 @@ WHERE e.model_id = %s AND e.seq > %s ORDER BY e.seq LIMIT %s"""
 _COUNT_QUEUED: Final = """
 SELECT count(*) FROM embedding_queue AS q JOIN memories AS m USING (agent_id, seq)"""
 _COUNT_FORGOTTEN: Final = f"""
-SELECT count(*) FROM memories AS m
-WHERE {_HAS_NO_VECTOR} AND m.seq NOT IN (SELECT seq FROM embedding_queue)"""
+SELECT count(*) FROM memories AS m WHERE {_HAS_NO_VECTOR}
+  AND NOT EXISTS (SELECT 1 FROM embedding_queue AS q WHERE q.seq = m.seq)"""
 # What is queued may have a vector of another text.
-_IS_CURRENT: Final = "e.seq NOT IN (SELECT seq FROM embedding_queue)"
+_IS_CURRENT: Final = "NOT EXISTS (SELECT 1 FROM embedding_queue AS q WHERE q.seq = e.seq)"
 _SELECT_TO_INDEX: Final = f"""
 SELECT e.seq, e.vector FROM embeddings AS e JOIN memories AS m USING (agent_id, seq)
 WHERE e.model_id = %s AND e.seq > %s AND m.archived = 0 AND {_IS_CURRENT}
