@@ -226,7 +226,7 @@ class TestSearches:
         (of_file, _), (of_server, _) = told
         match = '"term11" OR ("lunch" AND "term4") OR ("road" + "trip")'
         sql = "SELECT rowid, bm25(memory_index) FROM memory_index WHERE memory_index MATCH ?"
-        measure = dict(filled.file.database.rows(sql, (match,)))
+        measure: dict[int, float] = dict(filled.file.database.rows(sql, (match,)))
         assert sorted(of_server) == sorted(of_file)
         assert len(of_file) > 20
         assert [measure[row] for row in of_server] == pytest.approx(
@@ -326,7 +326,7 @@ class TestFollowing:
 
 TEXTS = st.text(
     st.one_of(
-        st.characters(exclude_categories=("Cs",), exclude_characters="\x00"),
+        st.characters(exclude_categories=["Cs"], exclude_characters="\x00"),
         st.sampled_from(DENSE + " .,?'\"-_ÄßıİǅﬀÅé\u0301\u200d"),
     ),
     min_size=1,
