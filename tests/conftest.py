@@ -11,18 +11,20 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from command_server import CommandServer
 from embedding_server import EmbeddingServer
+from postgres_server import NoServer, PostgresServer, Schemas, ServerRoot
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, ConfigurationError
 from agent_memory.services.store import Store
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.opening import open_engine
@@ -79,8 +81,54 @@ def server() -> Iterator[EmbeddingServer]:
         yield running
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="which engine the tests of api and services run on, as far as they name no file",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Skip, on another engine, the rest of a test that comes to what only a file can do."""
+    try:
+        return (yield)
+    except ConfigurationError as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        # A verb that the engine says it has not, or the path of a file that a test asks for.
+        is_refused = frames[-1].name == "require"
+        is_path = frames[-1].name == "path" and TESTS in Path(frames[-2].filename).parents
+        if item.config.getoption("--engine") == "sqlite" or not (is_refused or is_path):
+            raise
+        pytest.skip(f"only on SQLite: {'the path of the file' if is_path else error}")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Run a PostgreSQL server; without one, the test is skipped and says why."""
+    try:
+        running = PostgresServer()
+    except NoServer as error:
+        pytest.skip(str(error))
+    yield running
+    running.close()
+
+
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def schemas(postgres: PostgresServer) -> Iterator[Schemas]:
+    """Give addresses of empty schemas, a place each; they are emptied after the test."""
+    given = Schemas(postgres)
+    yield given
+    given.empty()
+
+
+@pytest.fixture
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return the root of all agents: a folder, or with ``--engine postgres`` a database."""
+    if request.config.getoption("--engine") == "postgres":
+        return cast("Path", ServerRoot(request.getfixturevalue("schemas").url("root")))
     return tmp_path / "root"
 
 
@@ -109,13 +157,18 @@ def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def memory(root: Path, clock: Clock, empty_file: Path) -> Iterator[AgentMemory]:
     """Open a memory of agent bob; when the test is over, it must still be sound."""
-    place = root / "bob" / "memories.db"
-    if clock.now == NOW and not place.exists():  # else a test has made it, or wants another time
+    place = None if isinstance(root, ServerRoot) else root / "bob" / "memories.db"
+    if place is None:
+        pass  # a schema is there, and empty
+    elif clock.now == NOW and not place.exists():  # else a test has made it, or wants another time
         place.parent.mkdir(parents=True, exist_ok=True)
         place.parent.chmod(0o700)
         shutil.copy(empty_file, place)
     with AgentMemory("bob", root=root, clock=clock, session_id="session-1") as opened:
         yield opened
+        if isinstance(root, ServerRoot):
+            opened.info()
+            return
         opened.info()  # writes what searches counted
         problems = opened.check().problems
         # What a test planted beside the file, or a process that it killed left, is no damage.
@@ -125,6 +178,8 @@ def memory(root: Path, clock: Clock, empty_file: Path) -> Iterator[AgentMemory]:
 def engine_of(memory: AgentMemory | Store) -> SQLiteEngine:
     """Return the engine of an open memory."""
     store = memory if isinstance(memory, Store) else memory._store
+    if not isinstance(store.address, Path):
+        pytest.skip("only on SQLite: the test looks into the file with SQL")
     assert isinstance(store._engine, SQLiteEngine)
     return store._engine
 

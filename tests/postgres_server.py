@@ -9,11 +9,15 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import quote
 
 import psycopg
+import pytest
 
+_OF_PATHS: Final = frozenset(
+    "chmod exists glob iterdir is_dir is_file mkdir parent parents rglob stat with_name".split()
+)
 _SETTINGS: Final = {
     "listen_addresses": "''",
     "shared_buffers": "64MB",
@@ -21,6 +25,23 @@ _SETTINGS: Final = {
     "autovacuum": "off",
     "jit": "off",
 }
+
+
+class ServerRoot(str):
+    """The address of a database, given to tests that were written for a folder of files.
+
+    A test that reaches for a file in it is about files, and is skipped.
+    """
+
+    __slots__ = ()
+
+    def __truediv__(self, name: str) -> NoReturn:
+        pytest.skip(f"only on SQLite: the test looks at the file {name}")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _OF_PATHS:
+            pytest.skip(f"only on SQLite: the test looks at the folder ({name})")
+        raise AttributeError(name)
 
 
 class NoServer(Exception):

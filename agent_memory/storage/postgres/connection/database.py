@@ -233,27 +233,34 @@ class Database:
         return f"set_config('search_path', '{self.schema}, pg_temp', true)"
 
     def _begun(self, statements: Sequence[str]) -> tuple[Connection, Row]:
-        """Return a connection on which a transaction was begun, and the last statement's row.
+        """Return a connection on which a transaction was begun, and the last statement's row."""
+        script = "; ".join(statements)
 
-        A connection that broke while nobody used it, as all do when the server restarts, is passed
-        over: nothing was done on it yet.
+        def begin(connection: Connection) -> Row:
+            cursor = connection.execute(script)
+            while cursor.nextset():
+                pass
+            return cursor.fetchone() or ()
+
+        connection, row = self._used(begin)
+        self._thread.connection = connection
+        return connection, row
+
+    def _used(self, use: Callable[[Connection], Value]) -> tuple[Connection, Value]:
+        """Return a connection that was used for what may be done again, and what came of it.
+
+        Those that broke while nobody used them, as all do when the server restarts, are passed
+        over.
         """
         pool = self.pool
-        script = "; ".join(statements)
         for is_last in (*[False] * pool.address.pool_size, True):
             connection = pool.take()
             try:
-                cursor = connection.execute(script)
-                while cursor.nextset():
-                    pass
-                row = cursor.fetchone()
+                return connection, use(connection)
             except BaseException as error:
                 self._abandon(pool, connection)
                 if is_last or not is_connection_loss(error):
                     raise
-            else:
-                self._thread.connection = connection
-                return connection, row or ()
         raise AssertionError("the last one raises")
 
     @contextlib.contextmanager
@@ -330,32 +337,24 @@ class Database:
         return row[0] if row else None
 
     def _executed(self, sql: str, values: Values) -> psycopg.Cursor[Row]:
-        """Execute a query, in the transaction that this thread is in or in one of its own."""
+        """Execute a query, in the transaction that this thread is in or in one of its own.
+
+        In the latter nothing can be written: it may be executed again where the answer is lost.
+        """
         connection = self._thread.connection
         with translated(self.location):
             if connection is not None:
                 return connection.execute(sql, values or None, binary=True)
-            try:
-                return self._executed_alone(sql, values)
-            except psycopg.Error as error:
-                if not is_connection_loss(error):
-                    raise
-                return self._executed_alone(sql, values)
 
-    def _executed_alone(self, sql: str, values: Values) -> psycopg.Cursor[Row]:
-        """Execute a query in a transaction of its own, in which nothing can be written.
+            def execute(connection: Connection) -> psycopg.Cursor[Row]:
+                # What is sent together is one transaction, and one way to the server and back.
+                with connection.pipeline():
+                    connection.execute(self._settings(is_reading=True))
+                    return connection.execute(sql, values or None, binary=True)
 
-        So it may be executed again where the answer is lost.
-        """
-        pool = self.pool
-        connection = pool.take()
-        try:
-            # What is sent together is one transaction, and one way to the server and back.
-            with connection.pipeline():
-                connection.execute(self._settings(is_reading=True))
-                return connection.execute(sql, values or None, binary=True)
-        finally:
-            self._abandon(pool, connection)
+            connection, cursor = self._used(execute)
+            self._abandon(self.pool, connection)
+            return cursor
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Connection]:
