@@ -55,29 +55,35 @@ class Cost:
         return f"{middle:9.2f}{late:9.2f}{self.client / calls:9.2f}{self.server / calls:9.2f}"
 
 
-def server_milliseconds() -> float:
-    """Return the processors' time of all processes of PostgreSQL on this machine."""
-    ticks = 0
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = status.read_text("utf-8").rpartition(")")
-        except OSError:  # it ended meanwhile
-            continue
-        if "(postgres" in name:
-            fields = rest.split()
+class Server:
+    """The processes of a server on this machine; none for a file."""
+
+    def __init__(self, address: str | None) -> None:
+        self._connection = address and psycopg.connect(address, autocommit=True)
+
+    def milliseconds(self) -> float:
+        """Return the processors' time of its processes."""
+        if not self._connection:
+            return 0.0
+        ticks = 0
+        for (pid,) in self._connection.execute("SELECT pid FROM pg_stat_activity").fetchall():
+            try:
+                status = Path(f"/proc/{pid}/stat").read_text("utf-8")
+            except OSError:  # it ended meanwhile, or it is not on this machine
+                continue
+            fields = status.rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
-    return ticks * 1000 / _TICKS
+        return ticks * 1000 / _TICKS
 
-
-def measured(call: Callable[[Any], object], arguments: Iterable[Any]) -> Cost:
-    """Call with each argument and return what that took."""
-    wall: list[float] = []
-    client, server = time.process_time(), server_milliseconds()
-    for argument in arguments:
-        started = time.perf_counter()
-        call(argument)
-        wall.append((time.perf_counter() - started) * 1000)
-    return Cost(wall, (time.process_time() - client) * 1000, server_milliseconds() - server)
+    def measured(self, call: Callable[[Any], object], arguments: Iterable[Any]) -> Cost:
+        """Call with each argument and return what that took."""
+        wall: list[float] = []
+        client, server = time.process_time(), self.milliseconds()
+        for argument in arguments:
+            started = time.perf_counter()
+            call(argument)
+            wall.append((time.perf_counter() - started) * 1000)
+        return Cost(wall, (time.process_time() - client) * 1000, self.milliseconds() - server)
 
 
 def answers(memory: AgentMemory, questions: Sequence[str]) -> list[list[tuple[str, float]]]:
@@ -92,28 +98,29 @@ def answers(memory: AgentMemory, questions: Sequence[str]) -> list[list[tuple[st
 
 
 def measure(
-    memory: AgentMemory, name: str, size: int, *, rounds: int, embedder: str
+    memory: AgentMemory, name: str, server: Server, size: int, *, rounds: int, embedder: str
 ) -> list[list[tuple[str, float]]]:
     """Fill a memory, time its verbs, and return its answers."""
     workload = Workload()
     items = list(workload.memories(size))
     batches = [items[start : start + 1000] for start in range(0, size, 1000)]
 
-    def report(verb: str, cost: Cost) -> None:
+    def report(verb: str, call: Callable[[Any], object], arguments: Iterable[Any]) -> None:
+        cost = server.measured(call, arguments)
         print(f"{size:>8,}  {name:<11}{verb:<22}{cost.row()}   n={len(cost.wall)}", flush=True)
 
-    report("store_many of 1,000", measured(memory.store_many, batches))
+    report("store_many of 1,000", memory.store_many, batches)
     if embedder != "none":
-        report("migrate", measured(lambda _: memory.migrate(), [None]))
+        report("migrate", lambda _: memory.migrate(), [None])
     step = max(1, size // rounds)
     questions = [workload.question(item["content"]) for item in items[::step][:rounds]]
     for question in questions[:5]:
         memory.search(question)
     for verb, filters in FILTERS.items():
-        report(verb, measured(partial(memory.search, filters=filters), questions))
+        report(verb, partial(memory.search, filters=filters), questions)
     found = answers(memory, questions)
-    report("store", measured(memory.store, [workload.sentence() for _ in questions]))
-    report("context", measured(lambda _: memory.context(), range(50)))
+    report("store", memory.store, [workload.sentence() for _ in questions])
+    report("context", lambda _: memory.context(), range(50))
     return found
 
 
@@ -160,12 +167,20 @@ def compare(address: str, arguments: argparse.Namespace, size: int) -> None:
     """Measure both engines at one size, and say how many answers are the same."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, root in (("file", folder), ("postgresql", address)):
+        for name, root, server in (
+            ("file", folder, Server(None)),
+            ("postgresql", address, Server(arguments.address)),
+        ):
             with AgentMemory(
                 AGENT, root=root, embedder=arguments.embedder, clock=lambda: NOW
             ) as memory:
                 found[name] = measure(
-                    memory, name, size, rounds=arguments.rounds, embedder=arguments.embedder
+                    memory,
+                    name,
+                    server,
+                    size,
+                    rounds=arguments.rounds,
+                    embedder=arguments.embedder,
                 )
     same = sum(one == other for one, other in zip(*found.values(), strict=True))
     print(f"{size:>8,}  same answers: {same} of {len(found['file'])}", flush=True)

@@ -173,7 +173,8 @@ def _doctor_text(report: dict[str, Any]) -> str:
     last = {name: at for name, at in report["last"].items() if name != "failed"}
     lines += [f"last {name.replace('_', ' ')}: {at or 'never'}" for name, at in last.items()]
     memory = report["memory"]
-    sound = {True: "sound", False: "NOT sound", None: "nothing stored yet"}[memory["sound"]]
+    unknown = "damage is its server's to find" if memory["memory_count"] else "nothing stored yet"
+    sound = {True: "sound", False: "NOT sound", None: unknown}[memory["sound"]]
     embedder = memory["embedder"] or "none: searches are by keyword"
     lines.append(f"{memory['memory_count']} memories, {sound}; embedder {embedder}")
     for finding in report["problems"]:

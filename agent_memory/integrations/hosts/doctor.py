@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent_memory import AgentMemory, AgentMemoryError
+from agent_memory import AgentMemory, AgentMemoryError, CheckReport, ConfigurationError
 from agent_memory.integrations.hosts.hook import TRIAL_VARIABLE, parse, seconds_allowed
 from agent_memory.integrations.hosts.installation import Installation, InstalledHook
 from agent_memory.integrations.hosts.journal import Journal, agent_folder
@@ -227,7 +227,7 @@ class Examination:
             return {"memory_count": 0, "sound": None, "embedder": None, "pending_embeddings": 0}
         try:
             with AgentMemory(self._agent_id, root=self._root, create=False) as memory:
-                info, report = memory.info(), memory.check()
+                info, report = memory.info(), _checked(memory)
                 results = memory.search(_QUESTION, 1, count_accesses=False)
         except AgentMemoryError as error:
             self._find(f"the memory cannot be opened: {error}", "agent-memory check says more")
@@ -235,7 +235,7 @@ class Examination:
         name = f"agent-memory --agent {self._agent_id}"
         for reason in results.search_metadata.degraded:
             self._find(f"searches are not what they could be: {reason}", f"{name} check")
-        for problem in report.problems:
+        for problem in report.problems if report else ():
             self._find(f"{problem.kind}: {problem.detail}", f"{name} check --repair")
         if info.pending_embeddings:
             self._find(
@@ -245,10 +245,18 @@ class Examination:
             )
         return {
             "memory_count": info.memory_count,
-            "sound": report.ok,
+            "sound": report.ok if report else None,
             "embedder": info.vector_model,
             "pending_embeddings": info.pending_embeddings,
         }
+
+
+def _checked(memory: AgentMemory) -> CheckReport | None:
+    """Look for damage; ``None`` for a database, which has tools of its own for that."""
+    try:
+        return memory.check()
+    except ConfigurationError:
+        return None
 
 
 def _fault_of(done: subprocess.CompletedProcess[bytes]) -> str:
