@@ -12,7 +12,8 @@ from agent_memory.formats.peers.database_rows import entries_of
 from agent_memory.formats.peers.qdrant_points import entries_of_point
 from agent_memory.formats.protocol import Sample
 from agent_memory.models.portable import Entry, PassedOver
-from agent_memory.storage.opening import file_storage
+from agent_memory.runtime.addresses import ServerAddress
+from agent_memory.storage.opening import file_storage, rows_on_server
 
 _MAGIC: Final = b"SQLite format 3\x00"
 
@@ -33,6 +34,13 @@ class PeerDatabase:
         with file_storage().peer_rows(path, self.name) as rows:
             for number, (table, row) in enumerate(rows, 1):
                 yield from entries_of(self.name, table, row, f"{table}, row {number}")
+
+
+def entries_on_server(server: ServerAddress) -> Iterator[Entry | PassedOver]:
+    """Yield a memory for each row that LangGraph's PostgresStore has in a database."""
+    with rows_on_server(server) as rows:
+        for number, (table, row) in enumerate(rows, 1):
+            yield from entries_of(LANGGRAPH.name, table, row, f"{table}, row {number}")
 
 
 class Mem0:

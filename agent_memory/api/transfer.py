@@ -22,6 +22,7 @@ from agent_memory.models.reports import (
     Plan,
 )
 from agent_memory.runtime import paths
+from agent_memory.runtime.addresses import ServerAddress, is_server, server_address
 from agent_memory.runtime.files import exposures, files_of, translated_errors
 from agent_memory.storage.opening import file_storage
 
@@ -157,7 +158,8 @@ class TransferVerbs(OpenMemory):
         """Take in what a file or folder holds, in one transaction, and say what became of it.
 
         Its format is recognised by its content, unless ``format`` names it: one of those of
-        ``export``, or another program's (the guide ``moving-in`` has them).
+        ``export``, or another program's (the guide ``moving-in`` has them). ``path`` may be a
+        ``postgresql://`` address of LangGraph's PostgresStore, too.
         What has an id that is there already, with another content, is left out (``skip``), takes
         its place (``replace``), does so if it was changed later (``newer``), or is stored beside it
         under a new id (``keep-both``). What the file does not tell of a memory stays as it is.
@@ -177,17 +179,12 @@ class TransferVerbs(OpenMemory):
 
         Raises ``ValidationError`` that names the file, the line and the field, ``StorageError``.
         """
-        from agent_memory.formats import registry  # noqa: PLC0415 - an edge, and seldom used
         from agent_memory.services.transfer.staging import Staging  # noqa: PLC0415 - seldom used
 
         if on_conflict not in get_args(OnConflict):
             message = f"must be one of {', '.join(get_args(OnConflict))}"
             raise ValidationError.of("on_conflict", message, on_conflict)
-        place = Path(check_existing_path(path))
-        self._refuse_own(place.resolve())
-        if format is None and self._store.is_open_here(place):
-            format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
-        chosen = registry.recognise(place) if format is None else registry.reader(format)
+        place, chosen = self._source_of(path, format)
         tell = progress or (lambda _done, _of: None)
         lenient = skip_bad or chosen.skips_bad
         config = self._store.config()
@@ -240,7 +237,28 @@ class TransferVerbs(OpenMemory):
             raise ValidationError.of("root", "is where the memory is already", str(root))
         return self._store.transfer.move(address, progress=progress or (lambda _done, _of: None))
 
-    def _entries(self, chosen: Reader, place: Path, *, raw: bool) -> Iterator[Entry | PassedOver]:
+    def _source_of(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None,  # noqa: A002 - the option's name
+    ) -> tuple[Path | ServerAddress, Reader]:
+        """Return what is to be read, and by which reader."""
+        from agent_memory.formats import registry  # noqa: PLC0415 - an edge, and seldom used
+
+        if isinstance(path, str) and is_server(path):
+            if format not in (None, "langgraph"):
+                message = "of a server only LangGraph's PostgresStore is read: leave it out"
+                raise ValidationError.of("format", message, format)
+            return server_address(path), registry.reader("langgraph")
+        place = Path(check_existing_path(path))
+        self._refuse_own(place.resolve())
+        if format is None and self._store.is_open_here(place):
+            format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
+        return place, registry.recognise(place) if format is None else registry.reader(format)
+
+    def _entries(
+        self, chosen: Reader, place: Path | ServerAddress, *, raw: bool
+    ) -> Iterator[Entry | PassedOver]:
         """Return what a file tells; of conversations what lasts, unless they are taken ``raw``."""
         from agent_memory.api.conversation_import import facts_of  # noqa: PLC0415 - seldom used
         from agent_memory.formats.peers.conversations import Conversations  # noqa: PLC0415
@@ -249,7 +267,13 @@ class TransferVerbs(OpenMemory):
             if raw:
                 message = f"is for conversations, and {place} is of the format {chosen.name}"
                 raise ValidationError.of("raw", f"{message}: leave it out", raw)
+            if isinstance(place, ServerAddress):
+                from agent_memory.api.peer_databases import entries_on_server  # noqa: PLC0415
+
+                return entries_on_server(place)
             return chosen.read(place)
+        if isinstance(place, ServerAddress):
+            raise TypeError("no conversations are read from a server")
         if raw:
             return chosen.read(place)
         return facts_of(chosen, place, self._open_learning)
@@ -294,7 +318,13 @@ class TransferVerbs(OpenMemory):
 
 
 def _report(
-    place: Path, form: str, intake: Staging, plan: Plan, *, dry_run: bool, backup: Path | None
+    place: Path | ServerAddress,
+    form: str,
+    intake: Staging,
+    plan: Plan,
+    *,
+    dry_run: bool,
+    backup: Path | None,
 ) -> ImportReport:
     """Say what became of the entries, as they were read and as they were taken in.
 
@@ -305,7 +335,8 @@ def _report(
         for left_out in (plan.refusals, plan.erasures)
     )
     # The import is done: Path.is_dir would raise the EIO of a disk that fails now.
-    is_folder = os.path.isdir(place)  # noqa: PTH112
+    is_folder = isinstance(place, Path) and os.path.isdir(place)  # noqa: PTH112
+    exposed = exposures(place) if isinstance(place, Path) and is_folder else ()
     return ImportReport(
         path=str(place),
         format=form,
@@ -325,7 +356,7 @@ def _report(
             *intake.left_out(),
             *plan.notes,
             *intake.notes(),
-            *(exposures(place) if is_folder else ()),
+            *exposed,
         ],
         settings=plan.settings,
         backup=None if backup is None else str(backup),

@@ -150,9 +150,10 @@ def import_(
       agent-memory --agent bob import bob.yaml --dry-run
       agent-memory --agent bob import ~/.claude/agents/memories
       agent-memory --agent bob import ../alice/memories.db --on-conflict newer
+      agent-memory --agent bob import postgresql://me@host/langgraph --dry-run
     """
     with contextlib.ExitStack() as stack:
-        place = _from_stdin(stack) if path == "-" else Path(path)
+        place = str(_from_stdin(stack)) if path == "-" else path
         memory = stack.enter_context(_opened(session, stack, dry_run=dry_run))
         try:
             report = _with_bar(
@@ -168,7 +169,7 @@ def import_(
         except ValidationError as error:
             if path != "-":
                 raise
-            message = str(error).replace(str(place), "stdin")
+            message = str(error).replace(place, "stdin")
             raise type(error)(message, error.errors()) from error
         suggestion = memory.suggestion()
     report = report.model_copy(update={"path": "stdin" if path == "-" else report.path})
@@ -220,7 +221,7 @@ def _from_stdin(stack: contextlib.ExitStack) -> Path:
     return place
 
 
-def _with_bar(memory: AgentMemory, place: Path, **options: Any) -> ImportReport:
+def _with_bar(memory: AgentMemory, place: str, **options: Any) -> ImportReport:
     with progress_bar("importing") as move:
 
         def progress(done: int, total: int) -> None:

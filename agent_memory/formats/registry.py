@@ -74,7 +74,7 @@ _PEERS: Final = (
     Format("mem0", "api.peer_databases:MEM0",
            "mem0's local Qdrant folder, or its history.db", 57, is_binary=True),
     Format("langgraph", "api.peer_databases:LANGGRAPH",
-           "LangGraph's SqliteStore", 52, is_binary=True),
+           "LangGraph's SqliteStore; its PostgresStore: an address", 52, is_binary=True),
     Format("claude-mem", "api.peer_databases:CLAUDE_MEM",
            "claude-mem's claude-mem.db", 53, is_binary=True),
     Format("engram", "api.peer_databases:ENGRAM", "engram's engram.db", 54, is_binary=True),

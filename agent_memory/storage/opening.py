@@ -7,6 +7,8 @@ imported when an address of its kind is opened.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from agent_memory.errors import ConfigurationError
@@ -64,6 +66,17 @@ def agents_of(server: ServerAddress) -> list[str]:
         raise _without_driver(error) from error
     with contextlib.closing(Database(AgentAddress(server, ""), read_only=True)) as database:
         return schema.agents(database)
+
+
+def rows_on_server(
+    server: ServerAddress,
+) -> AbstractContextManager[Iterator[tuple[str, dict[str, object]]]]:
+    """Give the body the rows that another program keeps in a database: see ``peer_rows``."""
+    try:
+        from agent_memory.storage.postgres.peer_databases import peer_rows  # noqa: PLC0415
+    except ImportError as error:
+        raise _without_driver(error) from error
+    return peer_rows(server)
 
 
 def _without_driver(error: ImportError) -> ConfigurationError:

@@ -54,7 +54,7 @@ from agent_memory.models.record import Record
 from agent_memory.models.reports import ImportNote
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.times import format_time
-from agent_memory.runtime.addresses import Address
+from agent_memory.runtime.addresses import Address, ServerAddress
 from agent_memory.services.policies.secrets import apply_secret_policy
 
 _MODELS: Final[dict[Section, type[Record]]] = {
@@ -178,7 +178,7 @@ class Staging:
         )
         return [f"{subject} secrets: {'; '.join(some)}{', …' if count > 3 else ''}"]
 
-    def raise_refusal(self, path: Address) -> None:
+    def raise_refusal(self, path: Address | ServerAddress) -> None:
         """Raise ``ValidationError`` if an entry was refused."""
         if not self.refused:
             return

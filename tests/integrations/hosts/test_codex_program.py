@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ class Model(BaseHTTPRequestHandler):
         item = {"type": "message", "role": "assistant", "id": "m", "content": [text]}
         usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
         done = {"id": "r", "status": "completed", "output": [item], "usage": usage}
-        events = [
+        events: list[dict[str, Any]] = [
             {"type": "response.created", "response": {"id": "r"}},
             {"type": "response.output_item.done", "output_index": 0, "item": item},
             {"type": "response.completed", "response": done},
