@@ -232,8 +232,8 @@ class TransferVerbs(OpenMemory):
         counts once more. Raises ``ConfigurationError`` where there are memories already,
         ``MigrationError`` where a row does not stay as it was put, ``StorageError``.
         """
-        address = paths.database_path(self.agent_id, root)
-        if address == self.path:
+        address = paths.agent_address(self.agent_id, root)
+        if address == self._store.address:
             raise ValidationError.of("root", "is where the memory is already", str(root))
         return self._store.transfer.move(address, progress=progress or (lambda _done, _of: None))
 

@@ -23,6 +23,7 @@ from agent_memory.storage.records import RowValues
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
+    from agent_memory.runtime.addresses import Address
 
 
 class TransferService(Service):
@@ -39,7 +40,7 @@ class TransferService(Service):
         with self._engine.reader() as reader:
             yield Dump(reader, embeddings=embeddings, owner=owner)
 
-    def move(self, address: Path, *, progress: Callable[[int, int], None]) -> MoveReport:
+    def move(self, address: Address, *, progress: Callable[[int, int], None]) -> MoveReport:
         """Carry every row over to an address where there is no store yet: see ``Move``."""
         from agent_memory.services.transfer.move import Move, refuse_store  # noqa: PLC0415
 
