@@ -418,6 +418,8 @@ CREATE TABLE fingerprints (
 
 CREATE INDEX fingerprints_by_value ON fingerprints (agent_id, fingerprint);
 
+CREATE INDEX fingerprints_missing ON fingerprints (agent_id, seq) WHERE fingerprint IS NULL;
+
 CREATE FUNCTION keep_fingerprint() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

@@ -40,7 +40,8 @@ _SELECT_MISSING: Final = f"""
 SELECT t.seq, m.content, m.tags, m.timestamp
 FROM memory_text AS t JOIN memories AS m USING (agent_id, seq)
 WHERE t.tokens IS NULL ORDER BY t.seq LIMIT {_PAGE}"""
-_IS_MISSING: Final = "SELECT EXISTS (SELECT 1 FROM memory_text WHERE tokens IS NULL)"
+# In the order of the index of what is missing, which is empty mostly.
+_SELECT_ONE_MISSING: Final = "SELECT 1 FROM memory_text WHERE tokens IS NULL ORDER BY seq LIMIT 1"
 _PUT: Final = """
 UPDATE memory_text AS t SET tokens = made.tokens
 FROM unnest(%s::bigint[], %s::text[]) AS made (seq, tokens) WHERE t.seq = made.seq"""
@@ -96,11 +97,13 @@ class KeywordIndex(Table):
 
     def is_stale(self) -> bool:
         """Return whether memories were stored or changed whose words are not in the index."""
-        return bool(self._db.value(_IS_MISSING))
+        return self._db.row(_SELECT_ONE_MISSING) is not None
 
     def catch_up(self) -> None:
         """Make the words of the memories that lack them. Must run inside ``write()``."""
-        while rows := self._db.rows(_SELECT_MISSING):
+        is_last = False
+        while not is_last and (rows := self._db.rows(_SELECT_MISSING)):
+            is_last = len(rows) < _PAGE
             tokens = [self._tokens_of(*columns) for _, *columns in rows]
             self._db.run(_PUT, ([row_id for row_id, *_ in rows], tokens))
 

@@ -34,7 +34,9 @@ _PUT: Final = """
 UPDATE fingerprints AS f SET fingerprint = made.fingerprint
 FROM unnest(%s::bigint[], %s::bigint[]) AS made (fingerprint, seq) WHERE f.seq = made.seq"""
 _SELECT_PRESENT: Final = "SELECT DISTINCT fingerprint FROM fingerprints WHERE fingerprint = ANY(%s)"
-_SELECT_ONE_MISSING: Final = "SELECT 1 FROM fingerprints WHERE fingerprint IS NULL LIMIT 1"
+# In the order of the index of what is missing, which is empty mostly.
+_SELECT_ONE_MISSING: Final = """
+SELECT 1 FROM fingerprints WHERE fingerprint IS NULL ORDER BY seq LIMIT 1"""
 
 
 class FingerprintTable(Table):

@@ -52,7 +52,7 @@ SELECT left(m.content, %s) FROM chosen JOIN memories AS m USING (agent_id, seq)
 ORDER BY m.timestamp DESC, m.seq DESC"""
 _SELECT_SIGNALS: Final = """
 SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
-FROM memories AS m WHERE m.seq = ANY(%s) AND {condition}"""
+FROM memories AS m WHERE m.seq = ANY(%s) AND {condition} ORDER BY m.seq"""
 _SELECT_AMONG: Final = "SELECT m.seq FROM memories AS m WHERE m.seq = ANY(%s) AND {condition}"
 _HAS_OTHERS: Final = """
 SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > %(user_id)s)
