@@ -2,6 +2,7 @@
 
     python -m bench.locomo PATH/dev.json                          search by keyword
     python -m bench.locomo PATH/dev.json --embedder wordllama     and by meaning
+    python -m bench.locomo PATH/dev.json --root postgresql://…    in a database for it alone
 
 Every turn (or every observation) of a conversation is stored as a memory of one agent; then each
 question is searched for, in order, and recall@k is the share of its evidence among the first k
@@ -18,6 +19,7 @@ import json
 import re
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -165,12 +167,14 @@ def _read_time(text: str) -> datetime:
 
 @contextlib.contextmanager
 def stored(
-    documents: list[Document], embedder: str, config: dict[str, float]
+    documents: list[Document], embedder: str, config: dict[str, float], root: str | None = None
 ) -> Iterator[tuple[AgentMemory, list[str]]]:
     """Store documents in an agent of their own; by meaning too, if there is an embedder."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        AgentMemory("bench", root=folder, config=config, embedder=embedder) as memory,
+        AgentMemory(
+            f"bench-{uuid.uuid4().hex[:12]}", root=root or folder, config=config, embedder=embedder
+        ) as memory,
     ):
         ids = memory.store_many([document.item for document in documents])
         if embedder != "none":
@@ -185,12 +189,13 @@ def measure(
     *,
     count: bool,
     embedder: str,
+    root: str | None = None,
 ) -> Tally:
     """Store each conversation in an agent of its own and ask its questions."""
     tally = Tally()
     for conversation in conversations:
         documents: list[Document] = getattr(conversation, corpus)
-        with stored(documents, embedder, config) as (memory, ids):
+        with stored(documents, embedder, config, root) as (memory, ids):
             finds = dict(zip(ids, (document.evidence for document in documents), strict=True))
             for question in conversation.questions:
                 started = time.perf_counter()
@@ -203,14 +208,14 @@ def measure(
 
 
 def measure_unrelated(
-    conversations: list[Conversation], corpus: str, *, embedder: str
+    conversations: list[Conversation], corpus: str, *, embedder: str, root: str | None
 ) -> tuple[int, int]:
     """Ask each store the questions of the next conversation: how many find nothing, of how many."""
     nothing = asked = 0
     for number, conversation in enumerate(conversations):
         foreign = conversations[(number + 1) % len(conversations)].questions
         documents: list[Document] = getattr(conversation, corpus)
-        with stored(documents, embedder, {}) as (memory, _):
+        with stored(documents, embedder, {}, root) as (memory, _):
             for question in foreign:
                 hits = memory.search(question.text, now=conversation.now, count_accesses=False)
                 nothing += not hits
@@ -223,6 +228,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, help="a LoCoMo file, such as locomo10.json")
     parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
+    parser.add_argument("--root", help="where the agents are made, instead of a temporary folder")
     parser.add_argument("--corpus", choices=["turns", "observations"], action="append")
     arguments = parser.parse_args()
     conversations = read(arguments.path)
@@ -233,7 +239,9 @@ def main() -> None:
     )
     no_decay = {"freshness_decay_rate": 0.0, "access_boost_rate": 0.0}
     for corpus in arguments.corpus or ["turns", "observations"]:
-        ask = functools.partial(measure, conversations, corpus, embedder=arguments.embedder)
+        ask = functools.partial(
+            measure, conversations, corpus, embedder=arguments.embedder, root=arguments.root
+        )
         default = ask({}, count=True)
         print(f"{corpus:13} defaults             {default}")
         print(f"{corpus:13} no decay, no boost   {ask(no_decay, count=False)}")
@@ -243,7 +251,9 @@ def main() -> None:
         asked = default.recall.questions
         shares = [f"{100 * default.sessions[k] / asked:5.1f}" for k in SESSION_CUTOFFS]
         print(f"{corpus:13} sessions @5 / @10    {' / '.join(shares)}")
-        nothing, foreign = measure_unrelated(conversations, corpus, embedder=arguments.embedder)
+        nothing, foreign = measure_unrelated(
+            conversations, corpus, embedder=arguments.embedder, root=arguments.root
+        )
         print(
             f"{corpus:13} found nothing: {default.empty} of {asked} of its own questions,"
             f" {nothing} of {foreign} of another conversation's"
