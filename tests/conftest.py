@@ -25,6 +25,7 @@ from embedding_server import EmbeddingServer
 from postgres_server import NoServer, PostgresServer, Schemas, ServerRoot
 
 from agent_memory import AgentMemory, ConfigurationError
+from agent_memory.runtime.addresses import AgentAddress, server_address
 from agent_memory.services.store import Store
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.opening import open_engine
@@ -275,18 +276,18 @@ def visitor(request: pytest.FixtureRequest) -> Callable[[Path, str], str]:
     return _python_visitor
 
 
-# The engines that the contract is held to (tests/contract). A new engine is one line here.
-
-OPENERS: dict[str, Callable[[Path], Engine]] = {
-    "sqlite": lambda folder: open_engine(folder / "memories.db"),
-}
-"""By name, what opens the store of a folder: the same folder twice is the same store."""
+ENGINES = ("sqlite", "postgres")
+"""The engines that the contract is held to (tests/contract)."""
 
 
-@pytest.fixture(params=OPENERS)
+@pytest.fixture(params=ENGINES)
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Engine]:
-    """Open the test's store, as often as it is called."""
-    return lambda: OPENERS[request.param](tmp_path)
+    """Open the test's store, as often as it is called: the same one each time."""
+    if request.param == "sqlite":
+        return lambda: open_engine(tmp_path / "memories.db")
+    schemas: Schemas = request.getfixturevalue("schemas")
+    address = AgentAddress(server_address(schemas.url(tmp_path)), "bob")
+    return lambda: open_engine(address)
 
 
 @pytest.fixture
