@@ -50,7 +50,6 @@ LEAST: dict[type[BaseModel], dict[str, Any]] = {
     MigrationPlan: {
         "agent_id": "bob", "current_backend": "file", "target_backend": "vector",
         "memory_count": 4, "estimated_duration_seconds": 5.0, "estimated_cost_usd": 0.0,
-        "backup_path": "b",
     },
 }  # fmt: skip
 LEAST[MemorySearchResult] = {
@@ -213,6 +212,7 @@ def test_a_field_has_the_default_and_the_limits_of_a(
         (AgentConfig, "auto_migrate", False),
         (AgentConfig, "embedding_model", "text-embedding-3-small"),
         (MigrationInfo, "backup_path", None),
+        (MigrationPlan, "backup_path", None),
         (MigrationInfo, "can_rollback", False),
         (MigrationInfo, "migration_duration_seconds", None),
         (AgentMetadata, "migration_date", None),
