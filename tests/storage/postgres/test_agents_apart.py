@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
-from postgres_server import NoServer, PostgresServer
+from postgres_server import PostgresServer
 from psycopg import sql
 
 from agent_memory import AgentMemory, AgentMemoryError
@@ -37,16 +37,6 @@ HOSTILE = [
 
 
 _NUMBERS = count()
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    try:
-        server = PostgresServer()
-    except NoServer as error:
-        pytest.skip(str(error))
-    yield server
-    server.close()
 
 
 @pytest.fixture
