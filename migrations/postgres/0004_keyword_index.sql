@@ -42,8 +42,12 @@ CREATE TABLE memory_index_size (
 ) WITH (fillfactor = 50);
 
 CREATE FUNCTION words_in(tokens text) RETURNS SETOF text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT * FROM string_to_table(translate(tokens, E'\n', ' '), ' ')
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  -- A word that is too long for the key of an index, such as a text without spaces, is cut: see
+  -- key_of in agent_memory/storage/postgres/postings.py.
+  SELECT CASE WHEN octet_length(word) <= 1000 THEN word
+    ELSE left(word, 200) || '.' || encode(sha256(convert_to(word, 'UTF8')), 'hex') END
+  FROM string_to_table(translate(tokens, E'\n', ' '), ' ') AS word
 $$;
 
 CREATE FUNCTION keep_words() RETURNS trigger

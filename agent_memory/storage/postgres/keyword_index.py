@@ -19,6 +19,8 @@ from agent_memory.storage.postgres.postings import (
     LAST_LETTER,
     Phrase,
     all_phrases,
+    is_cut,
+    key_of,
     phrases_of,
     postings,
 )
@@ -58,11 +60,12 @@ _SELECT_SIZE: Final = "SELECT memories, words FROM memory_index_size"
 _PASSING: Final = """
 CROSS JOIN LATERAL (
   SELECT {columns} FROM memories AS m WHERE m.seq = p.seq AND {{condition}} OFFSET 0) AS m"""
-# A sum of whole numbers is the same in whatever order they are added.
+# A sum of whole numbers is the same in whatever order they are added; here it is some 10^14, and a
+# float8 holds each up to 9 * 10^15. As bigint it took half as long again.
 _SELECT_BEST: Final = f"""
 SELECT p.seq FROM (
-  SELECT p.seq, sum((p.rarity * 1e12 * p.count
-    / (p.count + float8 '{_K1}' * ({1 - _B} + float8 '{_B}' * p.size / %s)))::bigint) AS score
+  SELECT p.seq, sum(round(p.rarity * float8 '1e12' * p.count / (p.count
+    + float8 '{_K1}' * (float8 '{1 - _B}' + float8 '{_B}' * p.size / %s::float8)))) AS score
   FROM ({{postings}}) AS p GROUP BY p.seq ORDER BY score DESC, p.seq OFFSET 0) AS p
 {_PASSING.format(columns="1")} ORDER BY p.score DESC, p.seq LIMIT %s"""
 # Of each word the newest, so that not all are read.
@@ -148,8 +151,14 @@ class KeywordIndex(Table):
         missing = {word for word in words if word not in known}
         if missing:
             known.update(dict.fromkeys(missing, 0))
-            known.update(self._db.rows(_SELECT_VOCABULARY, (sorted(missing),)))
+            known.update(self._listed(missing))
         return known
+
+    def _listed(self, words: Iterable[str]) -> dict[str, int]:
+        """Return those of some words that are in the index, and in how many memories each is."""
+        word_of = {key_of(word): word for word in words}
+        rows = self._db.rows(_SELECT_VOCABULARY, (sorted(word_of),))
+        return {word_of[key]: doc for key, doc in rows}
 
     def _frequency_of_prefix(self, prefix: str) -> int:
         bounds = (prefix, prefix + LAST_LETTER)
@@ -161,10 +170,10 @@ class KeywordIndex(Table):
         self._follow()
         if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
             return texts.vocabulary(words, prefixes)
-        exact = self._db.rows(_SELECT_VOCABULARY, (sorted(set(words)),))
         first = sorted(set(prefixes))
         bounds = (first, [prefix + LAST_LETTER for prefix in first])
-        return dict([*exact, *self._db.rows(_SELECT_VOCABULARY_OF_PREFIXES, bounds)])
+        ranges = self._db.rows(_SELECT_VOCABULARY_OF_PREFIXES, bounds)
+        return self._listed(words) | {word: doc for word, doc in ranges if not is_cut(word)}
 
     def examples(self, alternative: Alternative, filters: Filter, *, limit: int) -> list[str]:
         self._follow()
@@ -264,7 +273,7 @@ class KeywordIndex(Table):
 
     def _newest(self, terms: Sequence[Term], condition: Condition, *, limit: int) -> list[int]:
         phrases = all_phrases(terms)
-        words = [phrase.words[0] for phrase in phrases if phrase.is_alone]
+        words = [key_of(phrase.words[0]) for phrase in phrases if phrase.is_alone]
         sql = _SELECT_NEWEST.format(condition=condition.sql)
         rows = self._db.rows(sql, (words, *condition.values, limit))
         others = [phrase for phrase in phrases if not phrase.is_alone]

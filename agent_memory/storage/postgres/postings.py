@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -30,6 +31,26 @@ _HAS: Final = """EXISTS (
   SELECT 1 FROM memory_index AS o WHERE o.word = %s AND o.seq = i.seq OFFSET 0)"""
 LAST_LETTER: Final = "\U0010ffff"
 """What stands behind all words that begin alike."""
+
+
+_LONGEST: Final = 1_000
+"""Bytes of a word that is in the index as it is: a key of a b-tree may have 2,700 in all."""
+
+
+def key_of(word: str) -> str:
+    """Return a word as the index has it: a long one, such as a text without spaces, is cut.
+
+    ``words_in`` in the migrations does the same. No word has a full stop.
+    """
+    encoded = word.encode()
+    if len(encoded) <= _LONGEST:
+        return word
+    return f"{word[:200]}.{hashlib.sha256(encoded).hexdigest()}"
+
+
+def is_cut(key: str) -> bool:
+    """Return whether a word is in the index by its beginning."""
+    return "." in key
 
 
 class Phrase(NamedTuple):
@@ -84,7 +105,7 @@ def postings(phrases: Sequence[Phrase], rarities: Sequence[float] | None = None)
     parts = [_of_others(phrase, rarity) for phrase, rarity in pairs if not phrase.is_alone]
     if alone:
         places = [phrase.place for phrase, _ in alone]
-        words = [phrase.words[0] for phrase, _ in alone]
+        words = [key_of(phrase.words[0]) for phrase, _ in alone]
         parts.append(Condition(_OF_WORDS, (places, [rarity for _, rarity in alone], words)))
     sql = "\nUNION ALL ".join(part.sql for part in parts)
     return Condition(sql, tuple(value for part in parts for value in part.values))
@@ -95,9 +116,10 @@ def _of_others(phrase: Phrase, rarity: float) -> Condition:
     if phrase.is_prefix:
         return Condition(_OF_PREFIX, (phrase.place, rarity, first, first + LAST_LETTER))
     others += phrase.beside
-    values = (phrase.place, rarity, first, *others)
+    keys = [key_of(word) for word in (first, *others)]
+    values = (phrase.place, rarity, *keys)
     sql = _OF_WORD_BESIDE_OTHERS
     if not phrase.is_word:
         sql = _OF_PHRASE
-        values = (phrase.place, rarity, " ".join(phrase.words), first, *others)
+        values = (phrase.place, rarity, " ".join(phrase.words), *keys)
     return Condition(sql.format(all=" AND ".join([_HAS] * len(others)) or "true"), values)

@@ -16,6 +16,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.storage import query_terms
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Equals, Filter, HasTag
 from agent_memory.storage.indexed_text import indexed_text
+from agent_memory.storage.postgres.postings import key_of
 from agent_memory.storage.records import Alternative, DuplicateQuery, Term
 
 WORDS = """
@@ -90,6 +91,7 @@ def scores(pair: Pair, terms: Sequence[Term]) -> dict[int, float]:
 def vocabulary(pair: Pair) -> tuple[dict[str, int], dict[str, int]]:
     """Return all words of both indexes, and how many memories have each."""
     of_file = pair.file.database.rows("SELECT term, doc FROM memory_words")
+    of_file = [(key_of(word), doc) for word, doc in of_file]
     return dict(of_file), dict(pair.server.database.rows("SELECT word, doc FROM memory_words"))
 
 
@@ -256,6 +258,23 @@ class TestSearches:
             corrected = [engine.similarity.is_corrected(asked, told[0]) for engine in filled.both]
             assert corrected[0] == corrected[1]
         assert several > 10
+
+    def test_a_word_too_long_for_an_index_is_found(self, pair: Pair) -> None:
+        corpus = Corpus(5)
+        long, other = ("".join(corpus.random.choices(WORDS, k=1_300))[:9_900] for _ in range(2))
+        dense = "".join(chr(corpus.random.randint(0x4E00, 0x9FFF)) for _ in range(9_000))
+        rows = pair.store([memory_of(n, text) for n, text in enumerate((long, other, dense))])
+        assert_index_is_whole(pair)
+        for query, row in ((long, rows[0]), (other.upper(), rows[1]), (dense[:1], rows[2])):
+            for engine in pair.both:
+                with engine.read():
+                    terms = engine.keywords.terms_of(query)
+                    counts = engine.keywords.frequencies(terms)
+                    best = engine.keywords.candidates(terms, counts, EVERYTHING, needed=1, limit=3)
+                    assert row in best[0]
+                    assert engine.keywords.vocabulary([terms[0].word], ["zz"], EVERYTHING) or (
+                        terms[0].is_prefix
+                    )
 
     def test_another_agent_has_words_of_its_own(self, server: PostgresServer) -> None:
         bob, eve = (opened_on(server, "two_agents", agent) for agent in ("bob", "eve"))
