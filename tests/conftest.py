@@ -55,6 +55,7 @@ def no_settings_from_outside(
     # A home of its own, which no test needs to be there: half of them touch no file at all.
     monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("NO_COLOR", "1")
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import re
 import sys
 import time
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import Enum
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 from pydantic import BaseModel
@@ -144,7 +145,8 @@ class ErrorWrapper:
 def fail(error: AgentMemoryError, *, as_json: bool) -> None:
     """Print an error on stderr."""
     if not as_json:
-        click.echo(f"Error: {safe(str(error))}", err=True)
+        label = click.style("Error:", fg="red") if has_color(sys.stderr) else "Error:"
+        click.echo(f"{label} {safe(str(error))}", err=True)
         return
     details = {"errors": plain(error.errors())} if isinstance(error, ValidationError) else {}
     body = {
@@ -414,6 +416,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: i
     most = _MANY_LINES if len(cells) <= _FEW_ROWS + 1 else _FEW_LINES
     shown = None if session and session.full else most
     return "\n".join(line for row in cells for line in _lines(row, widths, shown))
+
+
+def has_color(stream: TextIO) -> bool:
+    """Return whether what is written there may be colored: a terminal, and nobody objects."""
+    is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_wanted and stream.isatty()
 
 
 def _markdown_table(rows: Sequence[Sequence[str]]) -> str:

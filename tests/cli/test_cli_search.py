@@ -320,6 +320,21 @@ def test_a_table_fits_the_terminal(root: Path, columns: int, words: list[str]) -
     assert [display_width(line) for line in shown if display_width(line) > columns] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "is_colored"),
+    [("NO_COLOR", "", True), ("NO_COLOR", "1", False), ("TERM", "dumb", False)],
+)
+def test_a_terminal_shows_an_error_in_red_unless_it_shall_not(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, is_colored: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv(name, value)
+    store(root, {"content": "a walnut"})
+    (error,) = on_a_terminal(200, "show", "mem-none")
+    assert error.startswith("\x1b[31mError:\x1b[0m " if is_colored else "Error: ")
+
+
 def test_a_table_wraps_long_texts_between_words(root: Path) -> None:
     (memory_id,) = store(root, {"content": "The billing service moved to " + "Postgres " * 12})
     shown = on_a_terminal(80, "recent")
