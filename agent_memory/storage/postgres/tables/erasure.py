@@ -16,6 +16,7 @@ from agent_memory.storage.erased_texts import (
     statements_before,
 )
 from agent_memory.storage.postgres.connection import Row
+from agent_memory.storage.postgres.postings import key_of
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import (
     ErasedText,
@@ -125,10 +126,10 @@ class ErasureQueries(Table):
 
     # What is left --------------------------------------------------------------------------------
     def unused_words(self, words: Iterable[str]) -> list[str]:
-        asked = list(words)
+        asked = {word: key_of(word) for word in words}
         sql = "SELECT word FROM memory_words WHERE word = ANY (%s::text[])"
-        used = {word for (word,) in self._db.rows(sql, (asked,))}
-        return [word for word in asked if word not in used]
+        used = {key for (key,) in self._db.rows(sql, (list(asked.values()),))}
+        return [word for word, key in asked.items() if key not in used]
 
     def remaining_texts(self) -> Iterator[RemainingText]:
         for table, key, name in (("memories", "seq", "id"), ("history", "change_id", "memory_id")):
