@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -93,14 +94,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Skip, on another engine, a test for which a fixture needs what only a file can do."""
+    with skipped_where_refused(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Skip, on another engine, the rest of a test that comes to what only a file can do."""
-    try:
+    with skipped_where_refused(item):
         return (yield)
+
+
+@contextmanager
+def skipped_where_refused(item: pytest.Item) -> Iterator[None]:
+    """Skip a test that uses a verb that its engine says it has not, or asks for a file's path."""
+    try:
+        yield
     except ConfigurationError as error:
         frames = traceback.extract_tb(error.__traceback__)
-        # A verb that the engine says it has not, or the path of a file that a test asks for.
-        is_refused = frames[-1].name == "require"
+        is_refused = frames[-1].name in ("require", "_event_log")
         is_path = frames[-1].name == "path" and TESTS in Path(frames[-2].filename).parents
         if item.config.getoption("--engine") == "sqlite" or not (is_refused or is_path):
             raise
@@ -168,27 +182,24 @@ def memory(root: Path, clock: Clock, empty_file: Path) -> Iterator[AgentMemory]:
         shutil.copy(empty_file, place)
     with AgentMemory("bob", root=root, clock=clock, session_id="session-1") as opened:
         yield opened
-        if isinstance(root, ServerRoot):
-            opened.info()
-            return
         opened.info()  # writes what searches counted
         problems = opened.check().problems
         # What a test planted beside the file, or a process that it killed left, is no damage.
         assert [problem for problem in problems if problem.kind != "leftover"] == []
 
 
-def engine_of(memory: AgentMemory | Store) -> SQLiteEngine:
+def engine_of(memory: AgentMemory | Store) -> Engine:
     """Return the engine of an open memory."""
     store = memory if isinstance(memory, Store) else memory._store
-    if not isinstance(store.address, Path):
-        pytest.skip("only on SQLite: the test looks into the file with SQL")
-    assert isinstance(store._engine, SQLiteEngine)
     return store._engine
 
 
 def database_of(memory: AgentMemory | Store) -> Database:
     """Return the open file of a memory, for SQL that the library has no verb for."""
-    return engine_of(memory).database
+    engine = engine_of(memory)
+    if not isinstance(engine, SQLiteEngine):
+        pytest.skip("only on SQLite: the test looks into the file with SQL")
+    return engine.database
 
 
 @dataclass(frozen=True)

@@ -500,6 +500,8 @@ class Store:
         report = self._engine.check(
             repair=repair, back_up=lambda: self.lifecycle.back_up_before("repair")
         )
+        if Capability.FILE_BACKUP not in self._engine.capabilities:
+            return report
         leftovers = [
             Problem(
                 kind="leftover",

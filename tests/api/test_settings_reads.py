@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import engine_of
 
 from agent_memory import AgentConfig, AgentMemory
-from agent_memory.storage.sqlite.tables.agent import AgentTable
+from agent_memory.storage.tables import AgentTable
 
 CALLS: dict[str, Callable[[AgentMemory, int], Any]] = {
     "store_many": lambda memory, count: memory.store_many(
@@ -28,14 +29,16 @@ def test_many_items_read_the_settings_as_often_as_one(
     root: Path, call: Callable[[AgentMemory, int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    read = AgentTable.config
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        table_class = type(engine_of(memory).agent)
+    read = table_class.config
 
     def counted(table: AgentTable) -> AgentConfig:
         nonlocal reads
         reads += 1
         return read(table)
 
-    monkeypatch.setattr(AgentTable, "config", counted)
+    monkeypatch.setattr(table_class, "config", counted)
     counts = []
     for items in (1, 20):
         with AgentMemory(f"bob{items}", root=root, embedder=None) as memory:
@@ -59,13 +62,14 @@ def test_a_verb_reads_the_settings_once(
 ) -> None:
     memory.store("I like milk", id="mem-1")
     reads = 0
-    read = AgentTable.config
+    table_class = type(engine_of(memory).agent)
+    read = table_class.config
 
     def counted(table: AgentTable) -> AgentConfig:
         nonlocal reads
         reads += 1
         return read(table)
 
-    monkeypatch.setattr(AgentTable, "config", counted)
+    monkeypatch.setattr(table_class, "config", counted)
     VERBS[verb](memory)
     assert reads == 1

@@ -143,7 +143,8 @@ def test_every_text_is_a_value_or_refused(text: str) -> None:
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SQLiteEngine]:
     path = tmp_path_factory.mktemp("rejections") / "memories.db"
     store = Store(path, agent_id="bob", clock=lambda: NOW)
-    opened: SQLiteEngine = engine_of(store)
+    opened = engine_of(store)
+    assert isinstance(opened, SQLiteEngine)
     yield opened
     store.close()
 

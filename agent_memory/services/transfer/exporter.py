@@ -18,7 +18,7 @@ from agent_memory.models.safety import Rejection
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.services.erasure.tombstones import tombstones_in_force
-from agent_memory.storage.engine import Engine
+from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
 from agent_memory.storage.records import (
     VECTOR_COLUMNS,
@@ -102,6 +102,7 @@ class Dump:
     def copy_into(self, path: Path) -> None:
         """Write the store's own file, as a copy, in place of what stands there."""
         # On a connection of its own: SQLite copies no file inside a transaction.
+        require(self._engine, Capability.FILE_BACKUP)
         self._engine.files.back_up(path, now=self.changed_at, overwrite=True)
 
     def entries(self) -> Iterator[Entry]:

@@ -107,10 +107,10 @@ class KeywordIndex(Table):
         is_last = False
         while not is_last and (rows := self._db.rows(_SELECT_MISSING)):
             is_last = len(rows) < _PAGE
-            tokens = [self._tokens_of(*columns) for _, *columns in rows]
+            tokens = [self.tokens_of(*columns) for _, *columns in rows]
             self._db.run(_PUT, ([row_id for row_id, *_ in rows], tokens))
 
-    def _tokens_of(self, content: str, tags: str, timestamp: str) -> str:
+    def tokens_of(self, content: str, tags: str, timestamp: str) -> str:
         """Return the words of a memory as the table has them: a line for each indexed text."""
         tokenized = self._db.tokenize(indexed_text(content, tags, timestamp))
         return "\n".join(" ".join(words) for words in tokenized if words)
@@ -206,7 +206,7 @@ class KeywordIndex(Table):
 
     def _words(self, tokens: str | None, columns: Sequence[str]) -> list[str]:
         """Return the words of a memory, which are made now where nobody could keep them."""
-        return (self._tokens_of(*columns) if tokens is None else tokens).split()
+        return (self.tokens_of(*columns) if tokens is None else tokens).split()
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
         counter = TermCounter(terms)

@@ -221,6 +221,10 @@ class VectorIndex(Table):
 
     # Checking ---------------------------------------------------------------------------------
 
+    def models(self) -> list[EmbeddingModel]:
+        """Return the models, with an index or without."""
+        return self._embeddings.models()
+
     def find_problems(self) -> list[Problem]:
         """Read every vector, and compare the indexes with them. Must run inside a transaction."""
         models = self._embeddings.models()

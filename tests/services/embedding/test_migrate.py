@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from conftest import engine_of
 from embedding_server import DIMENSIONS, EmbeddingServer
 
 from agent_memory import (
@@ -22,6 +23,7 @@ from agent_memory import (
 )
 from agent_memory.embeddings.registry import EMBEDDERS
 from agent_memory.formats.scratchpad import read_scratchpad
+from agent_memory.storage.engine import Capability
 
 Visitor = Callable[[Path, str], str]
 SMALL_BATCHES = {"migration_batch_size": 10}
@@ -182,7 +184,8 @@ def test_info_tells_of_the_move(full: AgentMemory) -> None:
     assert info.storage_backend == "vector"
     assert info.migration_date is not None
     assert info.migration is not None
-    assert info.migration.backup_path == "scratchpad.yaml.backup"
+    has_file = Capability.FILE_BACKUP in engine_of(full).capabilities
+    assert info.migration.backup_path == ("scratchpad.yaml.backup" if has_file else None)
     assert info.migration.can_rollback is True
     assert info.migration.migration_duration_seconds is not None
     assert info.stats.embeddings_generated == 45

@@ -72,13 +72,14 @@ def test_back_to_keyword_search_with_every_memory(full: AgentMemory, visitor: Vi
 def test_the_metadata_tells_of_the_way_back(full: AgentMemory) -> None:
     full.migrate(embedder="wordllama")
     full.rollback()
+    backup = full.path.with_name("scratchpad.yaml.backup")
     info = full.info()
     assert info.storage_backend == "file"
     assert (info.migration_date, info.vector_model, info.vector_dimensions) == (None, None, None)
     assert info.migration is not None
     assert info.migration.can_rollback is False
     assert info.migration.backup_path == "scratchpad.yaml.backup"
-    assert full.path.with_name("scratchpad.yaml.backup").exists()
+    assert backup.exists()
 
 
 def test_without_vectors_there_is_nothing_to_go_back_from(full: AgentMemory) -> None:

@@ -31,20 +31,20 @@ from agent_memory.services.policies.rejection_match import (
     texts_of,
     words_of,
 )
-from agent_memory.storage.sqlite.engine import SQLiteEngine
+from agent_memory.storage.engine import Engine
 
 Visitor = Callable[[Path, str], str]
 
 
 @pytest.fixture
-def engine(memory: AgentMemory) -> SQLiteEngine:
+def engine(memory: AgentMemory) -> Engine:
     """Return the open file of the agent's memories."""
-    opened: SQLiteEngine = engine_of(memory)
+    opened: Engine = engine_of(memory)
     return opened
 
 
 @pytest.fixture
-def writing(engine: SQLiteEngine) -> Iterator[SQLiteEngine]:
+def writing(engine: Engine) -> Iterator[Engine]:
     """Hold the transaction in which a verb would run."""
     with engine.write():
         yield engine
@@ -65,7 +65,7 @@ def held_in(text: str, value: str) -> bool:
     return find_rejected([("content", text)], {len(words): {hash_of(words)}}) is not None
 
 
-def found(engine: SQLiteEngine, value: str) -> list[str]:
+def found(engine: Engine, value: str) -> list[str]:
     with engine.read():
         return holders(engine, words_of(value))
 
@@ -148,7 +148,7 @@ def test_a_text_that_does_not_hold_a_value(value: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "  ", "\u200b\u00ad", "x\ud800y", " ".join(["w"] * 1001)])
-def test_what_is_no_value_is_refused_without_being_told(writing: SQLiteEngine, value: str) -> None:
+def test_what_is_no_value_is_refused_without_being_told(writing: Engine, value: str) -> None:
     with pytest.raises(ValidationError) as caught:
         reject(writing, value, now=NOW)
     assert caught.value.errors()[0]["loc"] == ("text",)
@@ -157,7 +157,7 @@ def test_what_is_no_value_is_refused_without_being_told(writing: SQLiteEngine, v
 
 
 @pytest.mark.parametrize("count", [1, 2, 50, MAX_WORDS])
-def test_a_value_may_have_a_thousand_words(writing: SQLiteEngine, count: int) -> None:
+def test_a_value_may_have_a_thousand_words(writing: Engine, count: int) -> None:
     value = " ".join(f"w{n}" for n in range(count))
     assert reject(writing, value, now=NOW).word_count == count
     with pytest.raises(RejectedContent):
@@ -189,14 +189,14 @@ def test_a_rejection_has_the_hash_and_never_the_value(root: Path, clock: Clock) 
     assert words_hash in memory.path.read_bytes()
 
 
-def test_the_hash_is_that_which_the_schema_documents(writing: SQLiteEngine) -> None:
+def test_the_hash_is_that_which_the_schema_documents(writing: Engine) -> None:
     # What `printf 'call 555 1234' | sha256sum` prints.
     documented = "c6ef05f9357944a77479261d38e4328cf23c7c9fcebc2e9db9ae393adc38a5bd"
     rejection = reject(writing, "CALL 555-1234", now=NOW)
     assert rejection.words_hash == documented
 
 
-def test_a_value_is_rejected_once_however_it_is_written(writing: SQLiteEngine) -> None:
+def test_a_value_is_rejected_once_however_it_is_written(writing: Engine) -> None:
     first = reject(writing, "555-1234", now=NOW)
     again = reject(writing, "555 1234!", "a phone number", now=NOW + timedelta(days=1))
     assert again == first.model_copy(update={"reason": "a phone number"})
@@ -205,7 +205,7 @@ def test_a_value_is_rejected_once_however_it_is_written(writing: SQLiteEngine) -
     assert not writing.rejections.add(hash_of(["555", "1234"]), 2, None, NOW)
 
 
-def test_a_value_is_lifted_by_its_text_or_its_number(writing: SQLiteEngine) -> None:
+def test_a_value_is_lifted_by_its_text_or_its_number(writing: Engine) -> None:
     reject(writing, "555-1234", now=NOW)
     second = reject(writing, "2", now=NOW)
     third = reject(writing, "2 b", now=NOW)
@@ -219,7 +219,7 @@ def test_a_value_is_lifted_by_its_text_or_its_number(writing: SQLiteEngine) -> N
     refuse_rejected(writing, a_memory("555-1234, 2 b"))
 
 
-def test_the_number_of_a_rejection_is_never_used_again(writing: SQLiteEngine) -> None:
+def test_the_number_of_a_rejection_is_never_used_again(writing: Engine) -> None:
     assert reject(writing, "one", now=NOW).rejection_id == 1
     assert lift(writing, 1)
     assert reject(writing, "two", now=NOW).rejection_id == 2
@@ -230,7 +230,7 @@ def test_the_number_of_a_rejection_is_never_used_again(writing: SQLiteEngine) ->
     ["", "   ", "x" * 501, "Kestrel-7 leaked", "the OTHER value", "a\x00b", "\ud800"],
     ids=ascii,
 )
-def test_a_reason_that_cannot_be_kept_is_refused(writing: SQLiteEngine, reason: str) -> None:
+def test_a_reason_that_cannot_be_kept_is_refused(writing: Engine, reason: str) -> None:
     reject(writing, "other value", now=NOW)
     with pytest.raises(ValidationError) as caught:
         reject(writing, "kestrel 7", reason, now=NOW)
@@ -264,7 +264,7 @@ HOLDING: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("field", "fields"), HOLDING)
 def test_a_memory_that_holds_the_value_is_refused_wherever_it_stands(
-    writing: SQLiteEngine, field: str, fields: dict[str, Any]
+    writing: Engine, field: str, fields: dict[str, Any]
 ) -> None:
     reject(writing, "something else", now=NOW)
     reject(writing, "kestrel seven", "it leaked", now=NOW)
@@ -285,7 +285,7 @@ def test_a_memory_that_holds_the_value_is_refused_wherever_it_stands(
 
 @pytest.mark.parametrize(("field", "fields"), HOLDING)
 def test_a_row_that_holds_the_value_is_refused_as_the_memory_is(
-    writing: SQLiteEngine, field: str, fields: dict[str, Any]
+    writing: Engine, field: str, fields: dict[str, Any]
 ) -> None:
     row = {
         name: value if isinstance(value, str) else to_json(plain(value))
@@ -310,13 +310,13 @@ def test_a_row_that_holds_the_value_is_refused_as_the_memory_is(
     ],
 )
 def test_a_memory_that_does_not_hold_the_value_is_let_in(
-    writing: SQLiteEngine, fields: dict[str, Any]
+    writing: Engine, fields: dict[str, Any]
 ) -> None:
     reject(writing, "kestrel seven", now=NOW)
     refuse_rejected(writing, a_memory(**fields))
 
 
-def test_a_whole_number_in_metadata_is_a_word_and_a_truth_is_not(writing: SQLiteEngine) -> None:
+def test_a_whole_number_in_metadata_is_a_word_and_a_truth_is_not(writing: Engine) -> None:
     reject(writing, "4711", now=NOW)
     reject(writing, "true", now=NOW)
     refuse_rejected(writing, a_memory(metadata={"known": True, "n": [471, 47110, 47.11]}))
@@ -324,7 +324,7 @@ def test_a_whole_number_in_metadata_is_a_word_and_a_truth_is_not(writing: SQLite
         refuse_rejected(writing, a_memory(metadata={"pins": [1, 4711]}))
 
 
-def test_only_the_fields_that_are_named_are_looked_at(writing: SQLiteEngine) -> None:
+def test_only_the_fields_that_are_named_are_looked_at(writing: Engine) -> None:
     reject(writing, "kestrel", now=NOW)
     there = a_memory("the kestrel", tags=["x"], metadata={"a": "kestrel"})
     refuse_rejected(writing, there, fields={"tags", "task_metadata"})
@@ -333,7 +333,7 @@ def test_only_the_fields_that_are_named_are_looked_at(writing: SQLiteEngine) -> 
             refuse_rejected(writing, there, fields={field})
 
 
-def test_what_was_read_before_serves_for_a_whole_list(writing: SQLiteEngine) -> None:
+def test_what_was_read_before_serves_for_a_whole_list(writing: Engine) -> None:
     reject(writing, "kestrel", now=NOW)
     known = writing.rejections.hashes_by_length()
     refuse_rejected(writing, a_memory("a falcon"), known)
@@ -342,7 +342,7 @@ def test_what_was_read_before_serves_for_a_whole_list(writing: SQLiteEngine) -> 
         refuse_rejected(writing, a_memory("a kestrel"), known)
 
 
-def test_a_reason_that_tells_a_value_rejected_later_is_left_out(writing: SQLiteEngine) -> None:
+def test_a_reason_that_tells_a_value_rejected_later_is_left_out(writing: Engine) -> None:
     reject(writing, "kestrel", "belongs to Ann Lee", now=NOW)
     reject(writing, "Ann Lee", now=NOW)
     with pytest.raises(RejectedContent) as caught:
@@ -377,7 +377,7 @@ def test_the_texts_of_a_memory_come_with_their_places() -> None:
 
 
 def test_the_memories_that_hold_a_value_are_found_wherever_it_stands(
-    memory: AgentMemory, engine: SQLiteEngine
+    memory: AgentMemory, engine: Engine
 ) -> None:
     ids = []
     for _, fields in HOLDING:
@@ -413,7 +413,7 @@ def test_the_memories_that_hold_a_value_are_found_wherever_it_stands(
     ],
 )
 def test_a_value_is_found_however_it_is_written(
-    memory: AgentMemory, engine: SQLiteEngine, value: str, content: str
+    memory: AgentMemory, engine: Engine, value: str, content: str
 ) -> None:
     there = memory.store(content)
     inside = memory.store("something other", metadata={"x": [content]})
@@ -422,7 +422,7 @@ def test_a_value_is_found_however_it_is_written(
 
 
 def test_a_value_that_another_program_wrote_is_found_in_its_escapes_and_its_damage(
-    memory: AgentMemory, engine: SQLiteEngine, visitor: Visitor
+    memory: AgentMemory, engine: Engine, visitor: Visitor
 ) -> None:
     plain = memory.store("nothing of interest")
     visitor(
@@ -453,7 +453,7 @@ def test_a_value_that_another_program_wrote_is_found_in_its_escapes_and_its_dama
     assert {it.kind for it in memory.check(repair=True).problems} >= {"unreadable_history"}
 
 
-def test_many_memories_are_searched_to_the_last(memory: AgentMemory, engine: SQLiteEngine) -> None:
+def test_many_memories_are_searched_to_the_last(memory: AgentMemory, engine: Engine) -> None:
     texts = [f"{'é ' if n % 2 else ''}memory {n} of {n % 7}" for n in range(5_000)]
     ids = memory.store_many({"content": text} for text in texts)
     assert found(engine, "of 3") == [it for n, it in enumerate(ids) if n % 7 == 3]
@@ -462,7 +462,7 @@ def test_many_memories_are_searched_to_the_last(memory: AgentMemory, engine: SQL
 
 
 def test_what_is_rejected_after_it_was_stored_is_held_and_stays(
-    memory: AgentMemory, engine: SQLiteEngine
+    memory: AgentMemory, engine: Engine
 ) -> None:
     there = memory.store("the kestrel")
     with engine.write():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import NOW, Clock, engine_of
+from conftest import NOW, Clock, database_of, engine_of
 
 from agent_memory import AgentMemory, MoveReport
 from agent_memory.errors import ConfigurationError, StorageLocked
@@ -105,7 +105,7 @@ def test_nothing_is_carried_that_the_library_makes_anew(lived: AgentMemory) -> N
     }  # fmt: skip
     tables = {
         name
-        for (name,) in engine_of(lived).database.rows(
+        for (name,) in database_of(lived).rows(
             "SELECT name FROM pragma_table_list WHERE type IN ('table', 'virtual')"
             " AND schema = 'main' AND name NOT LIKE 'sqlite!_s%' ESCAPE '!'"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -276,6 +277,8 @@ class Database:
 
     @staticmethod
     def _abandon(pool: SharedPool, connection: Connection) -> None:
+        if pool.pid != os.getpid():  # in a forked child: it is the parent's
+            return
         if not connection.closed and connection.info.transaction_status:
             with contextlib.suppress(psycopg.Error):
                 connection.execute("ROLLBACK")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
+import weakref
 from typing import Any, Final
 
 import psycopg
@@ -30,10 +32,12 @@ class SharedPool:
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self.users = 0
+        self.pid = os.getpid()
         self.role: str | None = None
         """The role to take on, where the one that logs in would see all agents' rows."""
         self.is_current = False
         """Whether the schema was found to be that of this version."""
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._options: dict[str, Any] = {
             "autocommit": True,
             "client_encoding": "UTF8",
@@ -63,6 +67,7 @@ class SharedPool:
         )
 
     def _configure(self, connection: Connection) -> None:
+        self._connections.add(connection)
         connection.adapters.register_loader("numeric", _NumberLoader)
         if not self._is_direct:
             connection.prepare_threshold = None
@@ -89,6 +94,18 @@ class SharedPool:
         """Close the connections."""
         self._pool.close()
 
+    def leave_to_parent(self) -> None:
+        """In a forked child: let go of the connections without a word to the server.
+
+        One that is open in a child keeps its session alive, with the locks in it, when the parent
+        is killed. Its number stays in use, so that nothing else is taken for the connection.
+        """
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for connection in list(self._connections):
+            with contextlib.suppress(psycopg.Error, OSError):
+                os.dup2(nothing, connection.fileno(), inheritable=False)
+        os.close(nothing)
+
 
 class _NumberLoader(NumericBinaryLoader):
     """Reads a ``numeric``, which the sum of bigints is, as the number that SQLite would give."""
@@ -104,21 +121,34 @@ class _Pools:
     def __init__(self) -> None:
         self._lock = fork_safety.Lock()
         self._pools: dict[ServerAddress, SharedPool] = {}
-        self._pid = os.getpid()
         self._of_parents: list[SharedPool] = []
+        fork_safety.join(self)
+
+    def hold(self) -> None:
+        """Keep other threads out while the process forks."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Let other threads in again."""
+        self._lock.release()
+
+    def leave_parent(self) -> None:
+        """Start anew in a child: to close the parent's would say goodbye in the parent's name."""
+        for pool in self._pools.values():
+            pool.leave_to_parent()
+            self._of_parents.append(pool)
+        self._pools.clear()
 
     def acquire(self, address: ServerAddress) -> SharedPool:
         with self._lock:
-            self._leave_parent()
             pool = self._pools.get(address)
             if pool is None:
                 pool = self._pools[address] = SharedPool(address)
             pool.users += 1
             return pool
 
-    def release(self, pool: SharedPool) -> None:
+    def give_up(self, pool: SharedPool) -> None:
         with self._lock:
-            self._leave_parent()
             if self._pools.get(pool.address) is not pool:  # the parent's
                 return
             pool.users -= 1
@@ -129,22 +159,16 @@ class _Pools:
 
     def close(self) -> None:
         with self._lock:
-            self._leave_parent()
             pools = list(self._pools.values())
             self._pools.clear()
         for pool in pools:
             with contextlib.suppress(psycopg.Error):
                 pool.close()
 
-    def _leave_parent(self) -> None:
-        """Start anew in a child: to close the parent's would say goodbye in the parent's name."""
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            self._of_parents += self._pools.values()
-            self._pools.clear()
-
 
 _pools: Final = _Pools()
+# What the pool says of connections that broke is for who asked for logs, and not for the terminal.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 atexit.register(_pools.close)
 
 
@@ -174,4 +198,4 @@ class PoolLease:
             pool, self._pool = self._pool, None
             self._is_closed = True
             if pool is not None and self._pid == os.getpid():
-                _pools.release(pool)
+                _pools.give_up(pool)

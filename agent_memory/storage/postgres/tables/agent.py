@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ConfigurationError, StorageCorrupt, ValidationError
-from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo
+from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo, Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.agent_rows import (
@@ -82,6 +82,19 @@ class AgentTable(Table):
     def merge_config(self, settings: Mapping[str, Any]) -> None:
         current = self.config().model_dump(exclude_unset=True, mode="json")
         self.set_config(AgentConfig.model_validate({**current, **settings}))
+
+    def find_problems(self) -> list[Problem]:
+        """Return what is wrong with the agent's row."""
+        try:
+            self.config()
+        except ConfigurationError as error:
+            return [Problem(kind="wrong_settings", detail=str(error))]
+        return []
+
+    def repair(self) -> None:
+        """Restore the default settings where those that are stored are wrong."""
+        if self.find_problems():
+            self._db.run("UPDATE agent SET config = '{}'")
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
         self._db.run(_COUNT, (queries, total_ms, format_time(now)))
