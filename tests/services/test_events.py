@@ -510,6 +510,7 @@ def test_the_cost_of_many_is_shared_out(root: Path, clock: Clock) -> None:
     assert costs == [pytest.approx(10 / 1000 * 2.0)] * 2
 
 
+@pytest.mark.file_only("psycopg imports logging itself")
 def test_a_search_while_another_thread_imports_logging_does_not_fail(root: Path) -> None:
     """It finds the module without its functions: ``AttributeError`` came out of ``search``."""
     code = """

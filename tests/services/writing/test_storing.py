@@ -405,6 +405,7 @@ def test_a_category_that_memories_have_is_not_taken_away(memory: AgentMemory) ->
         memory.store("Salad", category="recipe")
 
 
+@pytest.mark.file_only("the check of a database compares no rows with the settings")
 def test_a_category_that_is_gone_stays_readable_and_is_named(memory: AgentMemory) -> None:
     memory.configure(categories=["recipe"])
     memory_id = memory.store("Soup", category="recipe")
