@@ -550,6 +550,7 @@ def test_newer_is_what_was_changed_later(
     assert contents(memory) == {"a": "there" if is_newer else "here"}
 
 
+@pytest.mark.file_only("who runs a database backs it up")
 @pytest.mark.parametrize("on_conflict", ["replace", "newer"])
 def test_what_is_replaced_is_backed_up_before(
     memory: AgentMemory, tmp_path: Path, on_conflict: OnConflict
