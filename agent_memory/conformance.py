@@ -136,11 +136,12 @@ def survive_kills(folder: Path, share: float, *, writer: str = _WRITER) -> str:
     acknowledged: list[str] = []
     rounds = max(4, round(40 * share))
     for number in range(rounds):
-        process = _start(writer, path, f"round {number}", "100000")
-        first = process.stdout.readline() if process.stdout else ""
-        time.sleep(dice.uniform(0.0, 0.3))
-        process.kill()
-        rest, _ = process.communicate()
+        with _start(writer, path, f"round {number}", "100000") as process:
+            assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+            first = process.stdout.readline()
+            time.sleep(dice.uniform(0.0, 0.3))
+            process.kill()
+            rest = process.stdout.read()  # `communicate` would miss what `readline` read ahead
         lines = (first + rest).split("\n")[:-1]  # a line without its end was cut
         if not lines:
             raise PromiseBroken(f"a writer stored nothing in round {number}")

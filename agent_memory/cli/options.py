@@ -107,6 +107,8 @@ class Session:
         """Open the memory that is meant. Only a command that stores makes a new one."""
         if not create:
             self.refuse_missing()
+        elif self.db is None:
+            self.address()  # raises where nobody says whose
         # Not validated: building the validator takes a tenth of a cold search.
         config = MemoryToolConfig.model_construct(
             embedding_timeout_seconds=_EMBEDDING_TIMEOUT_SECONDS

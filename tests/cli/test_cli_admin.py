@@ -124,6 +124,7 @@ KEYS = {
     "reset": {"deleted"},
     "export": {"path", "format", "memory_count", "notes"},
     "import": {"path", "format", "new", "changed", "same", "kept", "refused", "notes"},
+    "move": {"agent_id", "source", "target", "memories", "changes", "rows", "written"},
     "backups": {"backups"},
     "restore": {"path", "backup", "memory_count", "replaced"},
     "guide": {"topics"},
@@ -156,7 +157,7 @@ def test_json_is_the_same_envelope_wherever_the_option_stands(
             "merge": [one, spare[turn]],
             "archive": [one], "unarchive": [one], "erase": [one, "--yes"], "reject": ["hunter2"],
             "export": ["--output", str(tmp_path / f"{turn}.yaml")],
-            "import": ["bench/notes.jsonl"],
+            "import": ["bench/notes.jsonl"], "move": ["--to", str(tmp_path / f"there-{turn}")],
             "restore": [str(backup), "--yes"], "graph": ["show"],
             "install": ["codex", "--dry-run"], "uninstall": ["cursor"],
             "add": [str(chat)], "reset": ["--yes"],
@@ -290,6 +291,7 @@ WORDS = {
         for name in ("store", "show", "promote", "demote", "archive", "unarchive", "reject")
     },
     "import": ["bench/notes.jsonl"],
+    "move": ["--to", "there"],
 }
 NEEDS_NO_AGENT = ("agents", "completion", "doctor", "guide", "hook", "install", "uninstall")
 NEEDS_AN_AGENT = [name for name in COMMANDS if name not in NEEDS_NO_AGENT]
