@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import threading
@@ -144,7 +145,8 @@ def test_a_reader_that_goes_away_early_is_no_error(root: Path, unbuffered: str) 
     with AgentMemory("bob", root=root) as memory:
         memory.store_many({"content": f"fact {n} " + "x" * 500} for n in range(2000))
     program = Path(sys.executable).with_name("agent-memory")
-    line = f"{program} --root {root} --agent bob recent -n 2000 | head -1; echo ${{PIPESTATUS[0]}}"
+    recent = f"{program} --root {shlex.quote(str(root))} --agent bob recent -n 2000"
+    line = f"{recent} | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", line],
         capture_output=True,

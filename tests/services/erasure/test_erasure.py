@@ -382,6 +382,7 @@ def test_a_reason_or_setting_that_says_it_is_named(memory: AgentMemory, erase: E
     assert receipt.found == ["the reason of rejection 1 has a piece of what was erased"]
 
 
+@pytest.mark.file_only("the bytes of a file are looked through")
 def test_without_writing_the_file_anew_it_is_found(
     memory: AgentMemory, erase: Erase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

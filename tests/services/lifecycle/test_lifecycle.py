@@ -916,6 +916,7 @@ def fork(work: Callable[[], object]) -> int:
     return child
 
 
+@pytest.mark.file_only("tidy backs the file up, and as_of copies it")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_all_the_verbs(old: AgentMemory, clock: Clock, tmp_path: Path) -> None:
     clock.forward(days=1)
