@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conftest import database_of
-
 from agent_memory import AgentMemory
 from agent_memory.integrations.ui.admission import KEY_HEADER
 from agent_memory.integrations.ui.run import PageServer, page_server
@@ -110,6 +108,8 @@ def _running(server: PageServer) -> Iterator[None]:
 
 def in_question(memory: AgentMemory, content: str) -> None:
     """Put a memory in question, as a conversation does."""
+    from conftest import database_of  # a process of its own serves a page, and has no tests
+
     memory_id = memory.store(content)
     other = memory.store(f"Not so: {content}")
     database_of(memory).run(

@@ -224,8 +224,8 @@ def test_no_other_module_opens_a_database() -> None:
     found = {path for path in place.rglob("*.py") if imported(path) & {"apsw", "sqlite3"}}
     assert found
     assert all(path.is_relative_to(inside) or path.is_relative_to(in_memory) for path in found)
-    made = [path for path in in_memory.rglob("*.py") if "Connection(" in path.read_text()]
+    made = [path for path in in_memory.rglob("*.py") if "apsw.Connection(" in path.read_text()]
     assert made
-    assert all('Connection(":memory:")' in path.read_text() for path in made)
+    assert all('apsw.Connection(":memory:")' in path.read_text() for path in made)
     # apsw's own call opens both: the one from C, and the SQL function.
     assert not [path for path in found if ".enable_load_extension(" in path.read_text()]
