@@ -31,7 +31,7 @@ FLOORS = """
 LEVEL = {name: level for level, line in enumerate(FLOORS.split("\n")) for name in line.split()}
 MOST_LINES = 550
 DRIVERS = {
-    "apsw": ("storage.sqlite.connection", "storage.in_memory"),
+    "apsw": ("storage.sqlite.connection", "storage.in_memory", "conformance.power_cut"),
     "psycopg": ("storage.postgres.connection",),
     "psycopg_pool": ("storage.postgres.connection",),
 }

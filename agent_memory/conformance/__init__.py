@@ -2,16 +2,16 @@
 
 All is done in a new folder, which is removed afterwards: nobody's memories are touched. What is
 tried is tried for real: processes are killed, a limit stands for a full disk, Python's own SQLite
-writes into the file. A power cut cannot be had here: ``python -m tests.survival`` of the source
-distribution makes those on disks of its own.
+writes into the file. Power cuts are made from what SQLite asked of the disk: see ``power_cut``.
+With ``--synchronous NORMAL``, which does not wait for the disk, that promise must break.
 
 ``EmbedderContract`` is what an embedder of yours must keep to, as tests to be collected by pytest.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-import math
 import os
 import platform
 import random
@@ -19,7 +19,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +26,9 @@ from typing import Final, Literal, NamedTuple
 
 import click
 
-from agent_memory import AgentMemory, Embedder, __version__, memory_root
+from agent_memory import AgentMemory, __version__, memory_root
+from agent_memory.conformance.embedder_contract import EmbedderContract as EmbedderContract
+from agent_memory.conformance.power_cut import text_of
 
 _WRITER: Final = """
 import sys
@@ -62,6 +63,7 @@ with AgentMemory.open(sys.argv[1], create=False) as memory:
     print("room again", flush=True)
 """
 """Stores notes until no file may grow any more, reads, and goes on when it may again."""
+_CUT: Final = "from agent_memory.conformance.power_cut import main; main()"
 _PLAIN_SQLITE: Final = """
 import sqlite3, sys
 with sqlite3.connect(sys.argv[1], timeout=10) as connection:
@@ -148,6 +150,33 @@ def survive_kills(folder: Path, share: float, *, writer: str = _WRITER) -> str:
         acknowledged += lines
     _expect_all_there(path, acknowledged)
     return f"{rounds} kills, {len(acknowledged):,} memories acknowledged, all there"
+
+
+def survive_power_cuts(
+    folder: Path, share: float, *, synchronous: str = "FULL", writer: str = _CUT
+) -> str:
+    """Cut the power while a process stores; what it acknowledged must have reached the disk."""
+    path = _new_file(folder)
+    count = max(8, round(80 * share))
+    looked_for = 0
+    with _start(writer, path, str(count), synchronous) as process:
+        assert process.stdout is not None and process.stdin is not None  # noqa: S101, PT018
+        for number, line in enumerate(process.stdout, 1):
+            cut = json.loads(line)
+            texts = [text_of(place) for place in range(cut["acknowledged"])]
+            try:
+                _expect_all_there(Path(cut["folder"]) / path.name, texts)
+            except PromiseBroken as broken:
+                process.kill()
+                raise PromiseBroken(f"after cut {number}: {broken}") from None
+            looked_for += len(texts)
+            shutil.rmtree(cut["folder"])
+            process.stdin.write("\n")
+            process.stdin.flush()
+        _, errors = process.communicate()
+    if process.returncode != 0:
+        raise PromiseBroken(f"a writer failed: {errors.strip()[-300:]}")
+    return f"{count} cuts, {looked_for:,} acknowledged memories looked for, all there"
 
 
 def share_a_file(folder: Path, share: float, *, writer: str = _WRITER) -> str:
@@ -268,6 +297,7 @@ def answer_in_milliseconds(folder: Path, share: float) -> str:
 
 PROMISES: Final = (
     Promise("kills", "kill -9 loses nothing that was acknowledged", survive_kills),
+    Promise("power-cut", "a power cut loses nothing that was acknowledged", survive_power_cuts),
     Promise("processes", "several processes write into one file", share_a_file),
     Promise("full-disk", "a full disk loses nothing, and reading goes on", survive_a_full_disk),
     Promise("export", "an export comes back, byte for byte", come_back_from_an_export),
@@ -287,6 +317,7 @@ def _new_file(folder: Path) -> Path:
 def _start(script: str, *words: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(  # noqa: S603 - our own scripts
         [sys.executable, "-c", script, *map(str, words)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -339,7 +370,20 @@ def machine(folder: Path) -> dict[str, str]:
         "system": platform.platform(),
         "cores": str(os.cpu_count()),
         "file system": _file_system(folder),
+        "one sync": f"{_sync_milliseconds(folder):.2f} ms",
     }
+
+
+def _sync_milliseconds(folder: Path) -> float:
+    """Return how long 4 KB take to the disk; hardly any time tells that none was reached."""
+    times = []
+    with (folder / "sync").open("wb", buffering=0) as file:
+        for _ in range(20):
+            file.write(bytes(4_096))
+            start = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append((time.perf_counter() - start) * 1_000)
+    return sorted(times)[10]
 
 
 def _file_system(folder: Path) -> str:
@@ -363,7 +407,7 @@ def _place(chosen: str | None) -> Path:
 
 
 @click.command(name="conformance")
-@click.option("--dir", "chosen", metavar="DIR", help="Where to work; by default near the memories.")
+@click.option("--dir", "place", metavar="DIR", help="Where to work; by default near the memories.")
 @click.option("--quick", is_flag=True, help="A tenth of it, in seconds.")
 @click.option(
     "--only",
@@ -371,8 +415,16 @@ def _place(chosen: str | None) -> Path:
     type=click.Choice([promise.name for promise in PROMISES]),
     help="One promise; may be given more than once.",
 )
+@click.option(
+    "--synchronous",
+    type=click.Choice(["FULL", "NORMAL"]),
+    default="FULL",
+    help="NORMAL does not wait for the disk: power-cut must then break.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def main(*, chosen: str | None, quick: bool, only: Sequence[str], as_json: bool) -> None:
+def main(
+    *, place: str | None, quick: bool, only: Sequence[str], synchronous: str, as_json: bool
+) -> None:
     """Try the promises of agent-memory on this machine, and print a report.
 
     Your memories are not touched: all is done in a new folder, which is removed afterwards. The
@@ -382,10 +434,12 @@ def main(*, chosen: str | None, quick: bool, only: Sequence[str], as_json: bool)
     Examples:
       python -m agent_memory.conformance
       python -m agent_memory.conformance --dir /mnt/disk --only kills
+      python -m agent_memory.conformance --only power-cut --synchronous NORMAL
     """  # noqa: D301 - click reads it
-    folder = _place(chosen)
+    folder = _place(place)
+    cuts = functools.partial(survive_power_cuts, synchronous=synchronous)
     try:
-        facts = machine(folder)
+        facts = machine(folder) | {"synchronous": synchronous}
         if not as_json:
             click.echo("\n".join(f"{name}: {fact}" for name, fact in facts.items()) + "\n")
         outcomes = []
@@ -393,7 +447,8 @@ def main(*, chosen: str | None, quick: bool, only: Sequence[str], as_json: bool)
             if only and promise.name not in only:
                 continue
             click.echo(f"{promise.name} …", err=True)
-            outcome = attempt(promise, folder, 0.1 if quick else 1.0)
+            chosen = promise._replace(attempt=cuts) if promise.name == "power-cut" else promise
+            outcome = attempt(chosen, folder, 0.1 if quick else 1.0)
             outcomes.append(outcome)
             if not as_json:
                 click.echo(
@@ -406,97 +461,3 @@ def main(*, chosen: str | None, quick: bool, only: Sequence[str], as_json: bool)
         promises = [outcome._asdict() for outcome in outcomes]
         click.echo(json.dumps({"machine": facts, "promises": promises}, indent=1))
     sys.exit(int(any(outcome.state == "broken" for outcome in outcomes)))
-
-
-# Parts of other people ----------------------------------------------------------------------
-
-
-class EmbedderContract:
-    """What an embedder must keep to, as tests: subclass it in a test module, and say which.
-
-    ``class TestMine(EmbedderContract)`` with a method ``embedder`` that returns a new one.
-    """
-
-    texts: Sequence[str] = (
-        "which database to use",
-        "PostgreSQL",
-        "",
-        " ",
-        "🦜",
-        "日本語",
-        "\u200b",
-        "a longer text about something else, " * 300,
-    )
-
-    def embedder(self) -> Embedder:
-        """Return the embedder that is to be tried."""
-        raise NotImplementedError("return your embedder")
-
-    def vectors(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return the vectors of texts as lists."""
-        return [[float(x) for x in row] for row in self.embedder().embed(texts)]
-
-    def test_it_says_whose_its_vectors_are(self) -> None:
-        """The model has a name of 1 to 200 characters, and a number of dimensions."""
-        embedder = self.embedder()
-        _expect(1 <= len(embedder.model) <= 200, f"model is {embedder.model!r}")
-        _expect(embedder.dimensions > 0, f"dimensions are {embedder.dimensions}")
-
-    def test_each_text_has_a_vector(self) -> None:
-        """One vector of finite numbers, not all zero, for each text, whatever it holds."""
-        rows = self.vectors(self.texts)
-        _expect(len(rows) == len(self.texts), f"{len(rows)} vectors of {len(self.texts)} texts")
-        for text, row in zip(self.texts, rows, strict=True):
-            _expect(len(row) == self.embedder().dimensions, f"{len(row)} numbers for {text!r:.40}")
-            _expect(all(map(math.isfinite, row)), f"not finite for {text!r:.40}")
-            _expect(any(row), f"all zero for {text!r:.40}")
-
-    def test_no_texts_have_no_vectors(self) -> None:
-        """An empty batch is no error."""
-        _expect(self.vectors([]) == [], "vectors of nothing")
-
-    def test_a_vector_does_not_depend_on_its_neighbours(self) -> None:
-        """A text embedded alone, again, or beside others is the same to four digits."""
-        rows = self.vectors(self.texts)
-        alone = self.vectors(self.texts[:1])[0]
-        _expect(_cosine(alone, rows[0]) > 0.9999, f"cosine {_cosine(alone, rows[0])} to itself")
-
-    def test_near_meanings_have_near_vectors(self) -> None:
-        """A question is nearer to its answer than to something else."""
-        question, answer, other = self.vectors(
-            ["which database do we use?", "The database is PostgreSQL.", "Bread needs yeast."]
-        )
-        _expect(_cosine(question, answer) > _cosine(question, other), "the other text is nearer")
-
-    def test_another_thread_may_embed(self) -> None:
-        """A store embeds in a thread of its own."""
-        rows: list[list[float]] = []
-        thread = threading.Thread(target=lambda: rows.extend(self.vectors(["tea"])))
-        thread.start()
-        thread.join()
-        _expect(len(rows) == 1, "no vector came from another thread")
-
-    def test_a_store_searches_by_it(self, tmp_path: Path) -> None:
-        """A memory is found by a question that it answers, by this embedder's vectors."""
-        with AgentMemory.open(tmp_path / "memories.db", embedder=self.embedder()) as memory:
-            memory.store("The database of new services is PostgreSQL.")
-            memory.store("Bread needs yeast and time.")
-            memory.migrate()
-            results = memory.search("which database do we use?", 1)
-            _expect(not results.search_metadata.degraded, str(results.search_metadata.degraded))
-            contents = [hit.memory.content for hit in results]
-            _expect(contents[:1] == ["The database of new services is PostgreSQL."], "not found")
-
-
-def _expect(condition: object, otherwise: str) -> None:
-    if not condition:
-        raise AssertionError(otherwise)
-
-
-def _cosine(vector: Sequence[float], other: Sequence[float]) -> float:
-    product = sum(a * b for a, b in zip(vector, other, strict=True))
-    return product / (math.hypot(*vector) * math.hypot(*other))
-
-
-if __name__ == "__main__":
-    main()
