@@ -179,5 +179,5 @@ def _absolute(text: str) -> Path:
         place.lstat()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # which is not told from a missing file everywhere
-            raise StorageUnavailable(f"{text:.80}… is too long for a path: shorten it") from error
+            raise StorageUnavailable(f"…{text[-80:]} is too long for a path: shorten it") from error
     return place
