@@ -94,9 +94,11 @@ def test_a_root_that_cannot_be_a_directory_is_refused(root: str) -> None:
 def test_a_name_too_long_for_the_file_system_is_a_storage_error(
     tmp_path: Path, length: int
 ) -> None:
+    folder = tmp_path / ("b" * 80)  # the message named the path's beginning, without the name
+    folder.mkdir()
     # 252 characters fit, but not with "-wal" behind them.
     with pytest.raises(StorageError, match="aaaa"):
-        AgentMemory.open(tmp_path / ("a" * length))
+        AgentMemory.open(folder / ("a" * length))
 
 
 def test_a_path_is_never_taken_for_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
