@@ -6,7 +6,7 @@ with a NUL character, which PostgreSQL cannot hold, is the value of no column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import singledispatch
 from typing import Any, Final, NamedTuple
@@ -34,12 +34,81 @@ from agent_memory.storage.filters import (
 _REPLACEMENT: Final = "\ufffd"
 """What ``readable_json`` in the migrations reads a NUL character as."""
 
+_FEW: Final = 20_000
+"""Rows that are listed from an index, in 4 ms, so that no other memory is looked at."""
+_INDEXED: Final = ("created_by_session", "user_id")
+
 
 class Condition(NamedTuple):
     """A condition in SQL on ``m``, and the values for its placeholders."""
 
     sql: str
     values: tuple[Any, ...] = ()
+
+
+class Passing(NamedTuple):
+    """What lets memories pass: a condition on ``m``, and one on ``p.seq``, the row of a posting.
+
+    The latter is looked at before the memory is, and may let more pass.
+    """
+
+    memory: Condition
+    row: Condition = Condition("true")
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return the SQL of both, by name."""
+        return {"memory": self.memory.sql, "row": self.row.sql}
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Return the values for their placeholders."""
+        return (*self.memory.values, *self.row.values)
+
+
+def passing(filters: Filter) -> Passing:
+    """Return what a filter lets pass of the postings."""
+    listed = [_if_few(rows) for rows in map(_rows_of, _parts(filters)) if rows is not None]
+    return Passing(compiled(filters), _joined(listed, " AND ", empty="true"))
+
+
+def _parts(filters: Filter) -> Iterator[Filter]:
+    if isinstance(filters, All):
+        for part in filters.parts:
+            yield from _parts(part)
+    else:
+        yield filters
+
+
+def _if_few(rows: Condition) -> Condition:
+    """Return the condition that a row is among some that an index lists, unless they are many.
+
+    A posting is then told from the others in 0.2 µs, and a memory in 8.
+    """
+    # LIMIT lets the planner hash them, whatever it thinks that there are.
+    sql = f"""CASE WHEN (SELECT count(*) <= {_FEW} FROM ({rows.sql} LIMIT {_FEW + 1}) AS listed)
+  THEN p.seq IN ({rows.sql} LIMIT {_FEW}) ELSE true END"""
+    return Condition(sql, rows.values * 2)
+
+
+def _rows_of(filters: Filter) -> Condition | None:
+    """Return the query of the rows that pass a filter, where an index lists them."""
+    if isinstance(filters, HasTag):
+        same = _same_tag(filters)
+        return Condition(f"SELECT t.seq FROM memory_tags AS t WHERE {same.sql}", same.values)
+    if isinstance(filters, AnyOf):
+        parts = [rows for rows in map(_rows_of, filters.parts) if rows is not None]
+        if not parts or len(parts) < len(filters.parts):
+            return None
+        union = _joined(parts, " UNION ALL ", empty="")
+        return Condition(f"SELECT u.seq FROM ({union.sql}) AS u", union.values)
+    if isinstance(filters, Since | Until) or (
+        isinstance(filters, Equals) and filters.column in _INDEXED
+    ):
+        condition = compiled(filters)
+        sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql}"
+        return Condition(sql, condition.values)
+    return None
 
 
 @singledispatch
@@ -86,9 +155,7 @@ def _(filters: InCategories) -> Condition:
 
 @compiled.register
 def _(filters: HasTag) -> Condition:
-    # The trigger that writes them leaves capitals outside ASCII as another program wrote them.
-    tag = filters.tag
-    same = _same("t.tag", tag) if tag.isascii() else _same("folded(t.tag)", tag.casefold())
+    same = _same_tag(filters)
     sql = f"m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE {same.sql})"
     return Condition(sql, same.values)
 
@@ -135,6 +202,12 @@ def _(filters: NoRepeatOf) -> Condition:
 def _(filters: InMetadata) -> Condition:
     test = _OPERATORS[filters.operator](filters.operand)
     return _joined([_at(path, test) for path in filters.paths], " OR ", empty="false")
+
+
+def _same_tag(filters: HasTag) -> Condition:
+    # The trigger that writes them leaves capitals outside ASCII as another program wrote them.
+    tag = filters.tag
+    return _same("t.tag", tag) if tag.isascii() else _same("folded(t.tag)", tag.casefold())
 
 
 def _joined(parts: list[Condition], word: str, *, empty: str) -> Condition:

@@ -14,7 +14,7 @@ from agent_memory.storage import query_terms
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.indexed_text import indexed_text
 from agent_memory.storage.postgres.connection import Row
-from agent_memory.storage.postgres.filters import Condition, compiled
+from agent_memory.storage.postgres.filters import Condition, Passing, passing
 from agent_memory.storage.postgres.postings import (
     LAST_LETTER,
     Phrase,
@@ -59,7 +59,8 @@ _SELECT_SIZE: Final = "SELECT memories, words FROM memory_index_size"
 # plan for a table that was never analyzed took minutes of 2,500 memories.
 _PASSING: Final = """
 CROSS JOIN LATERAL (
-  SELECT {columns} FROM memories AS m WHERE m.seq = p.seq AND {{condition}} OFFSET 0) AS m"""
+  SELECT {columns} FROM memories AS m WHERE m.seq = p.seq AND {{memory}} OFFSET 0) AS m
+WHERE {{row}}"""
 # A sum of whole numbers is the same in whatever order they are added; here it is some 10^14, and a
 # float8 holds each up to 9 * 10^15. As bigint it took half as long again.
 _SELECT_BEST: Final = f"""
@@ -180,8 +181,8 @@ class KeywordIndex(Table):
         if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
             return texts.examples(alternative, limit)
         query = postings(phrases_of(alternative, place=0))
-        condition = compiled(filters)
-        sql = _SELECT_EXAMPLES.format(postings=query.sql, condition=condition.sql)
+        condition = passing(filters)
+        sql = _SELECT_EXAMPLES.format(postings=query.sql, **condition.texts)
         rows = self._db.rows(sql, (*query.values, *condition.values, limit))
         return [text for (text,) in rows]
 
@@ -235,21 +236,21 @@ class KeywordIndex(Table):
         ``needed`` rows, and then the newest that have them follow.
         """
         chosen, common = query_terms.rarest_of(terms, frequencies, filters)
-        condition = compiled(filters)
+        condition = passing(filters)
         row_ids = self.best(chosen, condition, limit=limit)
         if len(row_ids) < needed and common:
             newest = self._newest(common, condition, limit=limit)
             row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
         return row_ids, common
 
-    def best(self, terms: Sequence[Term], condition: Condition, *, limit: int) -> list[int]:
+    def best(self, terms: Sequence[Term], condition: Passing, *, limit: int) -> list[int]:
         """Return the rows that have any of some terms and pass a condition, best first."""
         self._follow()
         memories, words = self._db.row(_SELECT_SIZE) or (0, 0)
         if not terms or not memories:
             return []
         query = self._scored_postings(all_phrases(terms), memories)
-        sql = _SELECT_BEST.format(postings=query.sql, condition=condition.sql)
+        sql = _SELECT_BEST.format(postings=query.sql, **condition.texts)
         values = (words / memories, *query.values, *condition.values, limit)
         return [row_id for (row_id,) in self._db.rows(sql, values)]
 
@@ -271,10 +272,10 @@ class KeywordIndex(Table):
         query = postings([phrase])
         return int(self._db.value(f"SELECT count(*) FROM ({query.sql}) AS p", query.values))
 
-    def _newest(self, terms: Sequence[Term], condition: Condition, *, limit: int) -> list[int]:
+    def _newest(self, terms: Sequence[Term], condition: Passing, *, limit: int) -> list[int]:
         phrases = all_phrases(terms)
         words = [key_of(phrase.words[0]) for phrase in phrases if phrase.is_alone]
-        sql = _SELECT_NEWEST.format(condition=condition.sql)
+        sql = _SELECT_NEWEST.format(**condition.texts)
         rows = self._db.rows(sql, (words, *condition.values, limit))
         others = [phrase for phrase in phrases if not phrase.is_alone]
         rows += [(row_id,) for _, row_id in self._passing(others, condition)]
@@ -290,14 +291,14 @@ class KeywordIndex(Table):
         if texts is not None:
             return texts.postings(terms)
         rows_of: list[list[int]] = [[] for _ in terms]
-        for place, row_id in self._passing(all_phrases(terms), compiled(filters)):
+        for place, row_id in self._passing(all_phrases(terms), passing(filters)):
             rows_of[place].append(row_id)
         return rows_of
 
-    def _passing(self, phrases: Sequence[Phrase], condition: Condition) -> list[Row]:
+    def _passing(self, phrases: Sequence[Phrase], condition: Passing) -> list[Row]:
         """Return the places of phrases with the rows that have them and pass a condition."""
         if not phrases:
             return []
         query = postings(phrases)
-        sql = _SELECT_POSTINGS.format(postings=query.sql, condition=condition.sql)
+        sql = _SELECT_POSTINGS.format(postings=query.sql, **condition.texts)
         return self._db.rows(sql, (*query.values, *condition.values))

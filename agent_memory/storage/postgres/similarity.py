@@ -8,7 +8,7 @@ from typing import Final
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.storage import similar_texts
 from agent_memory.storage.postgres.connection import Row
-from agent_memory.storage.postgres.filters import Condition
+from agent_memory.storage.postgres.filters import Condition, Passing
 from agent_memory.storage.postgres.keyword_index import KeywordIndex
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import DuplicateQuery
@@ -62,5 +62,5 @@ class SimilarityQueries(Table):
         keywords = KeywordIndex(self._db)
         terms = keywords.terms_of(content)
         chosen = similar_texts.rarest_terms(terms, keywords.frequencies(terms), budget)
-        row_ids = keywords.best(chosen, condition, limit=limit)
+        row_ids = keywords.best(chosen, Passing(condition), limit=limit)
         return self._db.rows(_SELECT_TEXTS, (row_ids,)) if row_ids else []

@@ -62,20 +62,13 @@ SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > %(user_id)s)
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN %s AND %s AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT %s"""
-# The two nearest of a side, the nearest first, by two looks into the index. Of one owner's rows the
-# index of users has the same order: memories of others in that session are not even passed by.
+# The two nearest of a side, by one look into the index. Of one owner's rows the index of users has
+# the same order: memories of others in that session are not even passed by.
 _SELECT_SIDE: Final = """
-  ARRAY(SELECT seq FROM (
-      (SELECT n.timestamp, n.seq FROM memories AS n
-        WHERE n.agent_id = m.agent_id AND n.created_by_session = m.created_by_session
-          AND n.timestamp = m.timestamp AND n.seq {than} m.seq {{own}}
-        ORDER BY n.seq {order} LIMIT 2)
-      UNION ALL
-      (SELECT n.timestamp, n.seq FROM memories AS n
-        WHERE n.agent_id = m.agent_id AND n.created_by_session = m.created_by_session
-          AND n.timestamp {than} m.timestamp {{own}}
-        ORDER BY n.timestamp {order}, n.seq {order} LIMIT 2)) AS near
-    ORDER BY timestamp {order}, seq {order} LIMIT 2)"""
+  ARRAY(SELECT n.seq FROM memories AS n
+    WHERE n.agent_id = m.agent_id AND n.created_by_session = m.created_by_session
+      AND (n.timestamp, n.seq) {than} (m.timestamp, m.seq) {{own}}
+    ORDER BY n.timestamp {order}, n.seq {order} LIMIT 2)"""
 _SIDES: Final = ", ".join(
     _SELECT_SIDE.format(than=than, order=order) for than, order in (("<", "DESC"), (">", "ASC"))
 )
