@@ -10,7 +10,7 @@ from typing import Final, cast
 import click
 
 from agent_memory.cli.options import FILE, ExitCode, Session, accept_shared_options, complete_agents
-from agent_memory.cli.render import ErrorWrapper, fail, safe
+from agent_memory.cli.render import ErrorWrapper, fail
 from agent_memory.cli.streams import (
     StdoutUnwritable,
     discard_stdout,
@@ -18,6 +18,7 @@ from agent_memory.cli.streams import (
     prepare_streams,
     show_escapes,
 )
+from agent_memory.cli.tables import safe
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,

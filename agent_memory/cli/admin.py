@@ -134,7 +134,7 @@ def backup(session: Session, /, destination: str | None, force: bool) -> None:
 
 
 @click.command()
-@json_option
+@listing_options
 @click.pass_obj
 def backups(session: Session, /) -> None:
     """List the backups of an agent's file, newest first.
@@ -148,7 +148,7 @@ def backups(session: Session, /) -> None:
     """
     with session.open() as memory:
         backups = memory.backups()
-    emit({"backups": backups}, text=backups_text(backups), as_json=session.json)
+    emit({"backups": backups}, text=backups_text(backups), as_json=session.json, rows=backups)
 
 
 @click.command()

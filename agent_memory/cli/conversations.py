@@ -18,9 +18,10 @@ from agent_memory import (
     refuse_remote_store,
 )
 from agent_memory.cli.options import FILE, JsonObject, Session, confirm, json_option
-from agent_memory.cli.render import emit, safe
+from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
+from agent_memory.cli.tables import safe
 
 
 @click.command()

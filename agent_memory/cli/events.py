@@ -13,7 +13,8 @@ import click
 
 from agent_memory import EventName, MemoryEvent
 from agent_memory.cli.options import Moment, Session, json_option
-from agent_memory.cli.render import emit, safe
+from agent_memory.cli.render import emit
+from agent_memory.cli.tables import safe
 
 _OFF: Final = (
     "nothing is written: `agent-memory configure event_log brief` changes that (`full`: with texts)"

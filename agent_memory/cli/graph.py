@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from agent_memory.cli.options import Moment, Session, as_of_option, json_option
-from agent_memory.cli.render import emit, table
+from agent_memory.cli.render import emit
+from agent_memory.cli.tables import table
 from agent_memory.models.graph import EdgeView, EntityView, GraphPath, Neighbourhood
 
 _user_option = click.option("--user", "user_id", metavar="ID", help="Whose graph.")

@@ -10,6 +10,7 @@ import click
 
 from agent_memory.cli.options import ExitCode, Session, json_option
 from agent_memory.cli.render import emit
+from agent_memory.cli.tables import styled
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
 from agent_memory.runtime.paths import memory_root
@@ -178,8 +179,8 @@ def _doctor_text(report: dict[str, Any]) -> str:
     embedder = memory["embedder"] or "none: searches are by keyword"
     lines.append(f"{memory['memory_count']} memories, {sound}; embedder {embedder}")
     for finding in report["problems"]:
-        lines += [f"problem: {finding['problem']}", f"  do: {finding['advice']}"]
-    return "\n".join(lines if report["problems"] else [*lines, "all is well"])
+        lines += [f"{styled('problem', 'bad')}: {finding['problem']}", f"  do: {finding['advice']}"]
+    return "\n".join(lines if report["problems"] else [*lines, styled("all is well", "good")])
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -15,6 +15,7 @@ from agent_memory.cli.options import (
     filter_options,
     filters_of,
     json_option,
+    listing_options,
 )
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
@@ -188,7 +189,7 @@ def _count(memory: AgentMemory, filters: dict[str, Any]) -> int:
 @click.option("--reason", help="Why, for `reject --list`.")
 @click.option("--lift", metavar="NUMBER", type=int, help="Let a rejected value be stored again.")
 @click.option("--list", "lists", is_flag=True, help="Show what is rejected.")
-@json_option
+@listing_options
 @click.pass_obj
 def reject(
     session: Session,
@@ -218,7 +219,8 @@ def reject(
             emit({"lifted": was_there}, text=message, as_json=session.json)
         elif text is None:
             rejections = memory.rejections()
-            emit({"rejections": rejections}, text=rejections_text(rejections), as_json=session.json)
+            data = {"rejections": rejections}
+            emit(data, text=rejections_text(rejections), as_json=session.json, rows=rejections)
         else:
             _reject(session, memory, stdin_text("text").strip() if text == "-" else text, reason)
 
@@ -234,7 +236,7 @@ def _reject(session: Session, memory: AgentMemory, value: str, reason: str | Non
 
 
 @click.command()
-@json_option
+@listing_options
 @click.pass_obj
 def secrets(session: Session, /) -> None:
     """List the memories that look like they hold keys, tokens or passwords; never those themselves.
@@ -249,4 +251,4 @@ def secrets(session: Session, /) -> None:
     """
     with session.open() as memory:
         secrets = memory.secrets()
-    emit({"secrets": secrets}, text=secrets_text(secrets), as_json=session.json)
+    emit({"secrets": secrets}, text=secrets_text(secrets), as_json=session.json, rows=secrets)

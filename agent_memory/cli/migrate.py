@@ -9,8 +9,9 @@ import click
 
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
 from agent_memory.cli.options import Session, confirm, json_option
-from agent_memory.cli.render import emit, progress_bar, safe
+from agent_memory.cli.render import emit, progress_bar
 from agent_memory.cli.reports import rebuilt_text
+from agent_memory.cli.tables import safe
 from agent_memory.embeddings.registry import EMBEDDERS, embedder_names
 
 

@@ -62,6 +62,9 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+TABLE_FORMS: Final = ("plain", "simple", "grid", "markdown", "github")
+"""Those of ``tables.FORMS``."""
+
 FILE: Final = click.Path(readable=False, allow_dash=True)
 """A path that the library looks at itself; here it is for shells, which complete it."""
 
@@ -100,6 +103,8 @@ class Session:
     """What the envelope of --envelope calls this run of the command."""
     rows_as: str | None = None
     """How the rows of a list are printed where not as in a terminal: csv, nl or table."""
+    form: str = "markdown"
+    """Which form a table has, where it is asked for as one."""
     full: bool = False
     """Whether texts in a table are whole, however long."""
 
@@ -160,6 +165,12 @@ class Session:
         return agent_address(self.agent, self.root)
 
 
+def current_session() -> Session | None:
+    """Return what the options before the command that runs said; ``None`` outside of one."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.find_object(Session)
+
+
 def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         context.find_object(Session).json = True  # type: ignore[union-attr]
@@ -173,6 +184,12 @@ json_option = click.option(
 def _remember_rows(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         context.find_object(Session).rows_as = parameter.name  # type: ignore[union-attr]
+
+
+def _remember_form(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    session: Session = context.find_object(Session)  # type: ignore[assignment]
+    if value and session.rows_as not in {"csv", "nl"}:
+        session.rows_as, session.form = "table", value
 
 
 def _remember_full(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -200,11 +217,18 @@ def listing_options(command: Command) -> Command:
             "--csv", is_flag=True, expose_value=False, callback=_remember_rows, help="Print CSV."
         ),
         click.option(
+            "--fmt",
+            type=click.Choice(TABLE_FORMS),
+            expose_value=False,
+            callback=_remember_form,
+            help="Print a table in this form.",
+        ),
+        click.option(
             "--table",
             is_flag=True,
             expose_value=False,
             callback=_remember_rows,
-            help="Print a table in Markdown.",
+            help="Print a table in Markdown, or as --fmt says.",
         ),
         json_option,
     ):

@@ -12,7 +12,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from agent_memory import MemoryStatistics
-from agent_memory.cli.render import clip, safe
+from agent_memory.cli.tables import clip, safe
 from agent_memory.runtime.files import written_atomically
 
 _WIDTH: Final = 960

@@ -16,15 +16,8 @@ from agent_memory.cli.options import (
     json_option,
     listing_options,
 )
-from agent_memory.cli.render import (
-    details_text,
-    emit,
-    history_text,
-    memories_text,
-    safe,
-    search_text,
-    table,
-)
+from agent_memory.cli.render import details_text, emit, history_text, memories_text, search_text
+from agent_memory.cli.tables import safe, table
 
 
 @click.command()
@@ -55,9 +48,10 @@ def search(
       agent-memory --agent bob search "which database?" --as-of 2026-01-28
       agent-memory --agent bob search "how do we deploy?" --shared team
     """
+    question = " ".join(query)
     with session.open() as memory:
         results = memory.search(
-            " ".join(query),
+            question,
             limit,
             filters=filters_of(options),
             similarity_threshold=options["min_similarity"],
@@ -70,7 +64,8 @@ def search(
             hops=options["hops"],
             expand=options["expand"],
         )
-    emit(results, text=search_text(results), as_json=session.json, rows=list(results))
+    text = search_text(results, question)
+    emit(results, text=text, as_json=session.json, rows=list(results))
     for note in results.search_metadata.degraded:
         click.echo(f"note: {safe(note)}", err=True)
 

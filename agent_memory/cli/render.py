@@ -1,20 +1,17 @@
-"""What commands print: tables that fit the terminal, rows, or JSON in an envelope."""
+"""What commands print: memories and what is known of them as text, rows, or JSON in an envelope."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-import os
 import re
 import sys
 import time
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from enum import Enum
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from pydantic import BaseModel
@@ -32,7 +29,8 @@ from agent_memory import (
     SearchResults,
     ValidationError,
 )
-from agent_memory.cli.options import Session
+from agent_memory.cli.options import current_session
+from agent_memory.cli.tables import clip, has_color, safe, shown, styled, table
 from agent_memory.models.record import SparseRecord
 from agent_memory.models.times import format_time, now_utc
 
@@ -40,10 +38,7 @@ if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
 _STARTED: Final = time.perf_counter()
-_PIPED_WIDTH: Final = 10_000
-_FEW_ROWS: Final = 10
-_MANY_LINES: Final = 12
-_FEW_LINES: Final = 3
+_WORD: Final = re.compile(r"\w+")
 _LEAST_SHOWN: Final = 0.005
 _MAX_DEPTH: Final = 100
 _EVIDENCE: Final = (
@@ -60,19 +55,19 @@ def emit(
     text: str,
     as_json: bool,
     secrets: Sequence[FoundSecrets] = (),
-    rows: Sequence[object] = (),
+    rows: Sequence[object] | None = None,
 ) -> None:
     """Print a command's result on stdout: as text that steers no terminal, or as JSON.
 
-    ``rows`` are those of a list, which --csv and --nl print; for --table see ``table``.
+    ``rows`` are those of a list, which --csv and --nl print; for --table and --fmt see ``table``.
     """
-    session = _session()
-    if session and session.rows_as in {"csv", "nl"}:
+    session = current_session()
+    if session and session.rows_as in {"csv", "nl"} and rows is not None:
         _print_rows([_row(item) for item in rows], session.rows_as)
         return
     if not as_json:
         if text:
-            click.echo("\n".join(map(safe, text.split("\n"))))
+            click.echo("\n".join(map(shown, text.split("\n"))))
         return
     envelope: dict[str, Any] = {
         "success": True,
@@ -88,11 +83,6 @@ def emit(
     if session and session.request_id:
         envelope["metadata"]["request_id"] = session.request_id
     _print_json(envelope)
-
-
-def _session() -> Session | None:
-    context = click.get_current_context(silent=True)
-    return None if context is None else context.find_object(Session)
 
 
 def _row(item: object) -> dict[str, Any]:
@@ -212,8 +202,11 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     return data if data is None or isinstance(data, str | int | float | bool) else str(data)
 
 
-def search_text(results: SearchResults) -> str:
-    """Show hits, best first; below the gate in brackets; and why there are few."""
+def search_text(results: SearchResults, query: str) -> str:
+    """Show hits, best first; below the gate in brackets; and why there are few.
+
+    In a terminal with colors the question's words stand out, and hits below the gate are faint.
+    """
     metadata = results.search_metadata
     lines = [
         table(
@@ -225,6 +218,7 @@ def search_text(results: SearchResults) -> str:
                 )
                 for hit in results
             ],
+            styles=_hit_styles(results, query),
         )
         if results
         else "nothing found"
@@ -239,6 +233,24 @@ def search_text(results: SearchResults) -> str:
         ]
     lines += _explanations(results)
     return "\n".join(lines)
+
+
+def _hit_styles(results: SearchResults, query: str) -> Callable[[int, str], str]:
+    if not has_color(sys.stdout):
+        return lambda _, line: line
+    from agent_memory.text.stems import stems  # noqa: PLC0415 - for colors alone
+
+    wanted = stems(query)
+
+    def style_word(match: re.Match[str]) -> str:
+        return styled(match[0], "strong") if stems(match[0]) & wanted else match[0]
+
+    def style(number: int, line: str) -> str:
+        if not results[number].passed_gate:
+            return styled(line, "faint")
+        return _WORD.sub(style_word, line)
+
+    return style
 
 
 def _explanations(results: SearchResults) -> list[str]:
@@ -393,120 +405,6 @@ def agents_text(agents: Sequence[AgentSummary]) -> str:
             for agent in agents
         ],
     )
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, flexible: int = 1) -> str:
-    """Set rows in columns, of which the last ``flexible`` are wrapped to fit the terminal.
-
-    A text takes ``_FEW_LINES`` at most, where there are few rows ``_MANY_LINES``, with --full all.
-    With --table it is Markdown's table, and whole.
-    """
-    session = _session()
-    cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
-    if session and session.rows_as == "table":
-        return _markdown_table(cells)
-    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
-    # Where the output goes to a file or another program, nothing is cut.
-    total = terminal_width() if sys.stdout.isatty() else _PIPED_WIDTH
-    room = total - sum(widths[:-flexible]) - 2 * (len(widths) - 1)
-    cut = widths[-flexible:]
-    while sum(cut) > max(room, 8 * flexible):
-        cut[cut.index(max(cut))] -= 1
-    widths[-flexible:] = cut
-    most = _MANY_LINES if len(cells) <= _FEW_ROWS + 1 else _FEW_LINES
-    shown = None if session and session.full else most
-    return "\n".join(line for row in cells for line in _lines(row, widths, shown))
-
-
-def has_color(stream: TextIO) -> bool:
-    """Return whether what is written there may be colored: a terminal, and nobody objects."""
-    is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return is_wanted and stream.isatty()
-
-
-def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    # A backslash before a bar would take its escape away.
-    escaped = ((cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row) for row in rows)
-    lines = [f"| {' | '.join(row)} |" for row in escaped]
-    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
-
-
-def _lines(row: Sequence[str], widths: Sequence[int], most: int | None) -> Iterable[str]:
-    """Yield the lines of a row, each of its cells wrapped to its width."""
-    wrapped = [_wrapped(cell, width, most) for cell, width in zip(row, widths, strict=True)]
-    for parts in zip_longest(*wrapped, fillvalue=""):
-        yield "  ".join(map(_padded, parts, widths)).rstrip()
-
-
-def _wrapped(text: str, width: int, most: int | None) -> list[str]:
-    """Part a text into lines of a width in terminal cells, at spaces where there are any."""
-    lines: list[str] = []
-    while display_width(text) > width and (most is None or len(lines) + 1 < most):
-        fitting = _fitting(text, width)
-        end = text.rfind(" ", 0, fitting + 1)
-        end = fitting if end <= 0 else end
-        lines.append(text[:end])
-        text = text[end:].lstrip(" ")
-    return [*lines, text]  # which is cut where it is still too long
-
-
-def _fitting(text: str, width: int) -> int:
-    """Return how many letters of a text have room in a width, one at least."""
-    used = 0
-    for place, letter in enumerate(text):
-        used += display_width(letter)
-        if used > width:
-            return max(1, place)
-    return len(text)
-
-
-def terminal_width() -> int:
-    """Return how many cells a line of the terminal has; 80 where there is no terminal."""
-    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe need not pay
-
-    return shutil.get_terminal_size().columns
-
-
-def _padded(cell: str, width: int) -> str:
-    text = clip(cell, width)
-    return text + " " * (width - display_width(text))
-
-
-def clip(text: str, width: int) -> str:
-    """Cut a text to a width in terminal cells, with a sign that it was cut."""
-    text = safe(text, one_line=True)
-    if display_width(text) <= width:
-        return text
-    kept, used = [], 1
-    for letter in text:
-        used += display_width(letter)
-        if used > width:
-            break
-        kept.append(letter)
-    return "".join(kept) + "…"
-
-
-def display_width(text: str) -> int:
-    """Return how many cells of a terminal a text takes: two for a Chinese character."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
-        for letter in text
-    )
-
-
-def safe(text: str, *, one_line: bool = False) -> str:
-    """Make control and direction characters visible: a memory must not steer the terminal."""
-    if text.isprintable():
-        return text
-    kept = " " if one_line else "\n\t "
-    return "".join(
-        letter if letter.isprintable() or (letter in kept and not one_line)
-        else " " if letter in "\n\r\t" or letter.isspace()
-        else f"\\u{ord(letter):04x}" if letter <= "\uffff" else f"\\U{ord(letter):08x}"
-        for letter in text
-    )  # fmt: skip
 
 
 def secret_text(secrets: FoundSecrets) -> str:

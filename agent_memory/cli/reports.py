@@ -14,7 +14,7 @@ from agent_memory import (
     Rejection,
     TidyReport,
 )
-from agent_memory.cli.render import safe, table
+from agent_memory.cli.tables import safe, styled, table
 from agent_memory.models.decision import Review
 from agent_memory.models.documents.responses import AddMemoryResponse
 
@@ -176,12 +176,14 @@ def reviews_text(reviews: Sequence[Review]) -> str:
 def check_text(report: CheckReport) -> str:
     """Lay out what a check found, a problem a line."""
     lines = [
-        f"{problem.kind}: {problem.detail}{' (repaired)' if problem.repaired else ''}"
+        f"{styled(problem.kind, 'bad')}: {problem.detail}"
+        f"{' (repaired)' if problem.repaired else ''}"
         for problem in report.problems
     ]
     lines += [f"note: {note}" for note in report.notes]
     count = "unknown" if report.memory_count is None else f"{report.memory_count:,}"
-    lines.append(f"{count} memories, {'sound' if report.ok else 'NOT sound'}")
+    state = styled("sound", "good") if report.ok else styled("NOT sound", "bad")
+    lines.append(f"{count} memories, {state}")
     return "\n".join(lines)
 
 

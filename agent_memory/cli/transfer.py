@@ -15,9 +15,10 @@ import click
 
 from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import FILE, Session, as_of_option, json_option
-from agent_memory.cli.render import emit, progress_bar, safe
+from agent_memory.cli.render import emit, progress_bar
 from agent_memory.cli.reports import import_text
 from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
+from agent_memory.cli.tables import safe
 from agent_memory.formats import registry
 from agent_memory.formats.registry import FORMATS, PEERS, Format
 from agent_memory.runtime.files import open_private

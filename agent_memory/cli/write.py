@@ -26,6 +26,7 @@ from agent_memory.cli.options import (
     described,
     description_options,
     json_option,
+    listing_options,
     on_secret_option,
 )
 from agent_memory.cli.render import (
@@ -35,10 +36,10 @@ from agent_memory.cli.render import (
     emit,
     groups_text,
     progress_bar,
-    safe,
     secret_text,
 )
 from agent_memory.cli.streams import stdin_text
+from agent_memory.cli.tables import safe
 from agent_memory.formats.jsonl import read_lines
 
 _MOST_NOTES: Final = 20
@@ -375,7 +376,7 @@ def demote(session: Session, /, memory_id: str) -> None:
     default=20,
     help="Groups at most (20).",
 )
-@json_option
+@listing_options
 @click.pass_obj
 def duplicates(
     session: Session, /, text: str | None, user_id: str | None, run_id: str | None, limit: int
@@ -390,9 +391,16 @@ def duplicates(
     with session.open() as memory:
         if text is not None:
             duplicates = memory.duplicates(_content(text), user_id=user_id, run_id=run_id)
-            emit({"duplicates": duplicates}, text=duplicates_text(duplicates), as_json=session.json)
+            text = duplicates_text(duplicates)
+            data = {"duplicates": duplicates}
+            emit(data, text=text, as_json=session.json, rows=duplicates)
             return
         if user_id is not None or run_id is not None:
             raise click.UsageError("--user and --run go with a TEXT")
         groups = list(islice(memory.duplicate_groups(), limit))
-        emit({"groups": groups}, text=groups_text(groups), as_json=session.json)
+    rows = [
+        {"grade": group.grade, "count": group.count, "memory": memory}
+        for group in groups
+        for memory in group.memories
+    ]
+    emit({"groups": groups}, text=groups_text(groups), as_json=session.json, rows=rows)

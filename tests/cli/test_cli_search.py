@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from agent_memory import AgentMemory
-from agent_memory.cli import run
-from agent_memory.cli.render import display_width
+from agent_memory.cli import options, run, tables
+from agent_memory.cli.tables import display_width
 
 PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
 Cli = Callable[..., Any]
@@ -336,6 +336,47 @@ def test_a_terminal_shows_an_error_in_red_unless_it_shall_not(
     assert error.startswith("\x1b[31mError:\x1b[0m " if is_colored else "Error: ")
 
 
+@pytest.fixture
+def colored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR")
+
+
+@pytest.mark.usefixtures("colored")
+def test_the_words_of_a_question_stand_out_and_weak_hits_are_faint(root: Path) -> None:
+    store(
+        root,
+        {"content": "Walnuts and \x1b[31mred \ufdd1 tables: walnuts"},
+        {"content": "an old shelf of walnut, which stands in another room than the others"},
+        *({"content": f"the {n}th lamp"} for n in range(5)),
+    )
+    heading, hit, *_ = on_a_terminal(100, "search", "walnut tables")
+    assert heading.startswith("\x1b[1mscore ")
+    assert heading.endswith("\x1b[0m")
+    strong = re.findall("\x1b\\[1m(.*?)\x1b\\[0m", hit)
+    assert strong == ["Walnuts", "tables", "walnuts"]
+    assert "\\u001b[31mred \\ufdd1" in hit  # what a memory says has no color of its own
+    weak = [line for line in on_a_terminal(100, "search", "walnut tables") if "shelf" in line]
+    assert [line.startswith("\x1b[2m(") and line.endswith("\x1b[0m") for line in weak] == [True]
+    assert max(len(re.sub("\x1b\\[\\d+m", "", line)) for line in [heading, hit]) <= 100
+
+
+@pytest.mark.usefixtures("colored")
+def test_nothing_else_than_a_terminal_gets_colors(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(root, {"content": "a walnut"})
+    words = ["search", "walnut", "--no-count"]
+    assert "\x1b" not in cli(*words).out
+    assert "\x1b" not in cli("check").out
+    for form in (["--json"], ["--csv"], ["--nl"], ["--table"], ["--fmt", "grid"]):
+        assert "\x1b" not in "".join(on_a_terminal(100, *words, *form))
+    assert on_a_terminal(100, "check")[-1] == "1 memories, \x1b[32msound\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in "".join(on_a_terminal(100, *words))
+    assert on_a_terminal(100, "check")[-1] == "1 memories, sound"
+
+
 def test_a_table_wraps_long_texts_between_words(root: Path) -> None:
     (memory_id,) = store(root, {"content": "The billing service moved to " + "Postgres " * 12})
     shown = on_a_terminal(80, "recent")
@@ -390,6 +431,59 @@ def test_a_list_comes_as_a_table_of_markdown(cli: Cli, root: Path, words: list[s
         assert len(re.findall(r"(?:\\.|[^|\\])*\|", rows[0])) == len(columns) - 1
         if words != ["agents"]:
             assert f"a \\| b \\\\\\| {long}" in rows[0]
+
+
+FORMS = {
+    "plain": ["name  text", "a     b | c", "使    d"],
+    "simple": ["name  text", "----  -----", "a     b | c", "使    d"],
+    "grid": [
+        "+------+-------+", "| name | text  |", "+======+=======+", "| a    | b | c |",
+        "+------+-------+", "| 使   | d     |", "+------+-------+",
+    ],
+    "markdown": ["| name | text |", "|---|---|", "| a | b \\| c |", "| 使 | d |"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_has_the_form_that_was_asked_for(form: str) -> None:
+    rows = [("name", "text"), ("a", "b | c"), ("使", "d")]
+    assert tables.FORMS[form](rows).splitlines() == FORMS[form]
+    assert tuple(tables.FORMS) == options.TABLE_FORMS
+    assert tables.FORMS["github"] is tables.FORMS["markdown"]
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_every_list_takes_a_form(cli: Cli, root: Path, words: list[str]) -> None:
+    store(root, {"content": "walnut\nand\x1b[31m more " + "word " * 50})
+    printed = {form: cli(*words, "--fmt", form).out for form in options.TABLE_FORMS}
+    assert printed["github"] == printed["markdown"] == cli(*words, "--table").out
+    assert cli(*words, "--table", "--fmt", "grid").out == printed["grid"]
+    assert len(printed["grid"].splitlines()) == 5
+    assert len({len(line) for line in printed["grid"].splitlines()}) == 1
+    assert len(printed["simple"].splitlines()) == 3
+    assert "\x1b" not in "".join(printed.values())
+    ran = cli(*words, "--fmt", "latex")
+    assert (ran.code, "'plain', 'simple', 'grid', 'markdown', 'github'" in ran.err) == (2, True)
+
+
+def test_what_is_listed_elsewhere_comes_as_rows_too(cli: Cli, root: Path) -> None:
+    ids = store(root, {"content": "password=hunter2horse"}, {"content": "the red lighthouse"})
+    store(root, {"content": "The red lighthouse!"})
+    cli("backup")
+    cli("reject", "quillibrand")
+    for words, count, name in (
+        (["backups"], 1, "path"),
+        (["secrets"], 1, "memory_id"),
+        (["duplicates"], 2, "grade"),
+        (["duplicates", "the red lighthouse"], 2, "grade"),
+        (["reject", "--list"], 1, "rejection_id"),
+    ):
+        rows = list(csv.DictReader(io.StringIO(cli(*words, "--csv").out)))
+        assert [name in row for row in rows] == [True] * count
+        assert len(cli(*words, "--nl").out.splitlines()) == count
+        assert len(cli(*words, "--fmt", "grid").out.splitlines()) >= 3 + 2 * count
+    assert cli("reject", "kestrel", "--csv").out == "rejected: number 2\n"  # no list
+    assert cli("secrets", "--nl").out.count(ids[0]) == 1
 
 
 def test_a_list_without_rows_is_nothing_in_csv_and_json_lines(cli: Cli, root: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from agent_memory import AgentMemory
 from agent_memory.cli.plot import plot_of
-from agent_memory.cli.render import display_width
+from agent_memory.cli.tables import display_width
 
 Cli = Callable[..., Any]
 _HOSTILE = "\x1b[31m\u202e<script>&\"'1'</script>"
