@@ -83,36 +83,49 @@ def _repository(folder: Path) -> Path:
     return folder / ".git"
 
 
-@pytest.mark.parametrize("document", with_blocks("bash"), ids=name_of)
-def test_the_shell_blocks_run_one_after_the_other(document: Path, tmp_path: Path) -> None:
-    text = "".join(blocks(document, "bash"))
-    if "sqlite3" in text and shutil.which("sqlite3") is None:
-        pytest.skip("the sqlite3 shell is not installed")
+def run_in_shell(block: str, home: Path) -> None:
+    """Run a block as it stands, in the checkout; it prints something, and complains of nothing."""
     environment = {
         **os.environ,
-        "HOME": str(tmp_path),
+        "HOME": str(home),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    stands_alone = document.stem == "recipes"
     if not (CHECKOUT / ".git").exists():  # in a source distribution `git log` has nothing to tell
-        environment |= {"GIT_DIR": str(_repository(tmp_path))}
+        environment |= {"GIT_DIR": str(_repository(home))}
     before = sorted(CHECKOUT.iterdir())
-    for number, block in enumerate(blocks(document, "bash")):
-        if stands_alone:
-            (home := tmp_path / str(number)).mkdir()
-            environment["HOME"] = str(home)
-        done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", block],
-            cwd=CHECKOUT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        assert not done.stderr, done.stderr
-        assert done.stdout
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", block],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, done.stderr
+    assert done.stdout
     assert sorted(CHECKOUT.iterdir()) == before
+
+
+@pytest.mark.parametrize("document", with_blocks("bash"), ids=name_of)
+def test_each_shell_block_runs_when_it_is_pasted_alone(document: Path, tmp_path: Path) -> None:
+    if document.stem == "plain-sqlite" and shutil.which("sqlite3") is None:
+        pytest.skip("the sqlite3 shell is not installed")
+    for number, block in enumerate(blocks(document, "bash")):
+        (home := tmp_path / str(number)).mkdir()
+        run_in_shell(block, home)
+
+
+FOLLOWED = ("first-steps", "shell", "plain-sqlite")
+"""Guides that are read from the first block to the last."""
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_the_shell_blocks_of_a_guide_run_one_after_the_other(name: str, tmp_path: Path) -> None:
+    if name == "plain-sqlite" and shutil.which("sqlite3") is None:
+        pytest.skip("the sqlite3 shell is not installed")
+    for block in blocks(PACKAGE / "guides" / f"{name}.md", "bash"):
+        run_in_shell(block, tmp_path)
 
 
 @pytest.mark.parametrize("document", with_blocks("json"), ids=name_of)
