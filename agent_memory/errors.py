@@ -190,7 +190,13 @@ class MigrationError(AgentMemoryError):
 
 
 class StorageError(AgentMemoryError):
-    """The file could not be read or written."""
+    """The file could not be read or written.
+
+    ``is_undone`` says that the server is known to have kept nothing of what was asked, and would
+    do it if it were asked again: it broke a deadlock, or the connection was lost before a commit.
+    """
+
+    is_undone: bool = False
 
 
 class StorageLocked(StorageError):

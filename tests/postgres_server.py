@@ -8,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import quote
@@ -74,10 +75,11 @@ def _connected(url: str) -> Connection[Any]:
 class PostgresServer:
     """A server with a database ``memories``, whose owner ``app`` is no superuser.
 
-    ``durable``: what it acknowledges is on the disk, so that it may be killed.
+    ``durable``: what it acknowledges is on the disk, so that it may be killed. ``leader`` is a
+    server that it follows, as a replica.
     """
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, leader: PostgresServer | None = None) -> None:
         self._owner = "nobody" if os.geteuid() == 0 else None  # it does not run as root
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
         self._programs = binaries()
@@ -87,6 +89,11 @@ class PostgresServer:
         self._settings = {**_SETTINGS, "unix_socket_directories": str(self.folder)}
         if not durable:
             self._settings |= {"fsync": "off", "full_page_writes": "off"}
+        if leader is not None:
+            source = ("-h", str(leader.folder), "-U", "postgres")
+            self._run("pg_basebackup", *source, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+            self.start()
+            return
         self._run("initdb", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync")
         self.start()
         with _connected(self.url("postgres", "postgres")) as connection:
@@ -124,6 +131,26 @@ class PostgresServer:
         """Start it."""
         options = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
         self._run("pg_ctl", "start", "-w", "-l", str(self.folder / "log"), "-o", options)
+
+    def promote(self) -> None:
+        """Let a replica go on without the server that it follows."""
+        self._run("pg_ctl", "promote", "-w")
+
+    def position(self) -> str:
+        """Return how far its log is written."""
+        with _connected(self.url("postgres")) as connection:
+            row = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def wait_for(self, leader: PostgresServer) -> None:
+        """Wait until a replica has all that the server which it follows has."""
+        position, deadline = leader.position(), time.monotonic() + 60
+        with _connected(self.url("postgres")) as connection:
+            query = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+            while connection.execute(query, (position,)).fetchone() != (True,):
+                assert time.monotonic() < deadline, "the replica does not follow"
+                time.sleep(0.01)
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it: ``fast`` ends every connection, ``immediate`` is as if it were killed."""

@@ -2,16 +2,17 @@
 
 ``postgresql://user:password@host:5432/database?schema=agent_memory&pool_size=10`` names such a
 database; what else stands behind the ``?`` is for the server's client library. Two hosts,
-``host1,host2``, are tried in turn.
+``host1,host2``, are tried in turn; ``replica=host3:5432`` follows them, and is searched.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.limits import SERVER_SCHEMES
@@ -20,6 +21,8 @@ _DEFAULT_SCHEMA: Final = "agent_memory"
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _DEFAULT_POOL_SIZE: Final = 10
 _MOST_CONNECTIONS: Final = 1_000
+_OF_HOSTS: Final = ("host", "hostaddr", "port", "target_session_attrs")
+"""Options that name the servers of the address, and which of them is meant."""
 _SECRET: Final = ("password", "sslpassword", "passfile", "sslkey", "oauth_client_secret")
 
 
@@ -35,6 +38,8 @@ class ServerAddress:
     schema: str
     pool_size: int = field(compare=False)
     location: str = field(compare=False)
+    replica: ServerAddress | None = field(default=None, compare=False)
+    """Another server that follows this one, where searches may be looked up."""
 
     def __str__(self) -> str:
         """Return the location."""
@@ -70,25 +75,51 @@ def server_address(url: str) -> ServerAddress:
     user, at, hosts = server.rpartition("@")
     shown = f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
     options = parse_qsl(query, keep_blank_values=True)
-    schema, pool_size = _DEFAULT_SCHEMA, _DEFAULT_POOL_SIZE
+    schema, pool_size, replica = _DEFAULT_SCHEMA, _DEFAULT_POOL_SIZE, None
     passed = []
     for name, value in options:
         if name == "schema":
             schema = _schema(value)
         elif name == "pool_size":
             pool_size = _pool_size(value)
+        elif name == "replica":
+            replica = _hosts(value)
         else:
             passed.append((name, value))
-    conninfo = f"{scheme}://{place}"
-    if passed:
-        conninfo += "?" + urlencode(passed, quote_via=quote)
+    conninfo = _conninfo(f"{scheme}://{place}", passed)
     public = [(name, value) for name, value in passed if name not in _SECRET]
     if schema != _DEFAULT_SCHEMA:
         public.append(("schema", schema))
     location = f"postgresql://{shown}" + (
         "?" + urlencode(public, quote_via=quote) if public else ""
     )
-    return ServerAddress(conninfo, schema, pool_size, location)
+    if replica is None:
+        return ServerAddress(conninfo, schema, pool_size, location)
+    follower = ServerAddress(
+        _conninfo(
+            f"{scheme}://{user}{at}{replica}{slash}{database}",
+            [(name, value) for name, value in passed if name not in _OF_HOSTS],
+        ),
+        schema,
+        pool_size,
+        f"the replica {unquote(replica)} of {location}",
+    )
+    return ServerAddress(conninfo, schema, pool_size, location, follower)
+
+
+def _conninfo(place: str, options: Sequence[tuple[str, str]]) -> str:
+    return place + ("?" + urlencode(options, quote_via=quote) if options else "")
+
+
+def _hosts(text: str) -> str:
+    """Return hosts, with a port or without, as an address has them before its database."""
+    if re.fullmatch(r"[^@?#\s,]+(,[^@?#\s,]+)*", text) is None or "//" in text:
+        raise ConfigurationError(
+            f"replica={text!r:.80} cannot be: give the host of the replica, with its port or"
+            " without, such as replica=db2:5432; user, password and options are those of the"
+            " address itself"
+        )
+    return quote(text, safe=":,[]")
 
 
 def _schema(name: str) -> str:

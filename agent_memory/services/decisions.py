@@ -13,7 +13,7 @@ from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
-from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad
+from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad, repeated_if_undone
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
 from agent_memory.services.writing.update import update
 from agent_memory.storage.engine import Engine
@@ -51,6 +51,7 @@ class DecisionService:
         self._unit_of_work = unit_of_work
         self._complete = complete
 
+    @repeated_if_undone
     def apply(
         self,
         decisions: Sequence[Decision],
@@ -88,6 +89,7 @@ class DecisionService:
         """Return the memories in question, oldest first."""
         return self._engine.reviews.all()
 
+    @repeated_if_undone
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory in question, and return it as it was."""
         with self._unit_of_work.write() as now:
@@ -103,6 +105,7 @@ class DecisionService:
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             return memory
 
+    @repeated_if_undone
     def dismiss(self, review_id: int, *, session_id: str) -> Review:
         """Keep the memory in question, and return what the question was."""
         with self._unit_of_work.write() as now:
@@ -112,6 +115,7 @@ class DecisionService:
             operations.record_irreversible("dismiss", session_id=session_id, now=now)
             return review
 
+    @repeated_if_undone
     def ask_again(self, review_id: int, *, session_id: str) -> Undone:
         """Take back that a memory was kept."""
         with self._unit_of_work.write() as now:

@@ -29,7 +29,12 @@ from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.service import SearchService
-from agent_memory.services.unit_of_work import Promoted, UnitOfWork, enter_scratchpad
+from agent_memory.services.unit_of_work import (
+    Promoted,
+    UnitOfWork,
+    enter_scratchpad,
+    repeated_if_undone,
+)
 from agent_memory.services.vectors import VectorService
 from agent_memory.services.writing import duplicates
 from agent_memory.services.writing.insert import (
@@ -165,6 +170,7 @@ class Store:
 
     # Writing ----------------------------------------------------------------------------------
 
+    @repeated_if_undone
     def add(
         self,
         memories: Sequence[Memory],
@@ -236,6 +242,7 @@ class Store:
                         " is wrong"
                     )
 
+    @repeated_if_undone
     def update(
         self,
         memory_id: str,
@@ -254,6 +261,7 @@ class Store:
                 update(self._engine, row_id, memory, changes, now=now, settings=settings)
             return self._get(memory_id)
 
+    @repeated_if_undone
     def delete(self, memory_id: str, *, session_id: str) -> Memory:
         """Remove a memory and return it as it was. Its history stays."""
         with self._unit_of_work.write() as now:
@@ -262,6 +270,7 @@ class Store:
                 self._engine.memories.delete(self._row_id(memory_id))
             return memory
 
+    @repeated_if_undone
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
         with self._unit_of_work.write() as now:
@@ -276,6 +285,7 @@ class Store:
                 scratchpad_size=self._engine.scratchpad.size(),
             )
 
+    @repeated_if_undone
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and return whether it was in."""
         with self._unit_of_work.write():
@@ -296,6 +306,7 @@ class Store:
         """Let a function be called, from any thread, with what use brings into the scratchpad."""
         self._unit_of_work.on_promoted = callback
 
+    @repeated_if_undone
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
         """Write the agent's settings, changed, into the file and return them.
 

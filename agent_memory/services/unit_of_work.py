@@ -8,12 +8,13 @@ whichever comes first.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from agent_memory.errors import StorageError, StorageUnavailable
 from agent_memory.models.agent import AgentConfig
@@ -22,6 +23,29 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Reason
 
 _FLUSH_AFTER_SECONDS: Final = 0.5
+_MOST_RETRIES: Final = 3
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+def repeated_if_undone(verb: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let a verb of one transaction be done again where nothing of it was kept.
+
+    That is where a server broke a deadlock, or was lost before the commit: see ``StorageError``.
+    """
+
+    @functools.wraps(verb)
+    def repeated(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        for _ in range(_MOST_RETRIES):
+            try:
+                return verb(*arguments, **options)
+            except StorageError as error:
+                if not error.is_undone:
+                    raise
+        return verb(*arguments, **options)
+
+    return repeated
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import (
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
         TombstoneTable,
         UsageQueries,
     )
+
+Value = TypeVar("Value")
 
 
 class Capability(StrEnum):
@@ -199,6 +201,12 @@ class Engine(Protocol):
 
     def read(self) -> AbstractContextManager[None]:
         """Run the body in one read transaction: it sees one unchanging snapshot."""
+
+    def lookup(self, look: Callable[[], Value]) -> Value:
+        """Return what ``look`` finds in one read transaction. It may be called more than once.
+
+        It sees all that was acknowledged before, and must begin no transaction.
+        """
 
     def write(self, *, durable: bool = True) -> AbstractContextManager[None]:
         """Run the body in one write transaction, which no other writer can come between.

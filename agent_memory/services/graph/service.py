@@ -30,7 +30,7 @@ from agent_memory.services.graph.changes import (
     has_name,
     no_entity,
 )
-from agent_memory.services.unit_of_work import Service
+from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.storage.records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
@@ -67,6 +67,7 @@ class GraphService(Service):
                 only_run=self.only_run,
             )
 
+    @repeated_if_undone
     def add_entity(
         self,
         name: str,
@@ -83,6 +84,7 @@ class GraphService(Service):
             entity_id = graph.entity(name, kind=kind, confidence=confidence, aliases=aliases)
             return self._entities(graph.user_id, [entity_id], run_id=self.only_run)[0]
 
+    @repeated_if_undone
     def add(
         self,
         fact: Fact,
@@ -99,6 +101,7 @@ class GraphService(Service):
             edges = self._engine.graph.edges(when, ids=ids, at_any_time=True)
             return edges[-1]
 
+    @repeated_if_undone
     def apply(
         self,
         updates: Sequence[GraphUpdate],
@@ -112,6 +115,7 @@ class GraphService(Service):
         with self._graph_changes(user_id, run_id, memory_ids) as graph:
             return [graph.apply(update, at=at) for update in updates]
 
+    @repeated_if_undone
     def merge(self, keep: str, other: str, *, user_id: str | None) -> EntityView:
         """Make one of two entities and return it."""
         with self._graph_changes(user_id) as graph:

@@ -18,7 +18,7 @@ from agent_memory.services.lifecycle.undo import own_change_ids, row_at, undo
 from agent_memory.services.policies import rejected_values, retention
 from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
-from agent_memory.services.unit_of_work import Service
+from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing import duplicates
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.records import memory_of_row
@@ -32,6 +32,7 @@ class LifecycleService(Service):
 
     # Archiving --------------------------------------------------------------------------------
 
+    @repeated_if_undone
     def archive(
         self, memory_ids: Sequence[str], *, archived: bool, session_id: str
     ) -> list[Memory]:
@@ -56,6 +57,7 @@ class LifecycleService(Service):
             self._engine.history.sign_all(since=before, session_id=session_id, now=now)
             self._engine.operations.record(verb, since=before, session_id=session_id, now=now)
 
+    @repeated_if_undone
     def delete(self, memory_ids: Sequence[str], *, session_id: str) -> list[Memory]:
         """Delete memories, all or none, and return them as they were. Their history stays."""
         with self._unit_of_work.write() as now:
@@ -68,6 +70,7 @@ class LifecycleService(Service):
             self._engine.operations.record("delete", since=before, session_id=session_id, now=now)
             return gone
 
+    @repeated_if_undone
     def merge(self, keep: str, others: Sequence[str], *, session_id: str) -> Memory:
         """Add to a memory what others have beyond it, delete those, and return it as it is now."""
         with self._unit_of_work.write() as now:
@@ -94,6 +97,7 @@ class LifecycleService(Service):
         with self._engine.read():
             return retention.over_soft(self._engine, policy)
 
+    @repeated_if_undone
     def tidy(self, *, dry_run: bool, session_id: str) -> TidyReport:
         """Archive what the agent's policy says, or only report what that would be."""
         self._unit_of_work.flush()  # what a search used a moment ago is used
@@ -121,6 +125,7 @@ class LifecycleService(Service):
 
     # Undoing ----------------------------------------------------------------------------------
 
+    @repeated_if_undone
     def undo(
         self,
         change_id: int | None,
@@ -162,6 +167,7 @@ class LifecycleService(Service):
 
     # Rejecting --------------------------------------------------------------------------------
 
+    @repeated_if_undone
     def reject(self, text: str, reason: str | None) -> Rejection:
         """Let no memory that holds a text be stored from now on."""
         with self._unit_of_work.write() as now:
@@ -195,6 +201,7 @@ class LifecycleService(Service):
                     _keep_if_secret(by_memory, memory_id, screening)
         return [screening.report(memory_id) for memory_id, screening in by_memory.items()]
 
+    @repeated_if_undone
     def lift(self, rejection: int | str) -> bool:
         """Let a rejected value be stored again; return whether it was rejected."""
         with self._unit_of_work.write():

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_memory.models.enums import MatchType
 from agent_memory.models.memory import Memory, relevance_score
@@ -44,8 +44,9 @@ class SearchService:
     ) -> SearchResults:
         """Find the memories that answer a request, best first, and say how it went."""
         started = time.perf_counter()
-        with self._engine.read():
-            request = replace(
+
+        def look() -> _Finds:
+            whole = replace(
                 request,
                 now=now,
                 passing=filter_of(request.filters, agent_id=self._engine.agent_id),
@@ -54,11 +55,14 @@ class SearchService:
                 uncounted=self._unit_of_work.accesses(),
                 vector=meaning.vector,
             )
-            outcome = find(self._engine, request)
+            outcome = find(self._engine, whole)
             memories = self._engine.memories.get_many(outcome.row_ids())
             reasons = self._engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
+            return _Finds(whole, outcome, memories, reasons)
+
+        finds = self._engine.lookup(look)
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
-        return _results(request, meaning, outcome, memories, reasons, milliseconds=milliseconds)
+        return _results(finds, meaning, milliseconds=milliseconds)
 
     def _owner_among_others(self, filters: SearchFilters) -> Owner | None:
         """Return whose memories alone are searched; ``None`` where they are all that there are."""
@@ -76,13 +80,11 @@ class SearchService:
         too: the name of somebody's sister where the query asks where that sister lives.
         """
         scope = scope_of(request.filters, agent_id=self._engine.agent_id)
-        with self._engine.read():
-            asked = self._engine.keywords.terms_of(request.query)
-            stated = self._engine.keywords.terms_of(text)
-            known = {term.word for term in asked}
-            counts = self._engine.keywords.vocabulary(
-                [term.word for term in stated if term.word not in known], (), scope
-            )
+        asked = self._engine.keywords.terms_of(request.query)
+        stated = self._engine.keywords.terms_of(text)
+        known = {term.word for term in asked}
+        wanted = [term.word for term in stated if term.word not in known]
+        counts = self._engine.lookup(lambda: self._engine.keywords.vocabulary(wanted, (), scope))
         covered = {term.word for term in stated}
         rarest = sorted((counts[term.word], term.written) for term in stated if term.word in counts)
         leads = [written for count, written in rarest if count > 1][:MOST_LEADS]
@@ -114,16 +116,18 @@ class SearchService:
         self._unit_of_work.record_recalls(memory_ids)
 
 
-def _results(
-    request: SearchRequest,
-    meaning: QueryMeaning,
-    outcome: SearchOutcome,
-    memories: Mapping[int, Memory],
-    scratchpad_reasons: Mapping[int, str],
-    *,
-    milliseconds: float,
-) -> SearchResults:
-    """Make the models that users get; ``memories`` has those of ``outcome.row_ids()``."""
+class _Finds(NamedTuple):
+    """What a search found; ``memories`` has those of ``outcome.row_ids()``."""
+
+    request: SearchRequest
+    outcome: SearchOutcome
+    memories: Mapping[int, Memory]
+    scratchpad_reasons: Mapping[int, str]
+
+
+def _results(finds: _Finds, meaning: QueryMeaning, *, milliseconds: float) -> SearchResults:
+    """Make the models that users get."""
+    request, outcome, memories, scratchpad_reasons = finds
     return SearchResults.model_construct(
         results=[
             MemorySearchResult.model_construct(

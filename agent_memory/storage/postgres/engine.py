@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_memory.errors import AgentNotFound, ConfigurationError, StorageLocked
 from agent_memory.models.agent import CheckReport
@@ -40,6 +40,18 @@ if TYPE_CHECKING:
     from agent_memory.storage.postgres.tables.tombstones import TombstoneTable
     from agent_memory.storage.postgres.tables.usage import UsageQueries
     from agent_memory.storage.postgres.vector_index import VectorIndex
+
+
+Value = TypeVar("Value")
+
+# What is written changes one of these: the agent's row with nearly every verb (a replica has the
+# same transaction numbers), the history with every memory, also where another program wrote it.
+_STATE: Final = """
+SELECT (SELECT xmin::text FROM agent), (SELECT max(change_id) FROM history),
+  (SELECT max(erased_at) FROM tombstones),
+  (SELECT string_agg(model_id || ' ' || xmin::text, ' ' ORDER BY model_id) FROM embedding_models),
+  (SELECT count(*) FROM (SELECT FROM embedding_queue LIMIT 1000) AS queued),
+  EXISTS (SELECT FROM memory_text WHERE tokens IS NULL)"""
 
 
 class PostgresEngine:
@@ -175,6 +187,13 @@ class PostgresEngine:
                 pass
         with self.database.read():
             yield
+
+    def lookup(self, look: Callable[[], Value]) -> Value:
+        """Return what ``look`` finds in one read transaction, of the replica where one is named."""
+        if self.can_write and self.keywords.is_stale():
+            with self.database.write():
+                pass
+        return self.database.lookup(look, state=_STATE)
 
     def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
         return self.database.write(durable=durable)

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.times import format_time
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
     from agent_memory.storage.sqlite.tables.usage import UsageQueries
     from agent_memory.storage.sqlite.vector_index import VectorIndex
+
+Value = TypeVar("Value")
 
 
 class SQLiteEngine:
@@ -167,6 +169,10 @@ class SQLiteEngine:
 
     def read(self) -> contextlib.AbstractContextManager[None]:
         return self.database.read()
+
+    def lookup(self, look: Callable[[], Value]) -> Value:
+        with self.read():
+            return look()
 
     def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
         """Run the body in one write transaction, which holds the write lock from its start."""

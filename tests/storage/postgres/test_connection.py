@@ -325,8 +325,8 @@ def test_where_the_answer_is_lost_it_is_asked_what_became_of_it(
 ) -> None:
     commit = Database._commit
 
-    def lose_answer(self: Database, connection: Connection, transaction: str) -> None:
-        commit(self, _AnswerLost(connection, commits=commits), transaction)  # type: ignore[arg-type]
+    def lose_answer(self: Database, connection: Connection, *marks: str) -> None:
+        commit(self, _AnswerLost(connection, commits=commits), *marks)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Database, "_commit", lose_answer)
     if commits:

@@ -53,9 +53,12 @@ def test_its_sql_reads_the_rows_of_one_agent(postgres: PostgresServer, schemas: 
 def test_its_parts_of_an_address_are_known(part: str) -> None:
     address = server_address(f"postgresql://app@localhost/memories{part}")
     name = part[1:].partition("=")[0]
-    is_ours = name in ("schema", "pool_size")
+    is_ours = name in ("schema", "pool_size", "replica")
     assert is_ours is (name not in address.conninfo)
     if name == "schema":
         assert address.schema == "team"
     if name == "pool_size":
         assert address.pool_size == 20
+    if name == "replica":
+        assert address.replica is not None
+        assert "@db2:5432/" in address.replica.conninfo

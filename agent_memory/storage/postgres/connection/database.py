@@ -15,6 +15,7 @@ from psycopg import sql as composing
 from agent_memory.errors import (
     AgentMemoryError,
     ConfigurationError,
+    StorageError,
     StorageLocked,
     StorageReadOnly,
     StorageUnavailable,
@@ -26,6 +27,7 @@ from agent_memory.storage.postgres.connection.error_translation import (
     translated,
 )
 from agent_memory.storage.postgres.connection.pool import Connection, PoolLease, SharedPool
+from agent_memory.storage.postgres.connection.replica import Replica
 from agent_memory.storage.records import Row
 
 Value = TypeVar("Value")
@@ -35,9 +37,16 @@ _LOCK_SECONDS: Final = 30
 """How long a write waits for another one of the same agent."""
 _OUTCOME_SECONDS: Final = 30.0
 """How long is asked whether a transaction was committed, of which the answer was lost."""
+_MOST_RETRIES: Final = 3
+"""How often what only reads is done again because its connection was lost in the middle."""
 
-_LOCK: Final = "SELECT pg_advisory_xact_lock(agent_lock()), pg_current_xact_id()::text"
-_TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(agent_lock()), pg_current_xact_id()::text"
+_LOCK: Final = "SELECT pg_{}advisory_xact_lock(agent_lock()), pg_current_xact_id()::text, {}"
+_IS_DURABLE: Final = (
+    "set_config('synchronous_commit',"
+    " replace(current_setting('synchronous_commit'), 'off', 'on'), true)"
+)
+"""What is acknowledged is on the disk, whatever the server does by itself; it may promise more."""
+_IS_NOT_DURABLE: Final = "set_config('synchronous_commit', 'off', true)"
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
@@ -81,6 +90,9 @@ class Database:
         """What each write transaction does last."""
         with translated(self.location):
             self._lease = PoolLease(address.server)
+        follower = address.server.replica
+        self.replica = None if follower is None else Replica(follower)
+        """Where searches may be looked up instead."""
 
     @property
     def can_write(self) -> bool:
@@ -100,6 +112,8 @@ class Database:
     def close(self) -> None:
         """Give the connections up. Closing twice is fine; a use after it is ``StorageClosed``."""
         self._lease.close()
+        if self.replica is not None:
+            self.replica.close()
 
     # Transactions -----------------------------------------------------------------------------
 
@@ -119,7 +133,7 @@ class Database:
         opening = (
             _WRITE,
             self._settings(is_durable=is_durable, timeout=_LOCK_SECONDS),
-            _TRY_LOCK if is_impatient else _LOCK,
+            _LOCK.format("try_" if is_impatient else "", self.pool.timeline),
         )
         with translated(self.location):
             connection, row = self._begun(opening)
@@ -132,17 +146,44 @@ class Database:
                 yield
                 for step in self.before_commit:
                     step()
-                self._commit(connection, str(row[1]))
+                self._commit(connection, *row[1:])
+
+    def read(self) -> contextlib.AbstractContextManager[None]:
+        """Run the body in one read transaction: it sees one unchanging snapshot."""
+        return self._reading(self.pool, self.location)
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[None]:
-        """Run the body in one read transaction: it sees one unchanging snapshot."""
+    def _reading(self, pool: SharedPool, location: str) -> Iterator[None]:
         self._refuse_nested()
-        with translated(self.location):
-            connection, _ = self._begun((_READ, self._settings()))
-            with self._given_back(connection), self._snapshot():
+        with translated(location):
+            connection, _ = self._begun((_READ, self._settings()), pool)
+            with self._given_back(connection, pool), self._snapshot():
                 yield
                 connection.execute("COMMIT")
+
+    def lookup(self, look: Callable[[], Value], *, state: str) -> Value:
+        """Return what ``look`` finds in one read transaction; it may be called again.
+
+        That may be one of the replica, if ``state`` returns the same row there: it is a query for
+        what changes with the agent's memories.
+        """
+        if self.replica is not None and not self.replica.is_resting:
+            current = self.row(state)
+            with self.replica.excused():
+                pool = self.replica.pool()
+                if pool is not None:
+                    with self._reading(pool, self.replica.location):
+                        if self.replica.is_current(current, self.row(state)):
+                            return look()
+        for _ in range(_MOST_RETRIES):
+            try:
+                with self.read():
+                    return look()
+            except StorageError as error:
+                if not error.is_undone:
+                    raise
+        with self.read():
+            return look()
 
     @contextlib.contextmanager
     def administering(self, *, is_writing: bool) -> Iterator[None]:
@@ -211,7 +252,11 @@ class Database:
             )
 
     def _settings(
-        self, *, is_durable: bool = True, is_reading: bool = False, timeout: int | None = None
+        self,
+        *,
+        is_durable: bool | None = None,
+        is_reading: bool = False,
+        timeout: int | None = None,
     ) -> str:
         """Return the statement that says, for this transaction alone, whose rows it sees."""
         settings = {"agent_memory.agent": self.agent_id}
@@ -220,20 +265,23 @@ class Database:
             settings["role"] = role
         if is_reading:
             settings["transaction_read_only"] = "on"
-        if not is_durable:
-            settings["synchronous_commit"] = "off"
         if timeout is not None:
             settings["lock_timeout"] = f"{timeout}s"
-        return f"SELECT {self._search_path()}, " + ", ".join(
+        steps = [
             f"set_config({composing.quote(name)}, {composing.quote(value)}, true)"
             for name, value in settings.items()
-        )
+        ]
+        if is_durable is not None:
+            steps.append(_IS_DURABLE if is_durable else _IS_NOT_DURABLE)
+        return f"SELECT {self._search_path()}, " + ", ".join(steps)
 
     def _search_path(self) -> str:
         """Return what makes names mean the tables of the schema, and no temporary ones."""
         return f"set_config('search_path', '{self.schema}, pg_temp', true)"
 
-    def _begun(self, statements: Sequence[str]) -> tuple[Connection, Row]:
+    def _begun(
+        self, statements: Sequence[str], pool: SharedPool | None = None
+    ) -> tuple[Connection, Row]:
         """Return a connection on which a transaction was begun, and the last statement's row."""
         script = "; ".join(statements)
 
@@ -243,17 +291,18 @@ class Database:
                 pass
             return cursor.fetchone() or ()
 
-        connection, row = self._used(begin)
+        connection, row = self._used(begin, pool or self.pool)
         self._thread.connection = connection
         return connection, row
 
-    def _used(self, use: Callable[[Connection], Value]) -> tuple[Connection, Value]:
+    def _used(
+        self, use: Callable[[Connection], Value], pool: SharedPool
+    ) -> tuple[Connection, Value]:
         """Return a connection that was used for what may be done again, and what came of it.
 
         Those that broke while nobody used them, as all do when the server restarts, are passed
         over.
         """
-        pool = self.pool
         for is_last in (*[False] * pool.address.pool_size, True):
             connection = pool.take()
             try:
@@ -265,9 +314,9 @@ class Database:
         raise AssertionError("the last one raises")
 
     @contextlib.contextmanager
-    def _given_back(self, connection: Connection) -> Iterator[None]:
+    def _given_back(self, connection: Connection, pool: SharedPool | None = None) -> Iterator[None]:
         """Give a connection back when the body is done, its transaction rolled back if need be."""
-        pool = self.pool
+        pool = pool or self.pool
         try:
             yield
         finally:
@@ -284,15 +333,17 @@ class Database:
                 connection.execute("ROLLBACK")
         pool.give_back(connection)
 
-    def _commit(self, connection: Connection, transaction: str) -> None:
+    def _commit(self, connection: Connection, transaction: str, timeline: str | None) -> None:
         """Commit; where the answer is lost, ask on another connection what became of it."""
         try:
             connection.execute("COMMIT")
         except psycopg.Error as error:
-            if not is_connection_loss(error) or not self._was_committed(transaction, error):
+            if not is_connection_loss(error):
+                raise
+            if not self._was_committed(transaction, timeline, error):
                 raise
 
-    def _was_committed(self, transaction: str, loss: psycopg.Error) -> bool:
+    def _was_committed(self, transaction: str, timeline: str | None, loss: psycopg.Error) -> bool:
         deadline = time.monotonic() + _OUTCOME_SECONDS
         while time.monotonic() < deadline:
             try:
@@ -300,14 +351,20 @@ class Database:
                 connection = pool.take()
                 try:
                     row = connection.execute(
-                        "SELECT pg_xact_status(%s::xid8)", (transaction,)
+                        f"SELECT pg_xact_status(%s::xid8), {pool.timeline}", (transaction,)
                     ).fetchone()
                 finally:
                     pool.give_back(connection)
+            except psycopg.errors.InvalidParameterValue:
+                return False  # a server that took the other's place, and has no such transaction
             except psycopg.Error:
                 row = None
-            if row is not None and row[0] != "in progress":
-                return bool(row[0] == "committed")
+            if row is not None and row[0] == "aborted":
+                return False
+            if row is not None and row[0] == "committed":
+                if row[1] == timeline:
+                    return True
+                break  # a server that took the other's place may give its number to another's
             time.sleep(0.1)
         raise StorageUnavailable(
             f"{self.location} was lost while it stored, and whether it did is not known: look"
@@ -355,8 +412,9 @@ class Database:
                     connection.execute(self._settings(is_reading=True))
                     return connection.execute(sql, values or None, binary=True)
 
-            connection, cursor = self._used(execute)
-            self._abandon(self.pool, connection)
+            pool = self.pool
+            connection, cursor = self._used(execute, pool)
+            self._abandon(pool, connection)
             return cursor
 
     @contextlib.contextmanager

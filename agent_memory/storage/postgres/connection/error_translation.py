@@ -47,6 +47,10 @@ _KINDS: Final[dict[str, tuple[type[AgentMemoryError], str]]] = {
 }
 """The library's error and what to do, by SQLSTATE."""
 
+_OF_POOL: Final = (psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed)
+_UNREACHABLE: Final = "cannot be reached: check that the server runs, and the address"
+_UNDONE: Final = ("40001", "40P01")
+"""States in which the server took a transaction back so that others could go on."""
 _OF_VALUES: Final = ("22", "23")
 """Classes of SQLSTATE: wrong values, and values that a constraint refuses."""
 
@@ -61,25 +65,36 @@ def translated(location: str) -> Iterator[None]:
 
 
 def _translation(error: Exception, location: str) -> AgentMemoryError:
-    if isinstance(error, psycopg_pool.TooManyRequests | psycopg_pool.PoolTimeout):
-        return StorageUnavailable(
-            f"{location} gave no connection in time: it cannot be reached, or all of this process"
-            f" are in use (?pool_size= says how many there may be) ({_first_line(error)})"
-        )
+    translation = _of_kind(error, location)
+    if isinstance(translation, StorageError) and not isinstance(error, _OF_POOL):
+        translation.is_undone = is_connection_loss(error) or _state(error) in _UNDONE
+    return translation
+
+
+def _of_kind(error: Exception, location: str) -> AgentMemoryError:
+    if isinstance(error, psycopg_pool.PoolTimeout):
+        return StorageUnavailable(f"{location} {_want_of_connections(error)}")
     if isinstance(error, psycopg_pool.PoolClosed):
         return StorageClosed(f"{location} was closed: open it again")
-    state = getattr(error, "sqlstate", None) or ""
+    state = _state(error)
     if state in _KINDS:
         kind, advice = _KINDS[state]
         return kind(f"{location} {advice} ({_first_line(error)})")
     if state[:2] in _OF_VALUES or (not state and isinstance(error, psycopg.DataError)):
         return ValidationError(f"{location} refused the values: {_first_line(error)}")
     if is_connection_loss(error):
-        return StorageUnavailable(
-            f"{location} cannot be reached: check that the server runs, and the address"
-            f" ({_first_line(error)})"
-        )
+        return StorageUnavailable(f"{location} {_UNREACHABLE} ({_first_line(error)})")
     return StorageError(f"{location}: {_first_line(error)}")
+
+
+def _want_of_connections(error: psycopg_pool.PoolTimeout) -> str:
+    """Say why the pool had no connection; its cause is why none could be made."""
+    if error.__cause__ is not None:
+        return f"{_UNREACHABLE} ({_first_line(error.__cause__)})"
+    return (
+        "can be reached, but all connections of this process were in use: let it do less at once,"
+        f" or raise ?pool_size= ({_first_line(error)})"
+    )
 
 
 def is_connection_loss(error: BaseException) -> bool:
@@ -89,10 +104,15 @@ def is_connection_loss(error: BaseException) -> bool:
     """
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
-    state = error.sqlstate or ""
+    state = _state(error)
     return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03", "57P05")
 
 
-def _first_line(error: Exception) -> str:
+def _state(error: BaseException) -> str:
+    """Return the SQLSTATE; none where the server did not answer."""
+    return getattr(error, "sqlstate", None) or ""
+
+
+def _first_line(error: BaseException) -> str:
     """Return the error in a line; what follows it may quote the row."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -24,12 +24,14 @@ _WAIT_SECONDS: Final = 30.0
 _CONNECT_SECONDS: Final = 10
 _IDLE_SECONDS: Final = 300.0
 """After which a connection that nobody needs is closed."""
+_TIMELINE: Final = "left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
+"""What of a server changes when another takes its place, from which it may have parted before."""
 
 
 class SharedPool:
     """A pool of connections, and what was found out about their database."""
 
-    def __init__(self, address: ServerAddress) -> None:
+    def __init__(self, address: ServerAddress, *, patience: float) -> None:
         self.address = address
         self.users = 0
         self.pid = os.getpid()
@@ -42,7 +44,7 @@ class SharedPool:
             "autocommit": True,
             "client_encoding": "UTF8",
             "application_name": "agent-memory",
-            "connect_timeout": _CONNECT_SECONDS,
+            "connect_timeout": max(2, min(_CONNECT_SECONDS, int(patience))),
         }
         # The first is made here: what is wrong with the address is said at once, and not after all
         # the time that the pool would try again.
@@ -54,12 +56,17 @@ class SharedPool:
             # server process, which knows nothing of statements that were prepared.
             row = first.execute("SELECT pg_backend_pid()").fetchone()
             self._is_direct = row is not None and row[0] == first.info.backend_pid
+            self.timeline = _TIMELINE
+            try:
+                first.execute(f"SELECT {_TIMELINE}")
+            except psycopg.Error:  # a standby, and servers that keep no such log
+                self.timeline = "NULL"
         self._pool = psycopg_pool.ConnectionPool(
             address.conninfo,
             kwargs=self._options,
             min_size=0,
             max_size=address.pool_size,
-            timeout=_WAIT_SECONDS,
+            timeout=patience,
             max_idle=_IDLE_SECONDS,
             configure=self._configure,
             num_workers=1,
@@ -74,7 +81,15 @@ class SharedPool:
 
     def take(self) -> Connection:
         """Return a connection; there must be a ``give_back`` for it."""
-        return self._pool.getconn()
+        try:
+            return self._pool.getconn()
+        except psycopg_pool.PoolTimeout as timeout:
+            # The pool tries on, and keeps to itself what keeps it from connecting.
+            try:
+                psycopg.connect(self.address.conninfo, **self._options).close()
+            except psycopg.Error as error:
+                raise timeout from error
+            raise
 
     def give_back(self, connection: Connection) -> None:
         """Give a connection back; one that is broken is not used again."""
@@ -139,11 +154,11 @@ class _Pools:
             self._of_parents.append(pool)
         self._pools.clear()
 
-    def acquire(self, address: ServerAddress) -> SharedPool:
+    def acquire(self, address: ServerAddress, patience: float) -> SharedPool:
         with self._lock:
             pool = self._pools.get(address)
             if pool is None:
-                pool = self._pools[address] = SharedPool(address)
+                pool = self._pools[address] = SharedPool(address, patience=patience)
             pool.users += 1
             return pool
 
@@ -173,13 +188,17 @@ atexit.register(_pools.close)
 
 
 class PoolLease:
-    """The use of a shared pool by one open memory, in whatever process it is used."""
+    """The use of a shared pool by one open memory, in whatever process it is used.
 
-    def __init__(self, address: ServerAddress) -> None:
+    ``patience`` is for how many seconds a connection is waited for.
+    """
+
+    def __init__(self, address: ServerAddress, *, patience: float | None = None) -> None:
         self._address = address
+        self._patience = _WAIT_SECONDS if patience is None else patience
         self._pid = os.getpid()
         self._lock = fork_safety.Lock()
-        self._pool: SharedPool | None = _pools.acquire(address)
+        self._pool: SharedPool | None = _pools.acquire(address, self._patience)
         self._is_closed = False
 
     def pool(self) -> SharedPool:
@@ -188,7 +207,7 @@ class PoolLease:
             if self._is_closed:
                 raise StorageClosed(f"{self._address.location} was closed: open it again")
             if self._pool is None or self._pid != os.getpid():
-                self._pool = _pools.acquire(self._address)
+                self._pool = _pools.acquire(self._address, self._patience)
                 self._pid = os.getpid()
             return self._pool
 
