@@ -5,6 +5,7 @@ What was acknowledged is there, once; nothing is there by half; what follows the
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -147,6 +148,11 @@ class Crowd:
             return [line.split() for line in text.splitlines() if text and len(line.split()) == 3]
         return []
 
+    def lost_verbs(self, name: str) -> int:
+        """Return how many verbs were begun and not done, but for the one it was killed in."""
+        states = [state for _, state, _ in self.notes(name)]
+        return states[:-1].count("begun") - states.count("done") + 1
+
     def errors(self, name: str) -> str:
         return (self._folder / f"{name}.err").read_text()[-2000:]
 
@@ -243,6 +249,64 @@ def test_a_server_that_is_killed_loses_nothing_acknowledged(
     crowd.kill_all()
     assert_nothing_lost(crowd, url)
     assert_laws(server, schema)
+
+
+def test_a_replica_that_takes_the_place_of_a_killed_server_has_all_that_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    """The clients stay, and go on there; each of them searched it before.
+
+    What is acknowledged is on both, as the server was told to see to.
+    """
+    with contextlib.ExitStack() as stack:
+        leader = stack.enter_context(contextlib.closing(started()))
+        replica = stack.enter_context(contextlib.closing(started(leader)))
+        leader.administer("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        leader.administer("SELECT pg_reload_conf()")
+        url = (
+            f"postgresql://app@/memories?host={leader.folder},{replica.folder}&schema=moved"
+            f"&target_session_attrs=read-write&replica={replica.folder}"
+        )
+        AgentMemory("bob", root=url).close()
+        crowd = Crowd(url, tmp_path)
+        for n in range(3):
+            crowd.start(f"w{n}")
+        crowd.wait_for_verbs(30)
+        leader.stop("immediate")
+        replica.promote()
+        crowd.wait_for_verbs(60)
+        crowd.kill_all()
+        assert_nothing_lost(crowd, url)
+        assert_laws(replica, "moved")
+        leader.start()  # that its end finds it
+
+
+def test_a_replica_that_is_killed_breaks_no_verb(
+    server: PostgresServer, schema: str, tmp_path: Path
+) -> None:
+    with contextlib.closing(started(server)) as replica:
+        url = server.url(schema=schema, replica=str(replica.folder))
+        AgentMemory("bob", root=url).close()
+        crowd = Crowd(url, tmp_path)
+        for n in range(2):
+            crowd.start(f"w{n}")
+        for round_number in range(2):
+            crowd.wait_for_verbs(12 * (round_number + 1))
+            replica.stop("immediate")
+            crowd.wait_for_verbs(12 * (round_number + 1) + 6)
+            replica.start()
+        crowd.kill_all()
+        for name in crowd.names:
+            assert crowd.lost_verbs(name) == 0, crowd.errors(name)
+        assert_nothing_lost(crowd, url)
+        assert_laws(server, schema)
+
+
+def started(leader: PostgresServer | None = None) -> PostgresServer:
+    try:
+        return PostgresServer(durable=True, leader=leader)
+    except NoServer as error:
+        pytest.skip(str(error))
 
 
 def test_eight_processes_of_one_agent_do_not_cross(
