@@ -18,12 +18,17 @@ from agent_memory import Memory
 from agent_memory.models.memory import relevance_score
 from agent_memory.services.search.ranking import (
     CONTRAST,
+    FEW,
+    MANY,
+    STRENGTH_FLOOR,
+    STRENGTH_FLOOR_OF_MANY,
     RankedHit,
     Ranking,
     RankingRates,
     confidence,
     gate,
     rank,
+    strength_floor,
 )
 from agent_memory.services.search.scoring import (
     Candidate,
@@ -245,6 +250,32 @@ def test_without_any_evidence_nothing_is_found(
     candidates: list[Candidate], asked: QueryProfile
 ) -> None:
     assert ranking(candidates, asked) == Ranking([], 0.0)
+
+
+@pytest.mark.parametrize("space", [None, SPACE])
+def test_among_more_memories_an_answer_must_have_more_of_the_question(
+    space: CosineScale | None,
+) -> None:
+    sizes = [1, 100, FEW, 1_000, 1_500, MANY, 1_000_000]
+    floors = [
+        strength_floor(QueryProfile([1], corpus_size=size, cosine_scale=space)) for size in sizes
+    ]
+    assert floors == sorted(floors)
+    assert floors[0] == floors[2] == (STRENGTH_FLOOR if space is None else 0.22)
+    assert floors[2] < floors[3] < floors[4] < floors[5]
+    assert floors[5] == floors[6] == STRENGTH_FLOOR_OF_MANY
+
+
+def test_the_two_commoner_words_of_five_are_an_answer_among_few_and_chance_among_many() -> None:
+    def found(size: int) -> Ranking:
+        rare, common = size // 100, size // 20
+        asked = QueryProfile([rare, rare, rare, common, common], corpus_size=size)
+        return ranking([candidate(1, 0, 0, 0, 1, 1, length=30)], asked)
+
+    few, many = found(FEW), found(MANY)
+    assert few.strength == pytest.approx(many.strength, abs=0.02)
+    assert few.strength > few.floor
+    assert many.strength < many.floor
 
 
 # What comes first -------------------------------------------------------------------------------
