@@ -127,9 +127,10 @@ def refuse_remote_store(config: SystemConfig) -> None:
     """Raise ``ConfigurationError`` where a store elsewhere is asked for: there is none here."""
     if config.vector_store is not None:
         raise ConfigurationError(
-            f"vector_store.provider is {config.vector_store.provider!r}: vectors live in the"
-            " agent's own SQLite file here, beside the memories, and no server is needed. Leave the"
-            " section vector_store out; `agent-memory migrate` turns search by meaning on"
+            f"vector_store.provider is {config.vector_store.provider!r}: vectors live beside their"
+            " memories here, in the agent's own SQLite file or in PostgreSQL, and are searched"
+            " there. Leave the section vector_store out, and give root='postgresql://host/database'"
+            " where they are to be on a server; `agent-memory migrate` turns search by meaning on"
         )
     graph = config.graph_store
     if graph.enabled and graph.provider not in (None, "sqlite"):
