@@ -12,7 +12,13 @@ import psycopg
 import pytest
 from postgres_server import PostgresServer, Schemas
 
-from agent_memory import AgentMemory, AgentMemoryError, StorageError, StorageUnavailable
+from agent_memory import (
+    AgentMemory,
+    AgentMemoryError,
+    StorageError,
+    StorageLocked,
+    StorageUnavailable,
+)
 from agent_memory.runtime.addresses import AgentAddress, server_address
 from agent_memory.storage.postgres import schema
 from agent_memory.storage.postgres.connection import Database
@@ -190,3 +196,27 @@ def test_who_waits_for_a_connection_is_told_what_is_in_the_way(
                 database.value("SELECT 1")
         finally:
             postgres.administer("ALTER ROLE app LOGIN")
+
+
+def test_a_limit_on_idle_transactions_is_told_and_ends_no_long_task(schemas: Schemas) -> None:
+    option = "options=-c%20idle_in_transaction_session_timeout%3D150"
+    address = AgentAddress(server_address(f"{schemas.url('idle')}&{option}"), "bob")
+    with (
+        contextlib.closing(Database(address)) as database,
+        contextlib.closing(Database(address)) as other,
+    ):
+        schema.prepare(database, now="2026-01-30T16:00:00.000000Z")
+        with database.alone(busy="wait"):
+            time.sleep(0.5)
+            with pytest.raises(StorageLocked, match="wait"), other.alone(busy="wait"):
+                pass
+        with pytest.raises(StorageUnavailable, match="idle_in_transaction"):
+            write_slowly(database)
+        with database.write():
+            assert database.value("SELECT 1") == 1
+
+
+def write_slowly(database: Database) -> None:
+    with database.write():
+        time.sleep(0.5)
+        database.value("SELECT 1")

@@ -47,6 +47,7 @@ _IS_DURABLE: Final = (
 )
 """What is acknowledged is on the disk, whatever the server does by itself; it may promise more."""
 _IS_NOT_DURABLE: Final = "set_config('synchronous_commit', 'off', true)"
+_MAY_IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = 0"
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
@@ -207,11 +208,13 @@ class Database:
         """Hold a lock between processes, in a transaction of its own that does nothing else.
 
         So it ends with the process, and behind a pooler too. The thread may begin others meanwhile.
+        What the server allows a transaction that does nothing does not hold for it.
         """
         key = f"hashtextextended({composing.quote(f'{self.schema} {self.agent_id} alone')}, 0)"
         pool = self.pool
         with translated(self.location):
-            connection, row = self._begun((_WRITE, f"SELECT pg_try_advisory_xact_lock({key})"))
+            lock = f"SELECT pg_try_advisory_xact_lock({key})"
+            connection, row = self._begun((_WRITE, _MAY_IDLE, lock))
             self._thread.connection = None
             try:
                 if not row[0]:

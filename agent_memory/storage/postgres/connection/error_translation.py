@@ -29,6 +29,10 @@ _KINDS: Final[dict[str, tuple[type[AgentMemoryError], str]]] = {
         StorageUnavailable,
         "took longer than its statement_timeout allows: ask for less, or raise it",
     ),
+    "25P03": (
+        StorageUnavailable,
+        "ended what waited longer than its idle_in_transaction_session_timeout allows: raise it",
+    ),
     "53100": (StorageFull, "has no space: free some on its disk. Nothing stored was lost"),
     "53200": (StorageUnavailable, "is out of memory: try again in a moment"),
     "53300": (
