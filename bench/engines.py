@@ -4,9 +4,9 @@
     python -m bench.engines postgresql://me@/db --sizes 100000 --embedder wordllama
     python -m bench.engines postgresql://me@/db --sizes 1000 --tenants 1000
 
-With ``--tenants`` what one agent's verbs cost is measured again when there are so many others in
-the same tables, with 1,000 memories each: the texts of ten of them are their own, and the others
-have copies of their rows. To put those in takes a superuser.
+With ``--tenants`` one agent alone in a schema is measured beside the same agent in a schema with so
+many others, of 1,000 memories each: the texts of ten of them are their own, and the others have
+copies of their rows. To put those in takes a superuser.
 
 Times are milliseconds: the clock's (p50, p95) and the processors' (mean of a call). Of PostgreSQL
 the processors' time of the library and of the server's processes are added; for that the server
@@ -17,14 +17,12 @@ order, as the file. The agents that it makes are deleted in the end.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +34,9 @@ from bench.workload import NOW, Workload
 
 AGENT: Final = "bench"
 SCHEMA: Final = "bench_engines"
+ALONE: Final = "bench_engines_alone"
+TURN: Final = 10
+"""Calls after which it is another place's turn."""
 DISTINCT: Final = 10
 """Other agents whose texts are their own."""
 FILTERS: Final = {
@@ -43,7 +44,6 @@ FILTERS: Final = {
     "search, category": SearchFilters(category="decision"),
     "search, tag": SearchFilters(tags=["kafka"]),
 }
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 # Of this database, and those that write for all; what tidies up meanwhile is nobody's call.
 _SELECT_PROCESSES: Final = """
 SELECT pid FROM pg_stat_activity
@@ -53,7 +53,7 @@ _SELECT_TABLES: Final = """
 SELECT c.relname, string_agg(quote_ident(o.attname), ', ')
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'agent_id'
 JOIN pg_attribute AS o ON o.attrelid = c.oid AND o.attnum > 0 AND o.attname <> 'agent_id'
-WHERE c.relnamespace = %s::regnamespace AND c.relkind = 'r' GROUP BY c.relname ORDER BY 1"""
+WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r' GROUP BY c.relname ORDER BY 1"""
 
 
 @dataclass
@@ -63,6 +63,16 @@ class Cost:
     wall: list[float]
     client: float
     server: float
+
+    def add(self, other: Cost) -> None:
+        """Take further calls in."""
+        self.wall += other.wall
+        self.client += other.client
+        self.server += other.server
+
+    def each(self) -> float:
+        """Return the processors' time of a call, of library and server together."""
+        return (self.client + self.server) / len(self.wall)
 
     def row(self) -> str:
         """Return p50, p95, and the processors' time of a call: library, server."""
@@ -78,30 +88,25 @@ class Server:
     def __init__(self, address: str | None) -> None:
         self._connection = psycopg.connect(address, autocommit=True) if address else None
 
-    @property
-    def is_there(self) -> bool:
-        """Return whether there is one."""
-        return self._connection is not None
-
     def milliseconds(self) -> float:
         """Return the processors' time of its processes."""
         if not self._connection:
             return 0.0
-        ticks = 0
+        nanoseconds = 0
         for (pid,) in self._connection.execute(_SELECT_PROCESSES).fetchall():
             try:
-                status = Path(f"/proc/{pid}/stat").read_text("utf-8")
+                status = Path(f"/proc/{pid}/schedstat").read_text("utf-8")
             except OSError:  # it ended meanwhile, or it is not on this machine
                 continue
-            fields = status.rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks * 1000 / _TICKS
+            nanoseconds += int(status.split()[0])
+        return nanoseconds / 1e6
 
     def tidy(self) -> None:
         """Let it do now what it does by itself in a minute."""
-        if self._connection:
-            for table, _ in self._connection.execute(_SELECT_TABLES, (SCHEMA,)).fetchall():
-                self._connection.execute(f"VACUUM (ANALYZE) {SCHEMA}.{table}")
+        assert self._connection is not None
+        for schema in (SCHEMA, ALONE):
+            for table, _ in self._connection.execute(_SELECT_TABLES, (schema,)).fetchall():
+                self._connection.execute(f"VACUUM (ANALYZE) {schema}.{table}")
 
     def measured(self, call: Callable[[Any], object], arguments: Iterable[Any]) -> Cost:
         """Call with each argument and return what that took."""
@@ -125,48 +130,73 @@ def answers(memory: AgentMemory, questions: Sequence[str]) -> list[list[tuple[st
     ]
 
 
-class Run:
-    """One agent's memory at one place: it is filled, and its verbs are timed."""
+@dataclass
+class Place:
+    """A memory that is measured: where it is, and the server that it is on."""
 
-    def __init__(self, memory: AgentMemory, server: Server, size: int, rounds: int) -> None:
-        self._memory = memory
-        self._server = server
+    name: str
+    memory: AgentMemory
+    server: Server
+
+
+class Run:
+    """The same memories at some places: they are stored, and the verbs are timed.
+
+    The places take turns, so that what else the machine does takes of each the same.
+    """
+
+    def __init__(self, places: Sequence[Place], size: int, rounds: int) -> None:
+        self._places = places
         self._workload = Workload()
         self._items = list(self._workload.memories(size))
         asked_about = self._items[:: max(1, size // rounds)][:rounds]
-        self.questions = [self._workload.question(item["content"]) for item in asked_about]
+        self._questions = [self._workload.question(item["content"]) for item in asked_about]
 
     def _report(
-        self, name: str, verb: str, call: Callable[[Any], object], arguments: Iterable[Any]
-    ) -> float:
-        cost = self._server.measured(call, arguments)
-        start = f"{len(self._items):>8,}  {name:<11}{verb:<22}"
-        print(f"{start}{cost.row()}   n={len(cost.wall)}", flush=True)
-        return (cost.client + cost.server) / len(cost.wall)
+        self, verb: str, call: Callable[[AgentMemory, Any], object], arguments: Sequence[Any]
+    ) -> list[Cost]:
+        costs = [Cost([], 0.0, 0.0) for _ in self._places]
+        for start in range(0, len(arguments), TURN):
+            for place, cost in zip(self._places, costs, strict=True):
+                turn = arguments[start : start + TURN]
+                cost.add(place.server.measured(partial(call, place.memory), turn))
+        for place, cost in zip(self._places, costs, strict=True):
+            start_of_row = f"{len(self._items):>8,}  {place.name:<11}{verb:<22}"
+            print(f"{start_of_row}{cost.row()}   n={len(cost.wall)}", flush=True)
+        return costs
 
-    def fill(self, name: str, *, embedder: str) -> None:
+    def fill(self, embedder: str) -> None:
         """Store the memories, and have vectors made of them where an embedder is named."""
         starts = range(0, len(self._items), 1_000)
         batches = [self._items[start : start + 1_000] for start in starts]
-        self._report(name, "store_many of 1,000", self._memory.store_many, batches)
+        self._report("store_many of 1,000", AgentMemory.store_many, batches)
         if embedder != "none":
-            self._report(name, "migrate", lambda _: self._memory.migrate(), [None])
-        self._server.tidy()
+            self._report("migrate", lambda memory, _: memory.migrate(), [None])
 
-    def searches(self, name: str) -> list[float]:
-        """Time the searches; return the processors' milliseconds of one, of each kind."""
-        for question in self.questions[:10]:
-            self._memory.search(question)
-        return [
-            self._report(name, verb, partial(self._memory.search, filters=each), self.questions)
-            for verb, each in FILTERS.items()
-        ]
+    def search(self) -> None:
+        """Time the searches, say what each place costs, and how many answers are the same."""
+        size, beside = f"{len(self._items):>8,}", self._places[0].name
+        for place in self._places:
+            for question in self._questions[:10]:
+                place.memory.search(question)
+        for verb, filters in FILTERS.items():
+            costs = self._report(
+                verb, partial(AgentMemory.search, filters=filters), self._questions
+            )
+            shares = [cost.each() / costs[0].each() for cost in costs[1:]]
+            names = [place.name for place in self._places[1:]]
+            for name, share in zip(names, shares, strict=True):
+                print(f"{size}  {name}: {share:.2f} times the processors' time of {beside}")
+        first, *others = [answers(place.memory, self._questions) for place in self._places]
+        for place, found in zip(self._places[1:], others, strict=True):
+            same = sum(one == other for one, other in zip(first, found, strict=True))
+            print(f"{size}  {place.name}: same answers: {same} of {len(first)}", flush=True)
 
-    def others(self, name: str) -> None:
+    def others(self) -> None:
         """Time what else an agent does often."""
-        sentences = [self._workload.sentence() for _ in self.questions]
-        self._report(name, "store", self._memory.store, sentences)
-        self._report(name, "context", lambda _: self._memory.context(), range(50))
+        sentences = [self._workload.sentence() for _ in self._questions]
+        self._report("store", AgentMemory.store, sentences)
+        self._report("context", lambda memory, _: memory.context(), range(50))
 
 
 def fill_tenants(address: str, schema: str, count: int) -> None:
@@ -188,13 +218,13 @@ def fill_tenants(address: str, schema: str, count: int) -> None:
 
 
 @contextmanager
-def own_schema(address: str) -> Iterator[str]:
+def own_schema(address: str, schema: str = SCHEMA) -> Iterator[str]:
     """Give the body the address of a schema that goes with it."""
-    drop = f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"
+    drop = f"DROP SCHEMA IF EXISTS {schema} CASCADE"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(drop)
         try:
-            yield f"{address}{'&' if '?' in address else '?'}schema={SCHEMA}"
+            yield f"{address}{'&' if '?' in address else '?'}schema={schema}"
         finally:
             connection.execute(drop)
 
@@ -213,39 +243,30 @@ def main() -> None:
         f"{'memories':>8}  {'where':<11}{'verb':<22}{'p50':>9}{'p95':>9}{'library':>9}{'server':>9}"
     )
     for size in arguments.sizes:
-        with own_schema(arguments.address) as address:
-            compare(address, arguments, size)
+        compare(arguments, size)
 
 
-def compare(address: str, arguments: argparse.Namespace, size: int) -> None:
-    """Measure both engines at one size; say what one costs beside the other, and what is alike."""
-    found, costs = {}, {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, root, server in (
-            ("file", folder, Server(None)),
-            ("postgresql", address, Server(arguments.address)),
-        ):
-            with AgentMemory(
-                AGENT, root=root, embedder=arguments.embedder, clock=lambda: NOW
-            ) as memory:
-                run = Run(memory, server, size, arguments.rounds)
-                run.fill(name, embedder=arguments.embedder)
-                costs[name] = run.searches(name)
-                found[name] = answers(memory, run.questions)
-                run.others(name)
-                if server.is_there and arguments.tenants:
-                    fill_tenants(arguments.address, address, arguments.tenants)
-                    server.tidy()
-                    tenants = f"of {arguments.tenants:,}"
-                    costs[tenants] = run.searches(tenants)
-                    run.others(tenants)
-    same = sum(one == other for one, other in zip(*found.values(), strict=True))
-    print(f"{size:>8,}  same answers: {same} of {len(found['file'])}", flush=True)
-    for before, after in pairwise(costs):
-        ratios = " / ".join(
-            f"{b / a:.2f}" for a, b in zip(costs[before], costs[after], strict=True)
-        )
-        print(f"{size:>8,}  {after}: {ratios} times the processors' time of {before}", flush=True)
+def compare(arguments: argparse.Namespace, size: int) -> None:
+    """Measure a file and a server, or one agent alone in a schema and the same among others."""
+    with ExitStack() as stack:
+        server = Server(arguments.address)
+        roots = {"postgresql": (stack.enter_context(own_schema(arguments.address)), server)}
+        if arguments.tenants:
+            alone = stack.enter_context(own_schema(arguments.address, ALONE))
+            fill_tenants(arguments.address, roots["postgresql"][0], arguments.tenants)
+            roots = {"alone": (alone, server), f"of {arguments.tenants:,}": roots["postgresql"]}
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            roots = {"file": (folder, Server(None)), **roots}
+        places = []
+        for name, (root, its_server) in roots.items():
+            memory = AgentMemory(AGENT, root=root, embedder=arguments.embedder, clock=lambda: NOW)
+            places.append(Place(name, stack.enter_context(memory), its_server))
+        run = Run(places, size, arguments.rounds)
+        run.fill(arguments.embedder)
+        server.tidy()
+        run.search()
+        run.others()
 
 
 if __name__ == "__main__":

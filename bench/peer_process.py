@@ -33,7 +33,13 @@ class Process:
     """A peer's store in a process of its own; ``with`` opens and closes it."""
 
     def __init__(
-        self, service: EmbeddingService, environments: Path, name: str, folder: Path
+        self,
+        service: EmbeddingService,
+        environments: Path,
+        name: str,
+        folder: Path,
+        *,
+        server: str = "",
     ) -> None:
         place = {
             "name": name,
@@ -41,6 +47,7 @@ class Process:
             "url": service.url,
             "model": service.model,
             "dimensions": service.dimensions,
+            "server": server,
         }
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self.started = time.perf_counter()
@@ -119,4 +126,4 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def python_of(environments: Path, name: str) -> Path:
     """Return the Python of a peer's environment."""
-    return environments / name.removesuffix(" by keyword") / "bin" / "python"
+    return environments / name.partition(" ")[0] / "bin" / "python"

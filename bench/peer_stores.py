@@ -19,6 +19,7 @@ import ssl
 import sys
 import time
 import urllib.parse
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,6 +38,8 @@ class Place:
     url: str
     model: str
     dimensions: int
+    server: str = ""
+    """The address of a PostgreSQL server, for stores that are there."""
 
 
 class Store(Protocol):
@@ -294,6 +297,116 @@ class MnemosyneStore:
         self._memory.conn.close()
 
 
+class AgentMemoryOnServer:
+    """agent-memory in PostgreSQL: an agent for each tenant."""
+
+    packages = ("agent-memory", "psycopg")
+
+    def __init__(self, place: Place) -> None:
+        from agent_memory import AgentMemory
+
+        @functools.cache
+        def opened(tenant: str) -> Any:  # noqa: ANN401 - its class
+            memory = AgentMemory(
+                tenant,
+                root=place.server,
+                embedder=f"openai:{place.model}",
+                config={"embedding_base_url": place.url, "embedding_api_key": "none"},
+            )
+            if memory.info().storage_backend == "file":
+                memory.migrate()
+            return memory
+
+        self._opened = opened
+
+    def store(self, tenant: str, item: dict[str, Any]) -> str:
+        return str(self._opened(tenant).store(item["content"]))
+
+    def store_many(self, tenant: str, items: Sequence[dict[str, Any]]) -> list[str]:
+        return list(self._opened(tenant).store_many(items))
+
+    def search(self, tenant: str, query: str, limit: int) -> list[str]:
+        return [hit.memory.content for hit in self._opened(tenant).search(query, limit=limit)]
+
+    def close(self) -> None:
+        """Leave the connections to the end of the process."""
+
+
+class LangGraphOnServer:
+    """LangGraph's ``PostgresStore`` with its index of vectors as it is by default: HNSW."""
+
+    packages = ("langgraph-checkpoint-postgres", "psycopg")
+
+    def __init__(self, place: Place) -> None:
+        from langgraph.store.base import PutOp
+        from langgraph.store.postgres import PostgresStore
+
+        self._put_op = PutOp
+        self._context = PostgresStore.from_conn_string(
+            place.server,
+            index={"dims": place.dimensions, "embed": EmbeddingClient(place).embed},
+        )
+        self._store = self._context.__enter__()
+        self._store.setup()
+        self._stored = 0
+
+    def _put(self, tenant: str, item: dict[str, Any]) -> Any:  # noqa: ANN401 - its class
+        self._stored += 1
+        return self._put_op((tenant,), str(self._stored), {"text": item["content"]}, ["text"])
+
+    def store(self, tenant: str, item: dict[str, Any]) -> str:
+        put = self._put(tenant, item)
+        self._store.put(put.namespace, put.key, put.value, index=put.index)
+        return str(put.key)
+
+    def store_many(self, tenant: str, items: Sequence[dict[str, Any]]) -> list[str]:
+        puts = [self._put(tenant, item) for item in items]
+        self._store.batch(puts)
+        return [put.key for put in puts]
+
+    def search(self, tenant: str, query: str, limit: int) -> list[str]:
+        found = self._store.search((tenant,), query=query, limit=limit)
+        return [str(hit.value["text"]) for hit in found]
+
+    def close(self) -> None:
+        self._context.__exit__(None, None, None)
+
+
+class Mem0OnServer:
+    """mem0's store of vectors in PostgreSQL, with its index as it is by default: HNSW."""
+
+    packages = ("mem0ai", "psycopg")
+
+    def __init__(self, place: Place) -> None:
+        os.environ |= {"MEM0_DIR": place.folder, "MEM0_TELEMETRY": "false"}
+        from mem0.configs.vector_stores.pgvector import PGVectorConfig
+        from mem0.vector_stores.pgvector import PGVector
+
+        config = PGVectorConfig(
+            connection_string=place.server, embedding_model_dims=place.dimensions
+        )
+        self._store = PGVector(**config.model_dump())
+        self._embed = EmbeddingClient(place).embed
+
+    def store(self, tenant: str, item: dict[str, Any]) -> str:
+        return self.store_many(tenant, [item])[0]
+
+    def store_many(self, tenant: str, items: Sequence[dict[str, Any]]) -> list[str]:
+        texts = [item["content"] for item in items]
+        ids = [str(uuid.uuid4()) for _ in items]
+        payloads = [{"data": text, "user_id": tenant} for text in texts]
+        self._store.insert(self._embed(texts), payloads, ids)
+        return ids
+
+    def search(self, tenant: str, query: str, limit: int) -> list[str]:
+        (vector,) = self._embed([query])
+        found = self._store.search(query, vector, top_k=limit, filters={"user_id": tenant})
+        return [str(hit.payload["data"]) for hit in found]
+
+    def close(self) -> None:
+        """Leave the connections to the end of the process."""
+
+
 STORES: dict[str, type[Any]] = {
     "agent-memory": AgentMemoryStore,
     "agent-memory by keyword": AgentMemoryStore,
@@ -301,6 +414,9 @@ STORES: dict[str, type[Any]] = {
     "langgraph": LangGraphStore,
     "mcp-memory-service": McpMemoryStore,
     "mnemosyne": MnemosyneStore,
+    "agent-memory on a server": AgentMemoryOnServer,
+    "langgraph on a server": LangGraphOnServer,
+    "mem0 on a server": Mem0OnServer,
 }
 
 
@@ -320,9 +436,11 @@ class EmbeddingClient:
         return [entry["embedding"] for entry in answer["data"]]
 
 
-def answers(store: Store, command: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def answers(store: Any, command: dict[str, Any]) -> Iterator[dict[str, Any]]:  # noqa: ANN401
     """Yield the answers to a command, each when it is known."""
-    if command["do"] == "store":
+    if "tenant" in command:
+        yield from _answers_of_tenant(store, command)
+    elif command["do"] == "store":
         for item in command["items"]:
             yield _timed("id", functools.partial(store.store, item))
     elif command["do"] == "store_many":
@@ -333,6 +451,19 @@ def answers(store: Store, command: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield _timed("ids", ask)
     else:
         yield _timed("ids", store.ids)
+
+
+def _answers_of_tenant(store: Any, command: dict[str, Any]) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    tenant = command["tenant"]
+    if command["do"] == "store":
+        for item in command["items"]:
+            yield _timed("id", functools.partial(store.store, tenant, item))
+    elif command["do"] == "store_many":
+        yield _timed("ids", functools.partial(store.store_many, tenant, command["items"]))
+    else:
+        for query in command["queries"]:
+            ask = functools.partial(store.search, tenant, query, command["limit"])
+            yield _timed("texts", ask)
 
 
 def _timed(name: str, call: Callable[[], Result]) -> dict[str, Any]:
@@ -365,7 +496,7 @@ def main() -> None:
     started = time.perf_counter()
     try:
         made = STORES[place.name]
-        store: Store = made(place)
+        store = made(place)
     except BaseException as error:  # noqa: BLE001 - some leave by sys.exit
         say({"error": _told(error)})
         return
