@@ -12,6 +12,7 @@ _NAMES: _Final = {
     "api.async_memory": "MemoryStorage",
     "api.graph": "MemoryGraph",
     "api.memory": "AgentMemory",
+    "api.reader": "MemoryReader",
     "api.session": "SessionMemory",
     "api.session_graph": "SessionGraph",
     "api.system_config": "load_system_config memory_arguments refuse_remote_store",
@@ -67,6 +68,7 @@ _NAMES: _Final = {
         ObservationType OnDuplicate OnSecret StorageBackend TaskStatus
     """,
     "models.event": "MemoryEvent",
+    "models.excerpt": "MemoryExcerpt",
     "models.fields": """
         is_valid_agent_id normalize_tags sanitize_agent_id validate_agent_id validate_memory_content
         validate_tags

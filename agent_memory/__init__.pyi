@@ -2,6 +2,7 @@
 from agent_memory.api.async_memory import MemoryStorage as MemoryStorage
 from agent_memory.api.graph import MemoryGraph as MemoryGraph
 from agent_memory.api.memory import AgentMemory as AgentMemory
+from agent_memory.api.reader import MemoryReader as MemoryReader
 from agent_memory.api.session import SessionMemory as SessionMemory
 from agent_memory.api.session_graph import SessionGraph as SessionGraph
 from agent_memory.api.system_config import load_system_config as load_system_config
@@ -122,6 +123,7 @@ from agent_memory.models.enums import OnSecret as OnSecret
 from agent_memory.models.enums import StorageBackend as StorageBackend
 from agent_memory.models.enums import TaskStatus as TaskStatus
 from agent_memory.models.event import MemoryEvent as MemoryEvent
+from agent_memory.models.excerpt import MemoryExcerpt as MemoryExcerpt
 from agent_memory.models.fields import is_valid_agent_id as is_valid_agent_id
 from agent_memory.models.fields import normalize_tags as normalize_tags
 from agent_memory.models.fields import sanitize_agent_id as sanitize_agent_id
@@ -307,6 +309,7 @@ __all__ = [
     "MemoryCategory",
     "MemoryContextConfig",
     "MemoryEvent",
+    "MemoryExcerpt",
     "MemoryGraph",
     "MemoryInput",
     "MemoryKind",
@@ -314,6 +317,7 @@ __all__ = [
     "MemoryOperation",
     "MemoryOperations",
     "MemoryOrder",
+    "MemoryReader",
     "MemoryRecord",
     "MemoryRecordMetadata",
     "MemorySearchResponse",

@@ -7,9 +7,10 @@ was wrong, with the value, and what to do about it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from pydantic import ValidationError as PydanticValidationError
+if TYPE_CHECKING:
+    from pydantic import ValidationError as PydanticValidationError
 
 _SAID_BY_USERS: Final = frozenset(
     "content tags metadata task_metadata outcome blockers item items texts session session_id"

@@ -50,6 +50,7 @@ def cpu_of(words: list[str], data: dict[str, Any], environment: dict[str, str]) 
 def measure_processes(root: str, queries: list[str]) -> None:
     """Print what each kind of hook costs beside Python alone."""
     environment = {**os.environ, "AGENT_MEMORY_ROOT": root, "AGENT_MEMORY_AGENT": "bench"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installation has its bytecode
     base = {"session_id": "s", "cwd": root}
     tool = {"tool_name": "Bash", "tool_response": {"stdout": "12 passed in 3.1s"}}
     note = {"tool_name": "Bash", "tool_response": {"stdout": "NOTE: the port is 8443 from now on."}}

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -125,7 +125,7 @@ def _gather(
             passing=NOT_ARCHIVED,
             vector=None if vector is None else engine.vectors.center(vector),
         )
-        gathered = gather(engine, replace(request, terms=terms_of(engine, request)))
+        gathered = gather(engine, request._replace(terms=terms_of(engine, request)))
         row_ids = {candidate.row_id for candidate in gathered.candidates}
         rows = engine.database.rows("SELECT seq, id FROM memories")
     return gathered, {row_id: memory_id for row_id, memory_id in rows if row_id in row_ids}

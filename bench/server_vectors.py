@@ -18,7 +18,7 @@ import numpy as np
 import psycopg
 
 from agent_memory import AgentMemory
-from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector

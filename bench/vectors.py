@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from agent_memory import AgentMemory
-from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.services.store import Store
 from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.quantization import quantize

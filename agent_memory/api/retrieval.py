@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -239,8 +238,8 @@ class RetrievalVerbs(OpenMemory):
         good_ids = {hit.memory.id for hit in good}
         near = self.graph.related_memory_ids(
             request.query,
-            user_id=request.filters.user_id,
-            run_id=request.filters.run_id,
+            user_id=request.user_id,
+            run_id=request.run_id,
             limit=request.limit,
         )
         wanted = [memory_id for memory_id in near if memory_id not in good_ids]
@@ -278,17 +277,17 @@ class RetrievalVerbs(OpenMemory):
             raise ValidationError.of("shared", message, shared)
         moment = parse_moment("as_of", as_of)
         with self._as_of(moment) as past:
-            return past._search_own(replace(request, now=request.now or moment))
+            return past._search_own(request._replace(now=request.now or moment))
 
     def _search_shared(
         self, request: SearchRequest, shared: Sequence[str], *, count_accesses: bool
     ) -> SearchResults:
         """Search this memory together with those of other agents."""
-        explained = replace(request, explain=True, now=request.now or self._now())
+        explained = request._replace(explain=True, now=request.now or self._now())
         return self._shared_memories.search(
             shared,
             self,
-            filters=request.filters,
+            filters=request.filters or SearchFilters.defaults(),
             limit=request.limit,
             include_weak=request.include_weak,
             explain=request.explain,

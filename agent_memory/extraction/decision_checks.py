@@ -14,7 +14,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 from agent_memory.extraction.rules.conflicts import people_of
 from agent_memory.extraction.types import Fact, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, OperationEvent
-from agent_memory.models.fields import Text, validate_memory_content
+from agent_memory.models.field_types import Text
+from agent_memory.models.fields import validate_memory_content
 from agent_memory.text.normalize import exact_form, grade_of
 from agent_memory.text.sentences import clauses, sentences
 from agent_memory.text.speech_acts import is_request_to_forget

@@ -18,7 +18,7 @@ from agent_memory.extraction.llm.prompts import EXTRACTION_SCHEMA, extraction_me
 from agent_memory.extraction.rules.facts import facts_by_rules, spoken
 from agent_memory.extraction.types import By, Extraction, Fact
 from agent_memory.models.conversation import ExtractionMetadata, Message, MessageRole
-from agent_memory.models.fields import Text
+from agent_memory.models.field_types import Text
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.times import now_utc

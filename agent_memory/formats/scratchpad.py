@@ -22,7 +22,8 @@ from agent_memory.formats.record_shapes import given_back
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.enums import MemoryCategory
-from agent_memory.models.fields import AgentId, Text, clean_text
+from agent_memory.models.field_types import AgentId, Text
+from agent_memory.models.fields import clean_text
 from agent_memory.models.limits import (
     BACKUP_SUFFIX,
     MAX_SCRATCHPAD_SIZE,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from agent_memory.models.fields import AgentId, Text
+from agent_memory.models.field_types import AgentId, Text, UtcDatetime
 from agent_memory.models.limits import (
     DEFAULT_MIGRATION_THRESHOLD,
     DEFAULT_SIMILARITY_THRESHOLD,
@@ -12,7 +12,7 @@ from agent_memory.models.limits import (
 )
 from agent_memory.models.record import Record
 from agent_memory.models.retention import Retention
-from agent_memory.models.times import UtcDatetime, now_utc
+from agent_memory.models.times import now_utc
 
 
 class AgentStats(Record):

@@ -5,7 +5,8 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from agent_memory.models.fields import Text, clean_text
+from agent_memory.models.field_types import Text
+from agent_memory.models.fields import clean_text
 from agent_memory.models.limits import (
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
@@ -16,8 +17,8 @@ from agent_memory.models.limits import (
     MAX_SEARCH_LIMIT,
     MIGRATION_BATCH_SIZE,
 )
-from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
 from agent_memory.models.record import Record
+from agent_memory.models.relevance import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE
 
 _SECRET: Final = re.compile("key|token|secret|password", re.IGNORECASE)
 

@@ -14,19 +14,19 @@ from pydantic import (
 )
 
 from agent_memory.models.enums import ObservationType
-from agent_memory.models.fields import (
+from agent_memory.models.field_types import (
     Content,
     Label,
     MemoryId,
     Metadata,
     Tags,
     Text,
-    clean_content,
-    clean_text,
+    UtcDatetime,
 )
+from agent_memory.models.fields import clean_content, clean_text
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record, SparseRecord
-from agent_memory.models.times import UtcDatetime, now_utc
+from agent_memory.models.times import now_utc
 
 _DATA_URL_SHOWN = 40
 """Characters. What is in a ``data:`` address is the image itself."""

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime
 
 if TYPE_CHECKING:  # a search reads of reviews, and does without the models of the graph
     from agent_memory.models.graph import GraphUpdate

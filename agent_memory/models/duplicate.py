@@ -6,9 +6,9 @@ from typing import TypeGuard
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.enums import OnDuplicate
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime
 from agent_memory.text.normalize import DuplicateGrade
 
 

@@ -1,59 +1,17 @@
 """Vectors: the model that a file's come from, texts that wait for one, a move to them (A)."""
 
 from datetime import datetime
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field
 
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.models.enums import StorageBackend
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.limits import MIGRATION_BATCH_SIZE
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime, now_utc
-
-
-class EmbeddingModel(NamedTuple):
-    """A model whose vectors are in a file; the fields are those of the table."""
-
-    model_id: int
-    model: str
-    dimensions: int
-    embedder: str
-    base_url: str | None
-    state: Literal["building", "active"]
-    similarity_floor: float | None
-    vector_weight: float
-    is_indexed: bool
-
-    def is_same(self, other: "EmbeddingModel") -> bool:
-        """Return whether the two can be compared: the model, its size, who made them."""
-        return (self.model, self.dimensions, self.base_url) == (
-            other.model,
-            other.dimensions,
-            other.base_url,
-        )
-
-
-class QueuedMemory(NamedTuple):
-    """A memory that something happened to since the embeddings were last looked at.
-
-    ``text`` is ``None`` where the memory is gone, and where its bytes are no text.
-    """
-
-    row_id: int
-    text: str | None
-    is_gone: bool
-    is_archived: bool
-    is_refused: bool
-
-
-class PendingText(NamedTuple):
-    """A memory whose embedding is missing or of another text, by its row number."""
-
-    row_id: int
-    text: str
-
+from agent_memory.models.times import now_utc
 
 _SECONDS_PER_BATCH: Final = 5.0
 _TOKENS_PER_MEMORY: Final = 50

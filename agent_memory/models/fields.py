@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Final
-from uuid import uuid4
-
-from pydantic import AfterValidator, BeforeValidator
+from typing import Any, Final
 
 from agent_memory.models.limits import (
     MAX_MEMORY_CONTENT_LENGTH,
@@ -193,7 +191,7 @@ def clean_scope_id(scope_id: str) -> str:
 
 def new_session_name() -> str:
     """Return a name for the session of a process that gives none."""
-    return f"session-{uuid4().hex[:12]}"
+    return f"session-{os.urandom(6).hex()}"
 
 
 @lru_cache(maxsize=1024)  # a search asks for each of hundreds of rows, mostly of a few sessions
@@ -266,20 +264,3 @@ decode_json: Final = json.JSONDecoder(
     parse_int=integer_or_text, parse_float=finite_or_text, parse_constant=str
 ).decode
 """Reads JSON of another program, what no number here can be as its text: 9e999, 10^30, NaN."""
-
-
-def _refuse_scalar_text(value: object) -> object:
-    """Refuse one text where a list is meant: ``tags="db"`` would become ``["d", "b"]``."""
-    if isinstance(value, str | bytes):
-        raise ValueError("give a list of texts, such as ['database']")  # noqa: TRY004 - pydantic
-    return list(value) if isinstance(value, tuple | set | frozenset) else value
-
-
-AgentId = Annotated[str, AfterValidator(clean_agent_id)]
-MemoryId = Annotated[str, AfterValidator(clean_memory_id)]
-Content = Annotated[str, AfterValidator(clean_content)]
-Tags = Annotated[list[str], BeforeValidator(_refuse_scalar_text), AfterValidator(clean_tags)]
-Text = Annotated[str, AfterValidator(clean_text)]
-Label = Annotated[str, AfterValidator(clean_label)]
-ScopeId = Annotated[str, AfterValidator(clean_scope_id)]
-Metadata = Annotated[dict[str, Any], AfterValidator(clean_metadata)]

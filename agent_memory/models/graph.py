@@ -11,9 +11,9 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from agent_memory.models.fields import Label, MemoryId, Text, clean_text
+from agent_memory.models.field_types import Label, MemoryId, Text, UtcDatetime
+from agent_memory.models.fields import clean_text
 from agent_memory.models.record import Record, SparseRecord
-from agent_memory.models.times import UtcDatetime
 
 USER_NAME: Final = "USER_ID"
 """The name of the user that a graph is of, as C writes it."""

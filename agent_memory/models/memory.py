@@ -1,20 +1,16 @@
 """One memory, what is asked of it, and what became of it."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.enums import HistoryEvent
-from agent_memory.models.fields import Content, Label, MemoryId, ScopeId
+from agent_memory.models.field_types import Content, Label, MemoryId, ScopeId, UtcDatetime
 from agent_memory.models.memory_fields import SharedFields, StoredFields
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime, age_in_days, now_utc
-
-FRESHNESS_DECAY_RATE: Final = 0.1
-"""A's rate: a memory of ``n`` days counts ``1 / (1 + 0.1 n)``."""
-ACCESS_BOOST_RATE: Final = 0.05
-"""A's rate: a memory accessed ``n`` times counts ``1 + 0.05 n``."""
+from agent_memory.models.relevance import relevance_score
+from agent_memory.models.times import age_in_days, now_utc
 
 
 class _GivenFields(SharedFields):
@@ -119,19 +115,6 @@ class Memory(StoredFields):
     def should_promote_to_scratchpad(self, threshold: int = 3) -> bool:
         """Return whether it was accessed often enough for the scratchpad."""
         return self.access_count >= threshold
-
-
-def relevance_score(
-    similarity: float,
-    *,
-    age_days: int,
-    access_count: int,
-    decay_rate: float = FRESHNESS_DECAY_RATE,
-    boost_rate: float = ACCESS_BOOST_RATE,
-) -> float:
-    """Return A's formula: similarity × freshness × access boost."""
-    freshness = 1.0 / (1.0 + decay_rate * age_days)
-    return similarity * freshness * (1.0 + boost_rate * access_count)
 
 
 class ScoredMemory(Memory):

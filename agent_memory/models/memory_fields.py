@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, ValidationInfo
 
+from agent_memory.models.columns import COLUMNS
 from agent_memory.models.enums import (
     Importance,
     MemoryCategory,
@@ -21,17 +22,20 @@ from agent_memory.models.enums import (
     MemoryType,
     TaskStatus,
 )
-from agent_memory.models.fields import AgentId, Content, Label, MemoryId, Metadata, Tags, Text
+from agent_memory.models.field_types import (
+    AgentId,
+    Content,
+    Label,
+    MemoryId,
+    Metadata,
+    Tags,
+    Text,
+    UtcDatetime,
+)
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime, now_utc
+from agent_memory.models.times import now_utc
 
 _CATEGORIES: Final = frozenset(MemoryCategory.all_values())
-_IN_FILES: Final = (
-    "id", "content", "category", "tags", "kind", "importance", "memory_type", "timestamp",
-    "updated_at", "last_accessed", "access_count", "created_by_session", "user_id", "run_id",
-    "archived", "task_metadata", "metadata", "version",
-)  # fmt: skip
-"""The order of the columns and of exports, which compare by line. A new field comes last."""
 _IN_MODEL: Final = (
     "id", "agent_id", "content", "category", "tags", "embedding", "timestamp", "last_accessed",
     "access_count", "created_by_session", "metadata",
@@ -212,10 +216,12 @@ def row_of(model: type[Record], name: str) -> MemoryField:
 MEMORY_FIELDS: Final = {
     # One that is in both classes is only required in the second.
     name: row_of(SharedFields if name in SharedFields.model_fields else StoredFields, name)
-    for name in _in_order(StoredFields.model_fields, _IN_FILES)
+    for name in _in_order(StoredFields.model_fields, COLUMNS)
     if name not in ("agent_id", "embedding")
 }
 """The fields by name, in the order of the columns."""
+if tuple(MEMORY_FIELDS) != COLUMNS:
+    raise TypeError("a field of a memory is missing in COLUMNS, where a new one comes last")
 HISTORIC: Final = tuple(name for name, row in MEMORY_FIELDS.items() if row.column.historic)
 """The columns whose changes the history records."""
 USAGE: Final = tuple(name for name in MEMORY_FIELDS if name not in (*HISTORIC, "id"))

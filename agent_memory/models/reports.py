@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime
 
 OnConflict = Literal["skip", "replace", "newer", "keep-both"]
 """What an import does with a memory that is there already, with another content."""

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from agent_memory.models.enums import MemoryKind
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime
 
 
 class KindLimit(Record):

@@ -6,8 +6,8 @@ from typing import TypeGuard
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.enums import OnSecret
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime
 
 
 class FoundSecrets(Record):

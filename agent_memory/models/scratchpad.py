@@ -10,11 +10,11 @@ from pydantic import (
     field_validator,
 )
 
-from agent_memory.models.fields import AgentId
+from agent_memory.models.field_types import AgentId, UtcDatetime
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime, now_utc
+from agent_memory.models.times import now_utc
 
 
 class ScratchpadMemoryEntry(Record):

@@ -6,10 +6,9 @@ from typing import Any, Literal, overload
 from pydantic import ConfigDict, Field
 
 from agent_memory.models.enums import Importance, MatchType, MemoryKind, MemoryType, TaskStatus
-from agent_memory.models.fields import Tags, Text
+from agent_memory.models.field_types import Tags, Text, UtcDatetime, UtcEnd
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime, UtcEnd
 
 
 class DateRange(Record):

@@ -18,7 +18,7 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import InvalidSession
 from agent_memory.models.documents.record_rules import CustomMetadata
-from agent_memory.models.fields import AgentId, ScopeId
+from agent_memory.models.field_types import AgentId, ScopeId
 from agent_memory.models.record import SparseRecord
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")

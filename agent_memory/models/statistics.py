@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime
 
 PeriodUnit = Literal["day", "week", "month", "year", "decade", "century"]
 

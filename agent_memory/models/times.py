@@ -6,9 +6,6 @@ A naive time that is given means UTC.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
-
-from pydantic import AfterValidator, BeforeValidator
 
 _OLDEST = datetime(1, 1, 2, tzinfo=UTC)
 NEWEST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
@@ -64,25 +61,6 @@ def parse_end(text: str) -> datetime:
     moment = parse_time(text)
     is_date = len(text.strip()) <= len("2026-01-28")
     return shifted(moment, timedelta(days=1, microseconds=-1)) if is_date else moment
-
-
-def _read_end(value: object) -> object:
-    return parse_end(value) if isinstance(value, str) else _read_time(value)
-
-
-def _read_time(value: object) -> object:
-    """Refuse numbers, which would be taken for seconds since 1970."""
-    if isinstance(value, str):
-        return parse_time(value)
-    if isinstance(value, int | float):
-        raise ValueError("write a time like 2026-01-28T12:00:00Z")  # noqa: TRY004 - pydantic
-    return value
-
-
-UtcDatetime = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(to_utc)]
-"""A field that takes a time, or ISO 8601 text, and holds it in UTC."""
-UtcEnd = Annotated[datetime, BeforeValidator(_read_end), AfterValidator(to_utc)]
-"""The same for the end of a span: a date alone ends with its day."""
 
 
 def read_stored_time(text: str) -> datetime:

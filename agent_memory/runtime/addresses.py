@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from agent_memory.errors import ConfigurationError
@@ -26,28 +25,37 @@ _OF_HOSTS: Final = ("host", "hostaddr", "port", "target_session_attrs")
 _SECRET: Final = ("password", "sslpassword", "passfile", "sslkey", "oauth_client_secret")
 
 
-@dataclass(frozen=True)
-class ServerAddress:
+class ServerAddress(NamedTuple):
     """A database of a server, with the schema in it that holds the memories.
 
     ``location`` names it in messages, without a password.
     """
 
-    conninfo: str = field(repr=False)
+    conninfo: str
     """What the server's client library is given: the password may be in it."""
     schema: str
-    pool_size: int = field(compare=False)
-    location: str = field(compare=False)
-    replica: ServerAddress | None = field(default=None, compare=False)
+    pool_size: int
+    location: str
+    replica: ServerAddress | None = None
     """Another server that follows this one, where searches may be looked up."""
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether it is the same schema of the same database."""
+        return isinstance(other, ServerAddress) and self[:2] == other[:2]
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
+
+    def __repr__(self) -> str:
+        """Return it without what may hold a password."""
+        return f"ServerAddress({self.location!r}, schema={self.schema!r})"
 
     def __str__(self) -> str:
         """Return the location."""
         return self.location
 
 
-@dataclass(frozen=True)
-class AgentAddress:
+class AgentAddress(NamedTuple):
     """The memories of one agent in a database of a server."""
 
     server: ServerAddress

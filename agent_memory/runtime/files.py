@@ -8,7 +8,6 @@ import os
 import re
 import stat
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -133,7 +132,7 @@ def _make_private(path: Path) -> None:
 
 def lacks_space_for_a_file(folder: Path) -> bool:
     """Return whether the system makes no new file in a folder because its disk is full."""
-    probe = folder / f".{uuid.uuid4().hex}.tmp"
+    probe = folder / f".{os.urandom(16).hex()}.tmp"
     try:
         os.close(open_private(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         probe.unlink()
@@ -200,7 +199,7 @@ def unfinished_file(path: Path) -> Iterator[tuple[Path, int]]:
     was killed. What is not moved is deleted. Raises ``OSError``.
     """
     while True:
-        unfinished = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}")
+        unfinished = path.with_name(f".{path.name[:100]}.{os.urandom(4).hex()}")
         handle = open_private(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         # Windows deletes no file that is open, and moves none.
         lock = None if os.name != "posix" else os.dup(handle)

@@ -41,14 +41,9 @@ from agent_memory.services.erasure.side_files import REPLACEMENT_PARTS, replacem
 from agent_memory.services.erasure.tombstones import purge
 from agent_memory.services.policies.admission import storable_row
 from agent_memory.services.store import Store
+from agent_memory.storage.change_records import FileSummary, Replaced, Tombstone
+from agent_memory.storage.memory_models import column_value, memory_of_row
 from agent_memory.storage.opening import file_storage
-from agent_memory.storage.records import (
-    FileSummary,
-    Replaced,
-    Tombstone,
-    column_value,
-    memory_of_row,
-)
 
 _MOST_NAMED: Final = 5
 """Problems that an error names."""

@@ -12,15 +12,16 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
 
 from agent_memory.errors import StorageError, StorageUnavailable
-from agent_memory.models.agent import AgentConfig
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Reason
+
+if TYPE_CHECKING:
+    from agent_memory.models.agent import AgentConfig
 
 _FLUSH_AFTER_SECONDS: Final = 0.5
 _MOST_RETRIES: Final = 3
@@ -48,7 +49,6 @@ def repeated_if_undone(verb: Callable[Arguments, Result]) -> Callable[Arguments,
     return repeated
 
 
-@dataclass(slots=True)
 class PendingCounts:
     """Counts that wait: accesses by row id, with the time of the last; searches; their time.
 
@@ -57,12 +57,24 @@ class PendingCounts:
     be in the file, and ``queries_after`` is the file's number of searches if they are.
     """
 
-    accesses: dict[int, tuple[int, str]] = field(default_factory=dict)
-    queries: int = 0
-    milliseconds: float = 0.0
-    recalls: dict[int, str] = field(default_factory=dict)
-    unconfirmed: PendingCounts | None = None
-    queries_after: int = 0
+    __slots__ = (
+        "accesses", "milliseconds", "queries", "queries_after", "recalls", "unconfirmed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        accesses: dict[int, tuple[int, str]] | None = None,
+        queries: int = 0,
+        milliseconds: float = 0.0,
+        recalls: dict[int, str] | None = None,
+        unconfirmed: PendingCounts | None = None,
+    ) -> None:
+        self.accesses = accesses or {}
+        self.queries = queries
+        self.milliseconds = milliseconds
+        self.recalls = recalls or {}
+        self.unconfirmed = unconfirmed
+        self.queries_after = 0
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from agent_memory.models.agent import MigrationInfo
-from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.storage.cells import CellSample, centres_of
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import NOT_ARCHIVED

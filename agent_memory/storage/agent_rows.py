@@ -9,7 +9,7 @@ from typing import Any, Final
 from agent_memory.models.agent import AgentConfig, AgentMetadata, AgentStats, MigrationInfo
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import read_stored_time
-from agent_memory.storage.records import VECTOR_COLUMNS
+from agent_memory.storage.change_records import VECTOR_COLUMNS
 
 METADATA_COLUMNS: Final = (
     "agent_id", "created_at", "last_accessed", "storage_backend", "migration_date",

@@ -10,7 +10,8 @@ from agent_memory.models.enums import HistoryEvent
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.times import read_stored_time
-from agent_memory.storage.records import Change, read_json
+from agent_memory.storage.change_records import Change
+from agent_memory.storage.records import read_json
 
 
 def change_of_row(row: Sequence[Any]) -> Change:

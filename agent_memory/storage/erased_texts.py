@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from agent_memory.storage.records import ErasedText, Statement
+from agent_memory.storage.change_records import ErasedText, Statement
 
 
 class ChangedText(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from agent_memory.storage.records import ErasedText, RemainingText, RemovedRows, Statement
+from agent_memory.storage.change_records import ErasedText, RemainingText, RemovedRows, Statement
 
 
 class ErasureQueries(Protocol):

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from agent_memory.models.graph import EdgeView, EntityView
-from agent_memory.storage.records import Closing, GraphMoment, Row
+from agent_memory.storage.change_records import Closing, GraphMoment
+from agent_memory.storage.records import Row
 
 MOST_REACHED: Final = 20_000
 """Entities, counted once for each distance, that a walk through the graph looks at."""

@@ -10,19 +10,13 @@ from agent_memory.models.agent import (
     Problem,
 )
 from agent_memory.models.duplicate import Duplicate
-from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.storage.cells import CellSample
 from agent_memory.storage.centering import Centred
+from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.quantization import Quantized
-from agent_memory.storage.records import (
-    Alternative,
-    DuplicateQuery,
-    NearestVectors,
-    QueryVector,
-    Term,
-    WordCounts,
-)
+from agent_memory.storage.records import Alternative, NearestVectors, QueryVector, Term, WordCounts
 
 
 class KeywordIndex(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent_memory.models.duplicate import Duplicate
-from agent_memory.storage.records import DuplicateQuery, Term
+from agent_memory.storage.change_records import DuplicateQuery
+from agent_memory.storage.records import Term
 from agent_memory.text.normalize import (
     SIMILAR_SHARE,
     SIMILAR_WORDS,

@@ -20,20 +20,13 @@ from agent_memory.models.agent import (
 )
 from agent_memory.models.decision import Review
 from agent_memory.models.enums import MemoryKind, MemoryOrder
+from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.safety import Rejection
+from agent_memory.storage.change_records import Amount, Change, Tombstone, Usage
 from agent_memory.storage.filters import Filter
-from agent_memory.storage.records import (
-    Amount,
-    Change,
-    DuplicateCandidate,
-    Operation,
-    Reason,
-    RowValues,
-    Signals,
-    Tombstone,
-    Usage,
-)
+from agent_memory.storage.fingerprints import DuplicateCandidate
+from agent_memory.storage.records import Operation, Reason, RowValues, Signals
 from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
@@ -60,6 +53,12 @@ class MemoryTable(Protocol):
 
     def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
         """Return the memories of these rows, by row id."""
+
+    def excerpts(self, row_ids: Iterable[int]) -> dict[int, MemoryExcerpt]:
+        """Return what is shown of the memories of these rows, by row id."""
+
+    def recent_excerpts(self, filters: Filter, *, limit: int) -> list[MemoryExcerpt]:
+        """Return what is shown of the newest memories that pass the filters."""
 
     def readable(self, *, after: int, until: int) -> list[Memory]:
         """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
@@ -249,6 +248,9 @@ class AgentTable(Protocol):
 
     def config(self) -> AgentConfig:
         """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
+
+    def settings(self) -> str:
+        """Return the settings as they are stored, as JSON: ``{}`` where none was ever set."""
 
     def set_config(self, settings: AgentConfig) -> None:
         """Replace the settings in the file by those that were set."""

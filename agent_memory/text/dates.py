@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from calendar import monthrange
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 _FADE_DAYS: Final = 7.0
 """So many days after its span, a memory counts a third of one within: people tell of it later."""
@@ -63,13 +61,21 @@ _HINT: Final = re.compile(
 """What every text has that says a date: the patterns take 8 ms to compile, and most have none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From one day to another, both included; ``phrase`` is how a text speaks of it."""
+class Span(NamedTuple):
+    """From one day to another, both included; ``phrase`` is how a text speaks of it.
+
+    Two are the same that have the same days.
+    """
 
     first: date
     last: date
-    phrase: str = field(default="", compare=False)
+    phrase: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Span) and self[:2] == other[:2]
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
 
     def nearness(self, day: date) -> float:
         """Return 1 for a day of the span, less the farther from it, towards 0."""
@@ -96,7 +102,7 @@ def date_spans(text: str, today: date) -> list[Span]:
             except OverflowError:  # before the first day that there is
                 continue
             if span is not None:
-                spans.setdefault(span, replace(span, phrase=match[0]))
+                spans.setdefault(span, span._replace(phrase=match[0]))
             if len(spans) == MOST_SPANS:
                 return list(spans.values())
         text = pattern.sub(" ; ", text)  # "7 May 2023" is not "May 2023" as well
@@ -152,6 +158,12 @@ def _rules() -> Sequence[tuple[re.Pattern[str], Reader]]:
     return [(re.compile(rf"\b(?:{pattern})\b", _FLAGS), read) for pattern, read in rules]
 
 
+def _last_day(year: int, month: int) -> date:
+    """Return the last day of a month. The module ``calendar`` takes 1 ms to import."""
+    following = date(year + month // 12, month % 12 + 1, 1) if (year, month) < (9999, 12) else None
+    return date.max if following is None else following - timedelta(days=1)
+
+
 def _of_day(match: re.Match[str], today: date) -> Span | None:
     """Read a day of a month; without a year, the last that was."""
     month = _month_number(match["month"])
@@ -173,7 +185,7 @@ def _of_month(match: re.Match[str], today: date) -> Span | None:
     number = int(year) if year else today.year - (month > today.month)
     if not 1 <= number <= 9999:
         return None
-    return Span(date(number, month, 1), date(number, month, monthrange(number, month)[1]))
+    return Span(date(number, month, 1), _last_day(number, month))
 
 
 def _of_months(match: re.Match[str], today: date) -> Span | None:
@@ -217,7 +229,7 @@ def _months(year: int, month: int, count: int) -> Span | None:
     last_year, last = year + (month + count - 2) // 12, (month + count - 2) % 12 + 1
     if year < 1 or last_year > 9999:
         return None
-    return Span(date(year, month, 1), date(last_year, last, monthrange(last_year, last)[1]))
+    return Span(date(year, month, 1), _last_day(last_year, last))
 
 
 def _of_year(match: re.Match[str], today: date) -> Span | None:

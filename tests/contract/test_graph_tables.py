@@ -9,8 +9,8 @@ import pytest
 from contract_cases import NOW, memory_of, stored
 
 from agent_memory.models.times import format_time
+from agent_memory.storage.change_records import Closing, GraphMoment
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import Closing, GraphMoment
 
 STAMP = format_time(NOW)
 LATER = GraphMoment(format_time(NOW + timedelta(days=1)), None, is_past=False)

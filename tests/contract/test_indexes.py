@@ -8,11 +8,12 @@ import pytest
 from contract_cases import NOW, memory_of, stored
 
 from agent_memory.models.agent import MigrationInfo
-from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
+from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, AmongIds, Equals
 from agent_memory.storage.quantization import quantize
-from agent_memory.storage.records import Alternative, DuplicateQuery, QueryVector
+from agent_memory.storage.records import Alternative, QueryVector
 from agent_memory.storage.sqlite import keyword_index
 
 SIZE = 64

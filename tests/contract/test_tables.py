@@ -14,9 +14,10 @@ from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.times import format_time
+from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Equals
-from agent_memory.storage.records import Tombstone, fingerprint_of
+from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.text.dates import date_spans
 
 

@@ -12,8 +12,10 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Final, Self
 
+from agent_memory.integrations.hosts.occasion import Occasion
 from agent_memory.integrations.hosts.table import STATE_FOLDER
 from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, SERVER_SCHEMES, VECTOR_DB_FILENAME
 
@@ -138,6 +140,12 @@ class ShownMemories:
                     self.compacted_at = line.removeprefix(_COMPACTED).strip()
                 elif line.strip():
                     self.ids.add(line.strip())
+
+
+def shown_to(occasion: Occasion) -> AbstractContextManager[ShownMemories]:
+    """Give the body what a session was given, while no other process changes it."""
+    shown = ShownMemories(occasion.folder, occasion.call.host.name, occasion.session)
+    return shown if occasion.is_noted else contextlib.nullcontext(shown)
 
 
 def _lock(handle: int) -> None:

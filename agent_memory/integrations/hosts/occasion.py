@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import _thread
 import json
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agent_memory.integrations.hosts.table import Event, Host
+
+SUMMARY_TAG: Final = "session-summary"
+"""Of what a host wrote when it let go of a conversation."""
 
 
 class Call(NamedTuple):
@@ -39,6 +42,11 @@ class Occasion(NamedTuple):
         """The content as one text."""
         is_text = isinstance(self.content, str)
         return str(self.content) if is_text else json.dumps(self.content, ensure_ascii=False)
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether what is given is noted: not where sessions cannot be told from each other."""
+        return bool(self.session) and not self.is_trial
 
     @property
     def label(self) -> str:

@@ -1,10 +1,8 @@
 """The hosts: programs that run hooks and MCP servers, and where and how each is told of them.
 
 A host is one row of ``HOSTS``. A hook starts for every prompt, so nothing is imported here that
-takes long: no Pydantic, no ``dataclasses``, no ``pathlib``.
+takes long: no Pydantic, no ``dataclasses``, no ``pathlib``, no annotations as texts.
 """
-
-from __future__ import annotations
 
 from typing import Final, NamedTuple
 

@@ -13,12 +13,11 @@ from pydantic import (
 from agent_memory.errors import ValidationError
 from agent_memory.models.documents.record_rules import CustomMetadata, Embedding, clean_embedding
 from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, MemoryType
-from agent_memory.models.fields import Content, Label, MemoryId, Tags, Text
+from agent_memory.models.field_types import Content, Label, MemoryId, Tags, Text, UtcDatetime
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import SparseRecord
 from agent_memory.models.search import SearchFilters, SearchResults
-from agent_memory.models.times import UtcDatetime
 
 DEFAULT_RECORD_LIMIT: Final = 10
 """Records that C's search returns at most, unless it is asked for another number."""

@@ -9,11 +9,10 @@ from pydantic import ConfigDict, Field
 from agent_memory.models.conversation import ExtractedFacts, MemoryOperations, Message
 from agent_memory.models.documents.record import GivenFilters, Limit, MemoryRecord, Threshold
 from agent_memory.models.documents.record_rules import CustomMetadata
-from agent_memory.models.fields import MemoryId, Text
+from agent_memory.models.field_types import MemoryId, Text, UtcDatetime
 from agent_memory.models.record import SparseRecord
 from agent_memory.models.search import SearchResults
 from agent_memory.models.session import SessionContext, SessionName, SessionRun
-from agent_memory.models.times import UtcDatetime
 
 
 class ErrorCode(StrEnum):

@@ -21,7 +21,8 @@ from pydantic import (
 )
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.models.fields import Text, clean_text
+from agent_memory.models.field_types import Text
+from agent_memory.models.fields import clean_text
 from agent_memory.models.record import SparseRecord
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -4,13 +4,14 @@ from typing import Any
 
 from pydantic import Field, FiniteFloat
 
+from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.limits import (
     DEFAULT_SEARCH_LIMIT,
     DEFAULT_SIMILARITY_THRESHOLD,
     MAX_SEARCH_LIMIT,
 )
 from agent_memory.models.record import Record
-from agent_memory.models.times import UtcDatetime, format_time
+from agent_memory.models.times import format_time
 
 
 class VectorPoint(Record):

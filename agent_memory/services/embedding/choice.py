@@ -14,7 +14,7 @@ from agent_memory.embeddings.settings import DEFAULT_MODEL, EmbedderSettings
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
-from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.services.vectors import VectorState
 

@@ -16,12 +16,8 @@ from typing import Final
 from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.errors import ConfigurationError, EmbeddingError, MigrationError
 from agent_memory.models.agent import MigrationInfo
-from agent_memory.models.embedding import (
-    EmbeddingModel,
-    MigrationPlan,
-    MigrationProgress,
-    PendingText,
-)
+from agent_memory.models.embedding import MigrationPlan, MigrationProgress
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.models.embedding_traits import MODEL_TRAITS
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.times import now_utc

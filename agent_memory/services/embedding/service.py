@@ -26,7 +26,7 @@ from agent_memory.errors import (
     EmbeddingRefused,
     StorageError,
 )
-from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.runtime import fork_safety
 from agent_memory.services.embedding.choice import (
     difference,

@@ -15,9 +15,9 @@ from typing import Final
 
 from agent_memory.runtime.files import translated_errors
 from agent_memory.services.erasure.byte_search import READ_LENGTH, Chunks, Pieces, finder
+from agent_memory.storage.change_records import ErasedText
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.opening import file_storage
-from agent_memory.storage.records import ErasedText
 
 _SHORTEST: Final = 8
 """Bytes of a text that chance does not make of numbers and vectors."""

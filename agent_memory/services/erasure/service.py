@@ -29,9 +29,9 @@ from agent_memory.services.erasure.tombstones import (
     put_in_force,
     remove_rows,
 )
+from agent_memory.storage.change_records import ErasedText, RemovedRows, Tombstone
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.opening import file_storage, open_engine
-from agent_memory.storage.records import ErasedText, RemovedRows, Tombstone
 
 _MOST_NAMED: Final = 100
 

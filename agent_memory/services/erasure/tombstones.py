@@ -16,17 +16,17 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.times import format_time
-from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import (
+from agent_memory.storage.change_records import (
     Change,
     Purged,
     RemovedRows,
-    RowValues,
     Statement,
     Tombstone,
     hash_of_content,
     hash_of_id,
 )
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import RowValues
 
 _KEY_LENGTH: Final = 16
 

@@ -24,8 +24,9 @@ from agent_memory.models.graph import (
 )
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.change_records import Closing, GraphMoment
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import Closing, GraphMoment, Row
+from agent_memory.storage.records import Row
 
 _USER_TYPE: Final = "person"
 NOTHING_HOLDS: Final = "there is no such relationship that holds now"

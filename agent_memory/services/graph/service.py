@@ -31,7 +31,7 @@ from agent_memory.services.graph.changes import (
     no_entity,
 )
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
-from agent_memory.storage.records import GraphMoment
+from agent_memory.storage.change_records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
 """Entities, and relationships, that a neighbourhood lists: the nearest."""

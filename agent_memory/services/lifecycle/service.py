@@ -21,7 +21,7 @@ from agent_memory.services.policies.secrets import SecretScreening, screen_for_s
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing import duplicates
 from agent_memory.storage.engine import Capability, require
-from agent_memory.storage.records import memory_of_row
+from agent_memory.storage.memory_models import memory_of_row
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner

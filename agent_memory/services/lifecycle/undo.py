@@ -11,8 +11,9 @@ from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
+from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import Change, RowValues
+from agent_memory.storage.records import RowValues
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner

@@ -13,7 +13,8 @@ from agent_memory.models.agent import AgentConfig
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import RowValues, fields_of
+from agent_memory.storage.memory_models import fields_of
+from agent_memory.storage.records import RowValues
 
 Incoming = Memory | Mapping[str, Any]
 """A memory that is to be stored: a model, or its values by column."""

@@ -13,8 +13,8 @@ from agent_memory.models.enums import MemoryKind, TaskStatus
 from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.retention import KindLimit, RetentionPolicy, TidyItem
 from agent_memory.models.times import age_in_days, format_time, read_stored_time, shifted
+from agent_memory.storage.change_records import Amount, Usage
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import Amount, Usage
 
 _SUGGESTED: Final = 3
 """Memories that are suggested for the archive when a hard limit is reached."""

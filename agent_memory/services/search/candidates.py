@@ -89,7 +89,7 @@ def _matches(engine: Engine, request: SearchRequest) -> _Matches:
     row_ids, left_out = engine.keywords.candidates(
         request.terms, frequencies, request.passing, needed=request.limit, limit=MATCHING
     )
-    is_whole = request.filters.user_id is None
+    is_whole = request.user_id is None
     size = engine.memories.last_row_id() if is_whole else engine.memories.count(request.scope)
     return _Matches(row_ids, frequencies, size, left_out)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import gather, own_words_of
@@ -13,16 +13,19 @@ from agent_memory.services.search.ranking import RankedHit, Ranking, confidence
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.terms import terms_of
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import EVERYTHING, AmongIds, NoRepeatOf
+from agent_memory.storage.filters import EVERYTHING, AmongIds, NoRepeatOf, filter_of, scope_of
 from agent_memory.storage.records import QueryVector
+
+if TYPE_CHECKING:
+    from agent_memory.models.search import SearchFilters
+    from agent_memory.models.session import Owner
 
 NEAR_MISSES: Final = 3
 REPEATS_SOUGHT: Final = 20
 """So many of the best are looked at, at least, for what says the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOutcome:
+class SearchOutcome(NamedTuple):
     """What a search found: the hits in order, how many matched, and, if few, why.
 
     ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` are the best that did
@@ -41,7 +44,7 @@ class SearchOutcome:
     explanation: str | None = None
     near: Sequence[tuple[RankedHit, str]] = ()
     degraded: Sequence[str] = ()
-    repeats: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    repeats: Mapping[int, Sequence[int]] = MappingProxyType({})
 
     def row_ids(self) -> list[int]:
         """Return the rows of all hits, of what repeats them, and of near misses."""
@@ -57,12 +60,34 @@ class _RankedCandidates(NamedTuple):
     vector_ms: float
 
 
+def completed(
+    engine: Engine, request: SearchRequest, uncounted: Mapping[int, int]
+) -> SearchRequest:
+    """Add to a request what only the store can say. Must run inside ``engine.read()``."""
+    return request._replace(
+        passing=filter_of(request.filters, agent_id=engine.agent_id),
+        scope=scope_of(request.filters, agent_id=engine.agent_id),
+        owner=_owner_among_others(engine, request.filters),
+        uncounted=uncounted,
+    )
+
+
+def _owner_among_others(engine: Engine, filters: SearchFilters | None) -> Owner | None:
+    """Return whose memories alone are searched; ``None`` where they are all that there are."""
+    if filters is None or filters.user_id is None:
+        return None
+    from agent_memory.models.session import Owner  # noqa: PLC0415 - seldom asked for
+
+    owner = Owner(filters.user_id, filters.run_id)
+    return owner if engine.memories.has_others(owner) else None
+
+
 def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     """Search. Must run inside ``engine.read()``."""
     started = time.perf_counter()
     request, stale = _with_centered_vector(engine, request)
-    request = replace(request, terms=terms_of(engine, request))
-    request = replace(request, own_words=own_words_of(engine, request))
+    request = request._replace(terms=terms_of(engine, request))
+    request = request._replace(own_words=own_words_of(engine, request))
     if not request.terms and request.vector is None:
         explanation = "the query has no letter or digit to search for"
         return SearchOutcome(
@@ -86,12 +111,12 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         # So many candidates were copies of a few: others are looked for without them.
         kept = engine.fingerprints.of_rows([hit.row_id for hit in hits])
         others = request.passing.and_also(NoRepeatOf(tuple(kept.items())))
-        ranked = _ranked(engine, replace(request, passing=others)).ranking
+        ranked = _ranked(engine, request._replace(passing=others)).ranking
         hits, more = _without_repeats(engine, ranked, request)
         repeats = {
             hit.row_id: [*repeats.get(hit.row_id, []), *more.get(hit.row_id, [])] for hit in hits
         }
-    result = replace(result, hits=hits, repeats=repeats)
+    result = result._replace(hits=hits, repeats=repeats)
     if len(hits) >= request.limit:
         return result
     cut = [hit for hit in ranked.order if hit.matches and _refusal(hit, request)]
@@ -151,8 +176,7 @@ def _below_floor(
     asked = "the query's words, weighed by rarity"
     if request.vector is not None:
         asked += ", or a meaning as near as that"
-    return replace(
-        result,
+    return result._replace(
         reason="below_floor",
         explanation=f"no memory has {floor} of {asked}",
         near=[
@@ -172,8 +196,7 @@ def _cut_off(
     ]
     asked = [(reason, f"{name} {least}") for reason, name, least in limits if least]
     words = " and ".join(name for _, name in asked) or "the gate"
-    return replace(
-        result,
+    return result._replace(
         reason=asked[0][0] if asked and not result.hits else "few_matches",
         explanation=f"{len(cut)} more matched, below {words}",
         near=[(hit, _refusal(hit, request) or "") for hit in cut[:NEAR_MISSES]],
@@ -183,7 +206,7 @@ def _cut_off(
 def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) -> SearchOutcome:
     """Explain why there are fewer hits than the limit: the filters, the words, or no memories."""
     if request.passing.is_narrowing or not result.hits:
-        anything = _ranked(engine, replace(request, passing=request.scope)).ranking
+        anything = _ranked(engine, request._replace(passing=request.scope)).ranking
         kept = set(result.row_ids())
         is_answer = anything.strength >= anything.floor
         left_out = [
@@ -191,25 +214,24 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
         ]
         if left_out:
             why = "is left out by the filters" if request.passing.is_narrowing else "is archived"
-            return replace(
-                result,
+            return result._replace(
                 reason="few_matches" if result.hits else "filtered_out",
                 explanation=f"of what matches the query, {len(left_out)} more: each {why}",
                 near=[(hit, why) for hit in left_out[:NEAR_MISSES]],
             )
     if result.hits:
         words = f"no more than {len(result.hits)} that match, or stand beside one that does"
-        return replace(result, reason="few_matches", explanation=words)
+        return result._replace(reason="few_matches", explanation=words)
     # Of a user it is not told whether others have memories.
     if not request.scope.is_narrowing and engine.memories.is_empty():
         words = "this agent has no memories yet"
-        return replace(result, reason="nothing_stored", explanation=words)
+        return result._replace(reason="nothing_stored", explanation=words)
     sought = ", ".join(term.written for term in request.terms[:10])
     whose = " of this user, run or agent" if request.scope.is_narrowing else ""
     words = f"no memory{whose} has any of these words or their forms: {sought}"
     if not request.terms:
         words = f"no memory{whose} means what the query does, and it has no words to look for"
-    return replace(result, reason="no_match", explanation=words)
+    return result._replace(reason="no_match", explanation=words)
 
 
 def _with_centered_vector(
@@ -226,9 +248,9 @@ def _with_centered_vector(
         if model.model_id == vector.model.model_id and model.state == "active":
             within = EVERYTHING if request.owner is None else request.scope
             centered = engine.vectors.center(QueryVector(model, vector.data), within)
-            return replace(request, vector=centered), []
+            return request._replace(vector=centered), []
     reason = "searched by keyword only: the embedding model was changed during this search"
-    return replace(request, vector=None), [reason]
+    return request._replace(vector=None), [reason]
 
 
 def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
@@ -258,9 +280,8 @@ def _with_newer_first(
     for hit in order:
         row_id = newer_of.get(hit.row_id)
         if row_id is not None and row_id not in placed and newer[row_id].id in passed:
-            own = hits.get(row_id) or replace(hit, candidate=replace(hit.candidate, row_id=row_id))
-            placed[row_id] = replace(
-                own,
+            own = hits.get(row_id) or hit._replace(candidate=hit.candidate._replace(row_id=row_id))
+            placed[row_id] = own._replace(
                 relative=max(own.relative, hit.relative),
                 similarity=max(own.similarity, hit.similarity),
                 relevance=max(own.relevance, hit.relevance),

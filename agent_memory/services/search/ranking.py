@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from agent_memory.models.limits import DEFAULT_SIMILARITY_THRESHOLD
-from agent_memory.models.memory import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE, relevance_score
+from agent_memory.models.relevance import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE, relevance_score
 from agent_memory.services.search.scoring import (
     WEIGHTS,
     Candidate,
@@ -77,8 +76,7 @@ class RankingRates(NamedTuple):
     gate: float = DEFAULT_SIMILARITY_THRESHOLD
 
 
-@dataclass(slots=True)  # not frozen, as ``Candidate``
-class RankedHit:
+class RankedHit(NamedTuple):
     """A candidate with its scores, in its place of the ranking.
 
     ``similarity`` is 0 to 1; ``relative`` is the same with 1 for the best candidate, and what the
@@ -167,7 +165,7 @@ def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> lis
         if len(placed) % MEANING_PLACE_STEP == MEANING_PLACE_STEP - 1:
             best = next((other for other in nearest if other.row_id not in placed), None)
             if best is not None and best.row_id != hit.row_id:
-                placed[best.row_id] = replace(best, has_kept_place=True)
+                placed[best.row_id] = best._replace(has_kept_place=True)
         placed.setdefault(hit.row_id, hit)
     return list(placed.values())
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from agent_memory.models.search import MemorySearchResult, SearchResults
@@ -34,7 +33,7 @@ def refined(request: SearchRequest, look: Look, follow_up: FollowUp) -> SearchRe
     nothing. What fails is told in ``degraded``, and takes no hit away.
     """
     limit = request.limit
-    wide = replace(request, limit=max(limit, RERANKED) if request.reranker else limit)
+    wide = request._replace(limit=max(limit, RERANKED) if request.reranker else limit)
     results = look(wide)
     if request.language_model is not None:
         results = _with_other_wordings(results, wide, look)
@@ -53,7 +52,7 @@ def _with_other_wordings(
 
     assert request.language_model is not None  # noqa: S101
     wordings, problems = expand_query(request.query, request.language_model)
-    lists = [results, *(look(replace(request, query=wording)) for wording in wordings)]
+    lists = [results, *(look(request._replace(query=wording)) for wording in wordings)]
     worth: dict[str, float] = defaultdict(float)
     hits: dict[str, MemorySearchResult] = {}
     for of_wording in lists:
@@ -75,7 +74,7 @@ def _with_second_look(
         hit
         for query in queries
         if query
-        for hit in look(replace(request, query=query))
+        for hit in look(request._replace(query=query))
         if hit.passed_gate
     ]
     leads.sort(key=lambda hit: -hit.similarity)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.ranking import RankingRates
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import QueryVector, Term
 
 if TYPE_CHECKING:
     from agent_memory.models.protocols import LanguageModel, Reranker
+    from agent_memory.models.search import SearchFilters
     from agent_memory.models.session import Owner
 
 
@@ -27,10 +27,10 @@ class OwnWords(NamedTuple):
     corpus_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
+class SearchRequest(NamedTuple):
     """What is searched for, and how.
 
+    Without ``filters`` every memory is searched that is not archived.
     ``threshold`` is the least similarity and ``min_confidence`` the least confidence (0 to 1) that
     is accepted, if any; without ``include_weak`` only what passes the gate is. ``now`` is the
     moment that ages are counted from, if it is not the present; ``explain`` asks for the parts of
@@ -47,12 +47,12 @@ class SearchRequest:
     """
 
     query: str
-    filters: SearchFilters
+    filters: SearchFilters | None
     limit: int
     threshold: float | None = None
     min_confidence: float | None = None
     include_weak: bool = True
-    rates: RankingRates = field(default_factory=RankingRates)
+    rates: RankingRates = RankingRates()
     now: datetime | None = None
     explain: bool = False
     hops: int = 1
@@ -62,7 +62,7 @@ class SearchRequest:
     scope: Filter = EVERYTHING
     owner: Owner | None = None
     own_words: OwnWords | None = None
-    uncounted: Mapping[int, int] = field(default_factory=dict)
+    uncounted: Mapping[int, int] = MappingProxyType({})
     vector: QueryVector | None = None
     terms: Sequence[Term] = ()
 
@@ -72,16 +72,25 @@ class SearchRequest:
         return self.hops == 1 and self.language_model is None and self.reranker is None
 
     @property
+    def user_id(self) -> str | None:
+        """Return the user whose memories alone are searched, if any."""
+        return None if self.filters is None else self.filters.user_id
+
+    @property
+    def run_id(self) -> str | None:
+        """Return the run whose memories alone are searched, if any."""
+        return None if self.filters is None else self.filters.run_id
+
+    @property
     def moment(self) -> datetime:
         """Return the moment that ages are counted from; the service has set it."""
         assert self.now is not None  # noqa: S101
         return self.now
 
 
-@dataclass(frozen=True, slots=True)
-class QueryMeaning:
+class QueryMeaning(NamedTuple):
     """The vector of a query, if it could be made; why not; and how long that took."""
 
     vector: QueryVector | None = None
-    degraded: list[str] = field(default_factory=list)
+    degraded: Sequence[str] = ()
     milliseconds: float = 0.0

@@ -35,8 +35,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from datetime import date
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_memory.text.dates import Span
@@ -121,8 +121,7 @@ class Weights(NamedTuple):
 WEIGHTS: Final = Weights()
 
 
-@dataclass(slots=True)  # not frozen: a search makes hundreds, and that takes twice as long
-class Candidate:
+class Candidate(NamedTuple):
     """A memory that may be an answer, with the signals that scoring reads.
 
     ``counts`` has how often terms of the query stand in it, by their place there and in its order;
@@ -140,11 +139,11 @@ class Candidate:
     day: date
     age_days: int = 0
     access_count: int = 0
-    neighbours: Mapping[int, int] = field(default_factory=dict)
+    neighbours: Mapping[int, int] = MappingProxyType({})
     cosine: float | None = None
     opens: bool = False
     asks: bool = False
-    variants: Mapping[str, str] = field(default_factory=dict)
+    variants: Mapping[str, str] = MappingProxyType({})
 
 
 class CosineScale(NamedTuple):
@@ -175,19 +174,34 @@ class QueryProfile(NamedTuple):
     cosine_scale: CosineScale | None = None
 
 
-@dataclass(slots=True)
 class Evidence:
     """The score of a candidate, part by part, each times its weight: see the table above."""
 
-    words: float = 0.0
-    words_around: float = 0.0
-    words_of_session: float = 0.0
-    meaning: float = 0.0
-    meaning_around: float = 0.0
-    meaning_of_session: float = 0.0
-    subject: float = 0.0
-    date: float = 0.0
-    question: float = 0.0
+    __slots__ = (
+        "date",
+        "meaning",
+        "meaning_around",
+        "meaning_of_session",
+        "question",
+        "subject",
+        "words",
+        "words_around",
+        "words_of_session",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.words = self.words_around = self.words_of_session = 0.0
+        self.meaning = self.meaning_around = self.meaning_of_session = 0.0
+        self.subject = self.date = self.question = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Evidence) and self.parts() == other.parts()
+
+    __hash__ = None  # type: ignore[assignment] # it changes while it is made
+
+    def parts(self) -> list[float]:
+        """Return the parts, in their order."""
+        return [getattr(self, name) for name in self.__slots__]
 
     @property
     def total(self) -> float:

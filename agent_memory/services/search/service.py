@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agent_memory.models.enums import MatchType
-from agent_memory.models.memory import Memory, relevance_score
+from agent_memory.models.memory import Memory
+from agent_memory.models.relevance import relevance_score
 from agent_memory.models.search import (
     MemorySearchResult,
     NearMiss,
@@ -18,15 +18,12 @@ from agent_memory.models.search import (
     SearchMetadata,
     SearchResults,
 )
-from agent_memory.services.search.pipeline import SearchOutcome, find
+from agent_memory.services.search.pipeline import SearchOutcome, completed, find
 from agent_memory.services.search.ranking import RankedHit, RankingRates, confidence
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import AmongIds, filter_of, scope_of
-
-if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
 
 MOST_LEADS: Final = 5
 """Words of a hit that are looked for next."""
@@ -46,15 +43,8 @@ class SearchService:
         started = time.perf_counter()
 
         def look() -> _Finds:
-            whole = replace(
-                request,
-                now=now,
-                passing=filter_of(request.filters, agent_id=self._engine.agent_id),
-                scope=scope_of(request.filters, agent_id=self._engine.agent_id),
-                owner=self._owner_among_others(request.filters),
-                uncounted=self._unit_of_work.accesses(),
-                vector=meaning.vector,
-            )
+            whole = request._replace(now=now, vector=meaning.vector)
+            whole = completed(self._engine, whole, self._unit_of_work.accesses())
             outcome = find(self._engine, whole)
             memories = self._engine.memories.get_many(outcome.row_ids())
             reasons = self._engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
@@ -63,15 +53,6 @@ class SearchService:
         finds = self._engine.lookup(look)
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         return _results(finds, meaning, milliseconds=milliseconds)
-
-    def _owner_among_others(self, filters: SearchFilters) -> Owner | None:
-        """Return whose memories alone are searched; ``None`` where they are all that there are."""
-        if filters.user_id is None:
-            return None
-        from agent_memory.models.session import Owner  # noqa: PLC0415 - seldom asked for
-
-        owner = Owner(filters.user_id, filters.run_id)
-        return owner if self._engine.memories.has_others(owner) else None
 
     def follow_up(self, request: SearchRequest, text: str) -> str:
         """Return the query that a hit's text leads to, or nothing where it leads nowhere.
@@ -91,7 +72,7 @@ class SearchService:
         left = [term.written for term in asked if term.word not in covered]
         return " ".join([*left, *leads]) if leads else ""
 
-    def by_ids(self, memory_ids: Sequence[str], filters: SearchFilters) -> list[Memory]:
+    def by_ids(self, memory_ids: Sequence[str], filters: SearchFilters | None) -> list[Memory]:
         """Return the memories with these ids that the filters let pass, in the order of the ids."""
         passing = filter_of(filters, agent_id=self._engine.agent_id).and_also(
             AmongIds(tuple(memory_ids))
@@ -168,9 +149,9 @@ def _results(finds: _Finds, meaning: QueryMeaning, *, milliseconds: float) -> Se
     )
 
 
-def _applied(filters: SearchFilters) -> dict[str, Any]:
+def _applied(filters: SearchFilters | None) -> dict[str, Any]:
     """Return the filters that were given, as JSON data."""
-    if not filters.model_fields_set:
+    if filters is None or not filters.model_fields_set:
         return {}
     return filters.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
 

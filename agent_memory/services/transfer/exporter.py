@@ -11,23 +11,17 @@ from typing import TYPE_CHECKING, Any
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.decision import Review
-from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.models.memory import Memory
 from agent_memory.models.portable import Entry, Section
 from agent_memory.models.safety import Rejection
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.services.erasure.tombstones import tombstones_in_force
+from agent_memory.storage.change_records import VECTOR_COLUMNS, Change, Tombstone
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
-from agent_memory.storage.records import (
-    VECTOR_COLUMNS,
-    Change,
-    Tombstone,
-    fields_of,
-    is_as_it_was_added,
-    memory_of_row,
-)
+from agent_memory.storage.memory_models import fields_of, is_as_it_was_added, memory_of_row
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner

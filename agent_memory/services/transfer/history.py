@@ -12,8 +12,8 @@ from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.portable import StagedEntry
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
+from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import Change
 
 Columns = Mapping[str, Any]
 

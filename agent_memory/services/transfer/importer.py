@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
-from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT
 from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
@@ -23,10 +23,11 @@ from agent_memory.services.erasure.tombstones import Tombstones, put_in_force
 from agent_memory.services.graph.importer import GraphImporter
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.transfer.history import HistoryImporter
+from agent_memory.storage.change_records import VECTOR_COLUMNS, Tombstone
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING
+from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.storage.quantization import Quantized, text_hash
-from agent_memory.storage.records import VECTOR_COLUMNS, Tombstone, fingerprint_of
 
 _PAGE: Final = 500
 _OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event_log"})

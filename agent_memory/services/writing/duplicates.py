@@ -23,14 +23,11 @@ from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import read_stored_time
 from agent_memory.services.rendering import is_frame
 from agent_memory.services.writing.update import changed_values, signed
+from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import (
-    DuplicateCandidate,
-    DuplicateQuery,
-    fingerprint_of,
-    is_same_value,
-    recall_window,
-)
+from agent_memory.storage.fingerprints import DuplicateCandidate, fingerprint_of
+from agent_memory.storage.memory_models import is_same_value
+from agent_memory.storage.records import recall_window
 from agent_memory.text.normalize import DuplicateGrade, grade_of, one_line
 from agent_memory.text.sanitize import as_data
 

@@ -23,8 +23,10 @@ from agent_memory.runtime.event_log import is_log_read
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates
+from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import DuplicateQuery, fingerprint_of, recall_window
+from agent_memory.storage.fingerprints import fingerprint_of
+from agent_memory.storage.records import recall_window
 
 _LOGGER: Final = "agent_memory.duplicates"
 _OF_ONE: Final = frozenset(

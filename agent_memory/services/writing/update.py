@@ -13,7 +13,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import is_same_value
+from agent_memory.storage.memory_models import is_same_value
 
 
 def update(

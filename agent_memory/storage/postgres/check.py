@@ -11,11 +11,12 @@ from typing import Final
 
 from agent_memory.errors import StorageReadOnly
 from agent_memory.models.agent import CheckReport, Problem
+from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.keyword_index import KeywordIndex
 from agent_memory.storage.postgres.tables.agent import AgentTable
 from agent_memory.storage.postgres.vector_index import VectorIndex
-from agent_memory.storage.records import fingerprint_of, page_end
+from agent_memory.storage.records import page_end
 
 _PAGE: Final = 1_000
 _MADE_OF_TAGS: Final = """

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from agent_memory.models.agent import CheckReport
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import beside, locked
 from agent_memory.storage.engine import Capability
@@ -19,20 +18,21 @@ from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database, library_version
 from agent_memory.storage.sqlite.keyword_index import KeywordIndex
 from agent_memory.storage.sqlite.tables.agent import AgentTable
-from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.fingerprints import FingerprintTable
-from agent_memory.storage.sqlite.tables.history import HistoryTable, OperationTable
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.sqlite.tables.recalls import RecallTable
 from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
 
 if TYPE_CHECKING:
+    from agent_memory.models.agent import CheckReport
     from agent_memory.storage.sqlite.file_operations import FileOperations
     from agent_memory.storage.sqlite.similarity import SimilarityQueries
     from agent_memory.storage.sqlite.stored_rows import StoredRows
+    from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
     from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
     from agent_memory.storage.sqlite.tables.graph import GraphTable
     from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
+    from agent_memory.storage.sqlite.tables.history import HistoryTable, OperationTable
     from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.sqlite.tables.rejections import RejectionTable
     from agent_memory.storage.sqlite.tables.reviews import ReviewTable
@@ -52,16 +52,31 @@ class SQLiteEngine:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.memories = MemoryTable(database)
-        self.history = HistoryTable(database)
-        self.operations = OperationTable(database)
         self.agent = AgentTable(database)
         self.scratchpad = ScratchpadTable(database)
         self.recalls = RecallTable(database)
         self.fingerprints = FingerprintTable(database)
-        self.embeddings = EmbeddingTable(database)
         self.keywords = KeywordIndex(database)
 
     # Tables and indexes that few verbs need ---------------------------------------------------
+
+    @cached_property
+    def history(self) -> HistoryTable:
+        from agent_memory.storage.sqlite.tables.history import HistoryTable  # noqa: PLC0415
+
+        return HistoryTable(self.database)
+
+    @cached_property
+    def operations(self) -> OperationTable:
+        from agent_memory.storage.sqlite.tables.history import OperationTable  # noqa: PLC0415
+
+        return OperationTable(self.database)
+
+    @cached_property
+    def embeddings(self) -> EmbeddingTable:
+        from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable  # noqa: PLC0415
+
+        return EmbeddingTable(self.database)
 
     @cached_property
     def memory_rows(self) -> MemoryRowTable:

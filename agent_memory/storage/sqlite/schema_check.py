@@ -18,13 +18,10 @@ from agent_memory.storage.sqlite.connection import SELECT_CODE, Database, Row, o
 _EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\w+)", re.MULTILINE)
 _ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (.+?);$", re.MULTILINE | re.DOTALL)
 _NAME: Final = r"""(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'[^']*'|\w+)"""
-_INDEXED: Final = re.compile(
-    rf"CREATE (?:UNIQUE )?INDEX {_NAME}\s*ON\s*({_NAME})\s*\(", re.IGNORECASE
-)
+# These are compiled where a file has more than was shipped: it seldom has.
+_INDEXED: Final = rf"(?i)CREATE (?:UNIQUE )?INDEX {_NAME}\s*ON\s*({_NAME})\s*\("
 _COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
-_PLAIN_INDEX: Final = re.compile(
-    rf"CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)", re.IGNORECASE
-)
+_PLAIN_INDEX: Final = rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)"
 _OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
 """How the names of the index tables of vectors begin, which no migration makes."""
 _PLAIN_COLUMNS: Final = r"(?:,\s*\w{1,64}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)*"
@@ -113,9 +110,9 @@ class ShippedSchema:
 
     def _is_harmless_index(self, sql: str) -> bool:
         """Return whether an index is ours, of another's table, or of nothing but columns."""
-        if f"{sql};" in self._text or _PLAIN_INDEX.fullmatch(sql):
+        if f"{sql};" in self._text or re.fullmatch(_PLAIN_INDEX, sql):
             return True
-        table = _INDEXED.match(sql)
+        table = re.match(_INDEXED, sql)
         if table is None:
             return False
         name = table[1].strip("\"'`[]").lower()

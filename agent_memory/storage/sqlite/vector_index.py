@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
-from agent_memory.models.embedding import EmbeddingModel
+from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage import code_search
 from agent_memory.storage.cells import CellSample, centres_of, nearest_cell
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_memory import Memory
-from agent_memory.models.memory import relevance_score
+from agent_memory.models.relevance import relevance_score
 from agent_memory.services.search.ranking import (
     CONTRAST,
     FEW,
@@ -225,7 +224,7 @@ def test_relevance_is_the_formula_of_a(question: Question) -> None:
 @given(questions())
 def test_age_and_use_move_no_similarity(question: Question) -> None:
     candidates, asked, rates = question
-    fresh = [replace(one, age_days=0, access_count=0) for one in candidates]
+    fresh = [one._replace(age_days=0, access_count=0) for one in candidates]
     before, after = by_row_id(rank(candidates, asked, rates)), by_row_id(rank(fresh, asked, rates))
     assert {row_id: one.similarity for row_id, one in before.items()} == {
         row_id: one.similarity for row_id, one in after.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -85,7 +84,7 @@ def test_cosines_without_a_model_change_nothing(pairs: list[tuple[int, float | N
     candidates = [
         candidate(row_id, count, cosine=near) for row_id, (count, near) in enumerate(pairs)
     ]
-    without = [replace(one, cosine=None) for one in candidates]
+    without = [one._replace(cosine=None) for one in candidates]
     found, expected = ranking(candidates, query(20)), ranking(without, query(20))
     assert found.strength == expected.strength
     assert [(one.row_id, one.similarity, one.matches) for one in found.order] == [
@@ -125,7 +124,7 @@ def test_where_words_say_little_the_nearest_by_meaning_has_the_fourth_place() ->
 
 def test_where_a_memory_has_most_of_the_words_they_decide() -> None:
     candidates, asked = by_chance(cosine=0.6)
-    candidates[0] = replace(candidates[0], counts={0: 9, 1: 1})
+    candidates[0] = candidates[0]._replace(counts={0: 9, 1: 1})
     asked = asked._replace(frequencies=(300,) * 5, name_terms={0})
     found = ranking(candidates, asked)
     assert weigh(candidates, asked).coverage >= 0.5

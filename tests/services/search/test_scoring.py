@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -36,7 +35,7 @@ CORPUS = 2_000
 SPACE = CosineScale(weight=1.0, floor=0.2)
 PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 """Every part counts as much as a memory's own words; a question loses half."""
-PARTS = [part.name for part in fields(Evidence)]
+PARTS = Evidence.__slots__
 
 
 def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
@@ -60,8 +59,7 @@ def talk(*members: Candidate) -> list[Candidate]:
     """Put candidates in one session, one after the other."""
     row_ids = [member.row_id for member in members]
     return [
-        replace(
-            member,
+        member._replace(
             session="talk",
             neighbours={
                 other - place: row_ids[other]
@@ -153,7 +151,7 @@ def test_adding_a_word_never_lowers_the_words_of_a_memory(
     chosen = data.draw(st.integers(0, len(candidates) - 1))
     counts = candidates[chosen].counts
     more = list(candidates)
-    more[chosen] = replace(candidates[chosen], counts={**counts, term: counts.get(term, 0) + 1})
+    more[chosen] = candidates[chosen]._replace(counts={**counts, term: counts.get(term, 0) + 1})
     asked = query(*frequencies)
     before, after = parts(candidates, asked), parts(more, asked)
     assert after[chosen].words >= before[chosen].words - 1e-12
@@ -274,7 +272,7 @@ def test_words_count_as_much_as_the_share_of_the_query_that_is_there() -> None:
     assert 0.0 < share < 1.0
     assert parts(pair, asked)[1].words == share
     # Without any cosine there is nothing else to decide, so the best by words has 1.
-    without = [replace(one, cosine=None) for one in pair]
+    without = [one._replace(cosine=None) for one in pair]
     assert parts(without, asked)[1].words == 1.0
     assert parts(pair, asked._replace(cosine_scale=None))[1].words == 1.0
 
@@ -316,7 +314,7 @@ def test_a_long_memory_that_ends_with_a_question_loses_less_of_its_share() -> No
 def test_a_question_loses_its_share_of_all_the_rest() -> None:
     full = candidate(1, 2, cosine=0.5, opens=True)
     asked = query(20, cosine_scale=SPACE, spans=[Span(TODAY, TODAY)])
-    (told,), (asking,) = (parts([one], asked).values() for one in (full, replace(full, asks=True)))
+    (told,), (asking,) = (parts([one], asked).values() for one in (full, full._replace(asks=True)))
     assert told.question == 0.0
     assert asking.total == pytest.approx((1 - PLAIN.question) * told.total)
     assert {name: getattr(asking, name) for name in PARTS if name != "question"} == {

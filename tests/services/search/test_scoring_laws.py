@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -31,7 +30,7 @@ CORPUS = 2_000
 SPACE = CosineScale(weight=1.0, floor=0.2)
 PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 """Every part counts as much as a memory's own words; a question loses half."""
-PARTS = [part.name for part in fields(Evidence)]
+PARTS = Evidence.__slots__
 
 
 def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
@@ -59,8 +58,7 @@ def talk(*members: Candidate) -> list[Candidate]:
     """Put candidates in one session, one after the other."""
     row_ids = [member.row_id for member in members]
     return [
-        replace(
-            member,
+        member._replace(
             session="talk",
             neighbours={
                 other - place: row_ids[other]
@@ -157,7 +155,7 @@ def test_while_a_vector_is_missing_or_a_time_is_asked_for_nothing_is_doubted() -
     waits = candidate(2, 0, 0)
     assert strength([known], asked) < strength([known, waits], asked)
     dated = asked._replace(spans=[Span(TODAY, TODAY)])
-    assert strength([known], dated) == strength([replace(known, cosine=0.19)], dated)
+    assert strength([known], dated) == strength([known._replace(cosine=0.19)], dated)
 
 
 def test_a_word_met_alone_of_many_says_less_than_its_share() -> None:
@@ -292,5 +290,5 @@ def test_cosines_without_a_model_count_nothing(
 ) -> None:
     candidates, asked = question
     assume(asked.cosine_scale is None)
-    without = [replace(one, cosine=None) for one in candidates]
+    without = [one._replace(cosine=None) for one in candidates]
     assert weigh(candidates, asked) == weigh(without, asked)

@@ -16,6 +16,7 @@ from side_by_side import NOW, Pair, memory_of, opened_on, opened_pair, started
 from agent_memory.models.memory import Memory
 from agent_memory.models.times import format_time
 from agent_memory.storage import query_terms
+from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.filters import (
     EVERYTHING,
     NOT_ARCHIVED,
@@ -29,7 +30,7 @@ from agent_memory.storage.filters import (
 )
 from agent_memory.storage.indexed_text import indexed_text
 from agent_memory.storage.postgres.postings import key_of
-from agent_memory.storage.records import Alternative, DuplicateQuery, Term
+from agent_memory.storage.records import Alternative, Term
 
 WORDS = """
     deploy script database staging coffee tea morning lunch meeting alice berlin flight ticket

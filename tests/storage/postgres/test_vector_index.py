@@ -11,7 +11,7 @@ import pytest
 from postgres_server import PostgresServer
 from side_by_side import NOW, Pair, memory_of, opened_pair, started
 
-from agent_memory.models.embedding import EmbeddingModel, PendingText
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.storage import code_search
 from agent_memory.storage.cells import centres_of
 from agent_memory.storage.engine import Engine

@@ -58,7 +58,7 @@ class AgentTable(Table):
         return None if agent_id is None else str(agent_id)
 
     def config(self) -> AgentConfig:
-        text = self._db.value("SELECT config FROM agent") or "{}"
+        text = self.settings()
         if text == "{}":
             return AgentConfig.defaults()
         try:
@@ -69,6 +69,9 @@ class AgentTable(Table):
                 f"the settings in {self._db.location} are wrong: {faults}."
                 " `check --repair` sets them aside"
             ) from error
+
+    def settings(self) -> str:
+        return self._db.value("SELECT config FROM agent") or "{}"
 
     def vector_index(self) -> str | None:
         """Return the setting ``vector_index``, if it is set: asked with each search."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from agent_memory.models.embedding import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.models.times import format_time
 from agent_memory.storage.centering import Centred
 from agent_memory.storage.in_memory.cosines import Cosines

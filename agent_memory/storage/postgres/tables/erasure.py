@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from agent_memory.storage.change_records import ErasedText, RemainingText, RemovedRows, Statement
 from agent_memory.storage.erased_texts import (
     ChangedText,
     add_change,
@@ -18,13 +19,7 @@ from agent_memory.storage.erased_texts import (
 from agent_memory.storage.postgres.connection import Row
 from agent_memory.storage.postgres.postings import key_of
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import (
-    ErasedText,
-    RemainingText,
-    RemovedRows,
-    Statement,
-    page_end,
-)
+from agent_memory.storage.records import page_end
 
 _PAGE: Final = 1_000
 _AMONG: Final = "= ANY (%(ids)s::text[])"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from agent_memory.storage.fingerprints import DuplicateCandidate, fingerprint_of
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import DuplicateCandidate, fingerprint_of, page_end
+from agent_memory.storage.records import page_end
 
 _PAGE: Final = 1_000
 _COLUMNS: Final = """m.seq, m.id, m.content, m.user_id, m.run_id, m.category, m.tags, m.timestamp,

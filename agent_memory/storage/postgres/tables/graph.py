@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.storage import graph_tables
+from agent_memory.storage.change_records import Closing, GraphMoment
 from agent_memory.storage.graph_rows import (
     EDGE_VIEW,
     ENTITY_VIEW,
@@ -29,7 +30,6 @@ from agent_memory.storage.postgres.tables.run_graph import (
     RunGraph,
     edges_of_run,
 )
-from agent_memory.storage.records import Closing, GraphMoment
 
 _EDGE: Final = ", ".join(EDGE_VIEW)
 _EXISTED: Final = """(EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})

@@ -16,8 +16,9 @@ from agent_memory.storage.graph_rows import (
     exported_sources,
     imported_sources,
 )
+from agent_memory.storage.memory_models import column_value
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import column_value, page_end
+from agent_memory.storage.records import page_end
 
 _PAGE: Final = 1_000
 _AMONG: Final = "= ANY (%(ids)s::text[])"

@@ -10,9 +10,10 @@ from agent_memory.errors import StorageCorrupt
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.times import format_time
+from agent_memory.storage.change_records import Change
 from agent_memory.storage.changes import change_of_row, entry_of_row
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import Change, Operation, page_end
+from agent_memory.storage.records import Operation, page_end
 
 _SIGN: Final = """
 UPDATE history SET session_id = %s, changed_at = %s

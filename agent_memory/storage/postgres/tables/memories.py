@@ -7,14 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.enums import MemoryOrder
+from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory, MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter
+from agent_memory.storage.memory_models import column_value, memory_of_values
 from agent_memory.storage.postgres.filters import Condition, compiled
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import MEMORY_COLUMNS, Signals, column_value, memory_of_values
+from agent_memory.storage.records import MEMORY_COLUMNS, Signals
 from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
@@ -117,6 +119,13 @@ class MemoryTable(Table):
         rows = self._db.rows(_SELECT_BY_SEQ, (list(row_ids),))
         agent_id = self._db.agent_id
         return {row[0]: memory_of_values(row, agent_id) for row in rows}
+
+    def excerpts(self, row_ids: Iterable[int]) -> dict[int, MemoryExcerpt]:
+        memories = self.get_many(row_ids)
+        return {row_id: MemoryExcerpt.of(memory) for row_id, memory in memories.items()}
+
+    def recent_excerpts(self, filters: Filter, *, limit: int) -> list[MemoryExcerpt]:
+        return [MemoryExcerpt.of(memory) for memory in self.recent(filters, limit=limit, offset=0)]
 
     def readable(self, *, after: int, until: int) -> list[Memory]:
         rows = self._db.rows(_SELECT_SPAN, (after, until))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.postgres.tables.erasure import ErasureQueries
-from agent_memory.storage.records import Tombstone
 
 # A row of each key, without reading all rows: one store has few keys. (There is no min(bytea)
 # before PostgreSQL 18.)

@@ -9,8 +9,8 @@ from typing import Final
 
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.times import format_time
+from agent_memory.storage.change_records import Amount, Usage
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import Amount, Usage
 
 # A kind that another program made up is a learning, as it is when the memory is read.
 _KIND: Final = "CASE WHEN m.kind IN ('core', 'task') THEN m.kind ELSE 'learning' END"

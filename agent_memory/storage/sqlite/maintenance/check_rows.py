@@ -36,7 +36,9 @@ from agent_memory.models.row_repair import (
     mended_time,
 )
 from agent_memory.models.times import format_time, now_utc
-from agent_memory.storage.records import Change, RowValues, fields_of, is_as_it_was_added
+from agent_memory.storage.change_records import Change
+from agent_memory.storage.memory_models import fields_of, is_as_it_was_added
+from agent_memory.storage.records import RowValues
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.history import HistoryTable

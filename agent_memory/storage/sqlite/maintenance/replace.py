@@ -23,7 +23,7 @@ from agent_memory.errors import (
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import SIDE_FILES, beside, create_private_file, sync_to_disk
-from agent_memory.storage.records import FileSummary, Purged, Replaced
+from agent_memory.storage.change_records import FileSummary, Purged, Replaced
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import PAGE_SIZE, ChangedMeanwhile, Database
 from agent_memory.storage.sqlite.engine import SQLiteEngine

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, Literal
-
-from pydantic import ValidationError as PydanticValidationError
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_memory.errors import ConfigurationError, StorageCorrupt, ValidationError
-from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo, Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
-from agent_memory.storage.agent_rows import (
-    EXPORTED_COLUMNS,
-    METADATA_COLUMNS,
-    exported_row,
-    imported_row,
-    metadata_of_row,
-    read_migration,
-)
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
+
+if TYPE_CHECKING:
+    from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo, Problem
 
 _INSERT: Final = """
 INSERT INTO agent (only_row, agent_id, created_at, last_accessed) VALUES (1, ?, ?, ?)
 ON CONFLICT (only_row) DO NOTHING"""
-_SELECT: Final = f"SELECT {', '.join(METADATA_COLUMNS)} FROM agent"
 _COUNT: Final = """
 UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
   total_query_ms = total_query_ms + ?,
@@ -34,7 +25,11 @@ UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
 
 
 class AgentTable(Table):
-    """The table with the one row of the agent."""
+    """The table with the one row of the agent.
+
+    What reads settings and figures imports their models when it is asked: a search counts itself
+    here, and in a hook's process it starts before Pydantic could.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -56,7 +51,11 @@ class AgentTable(Table):
         return None if agent_id is None else str(agent_id)
 
     def config(self) -> AgentConfig:
-        text = self._db.value("SELECT config FROM agent") or "{}"
+        from pydantic import ValidationError as PydanticValidationError  # noqa: PLC0415
+
+        from agent_memory.models.agent import AgentConfig  # noqa: PLC0415 - see the class
+
+        text = self.settings()
         if text == "{}":
             return AgentConfig.defaults()
         try:
@@ -67,6 +66,9 @@ class AgentTable(Table):
                 f"the settings in {self._db.path} are wrong: {faults}."
                 " `check --repair` sets them aside"
             ) from error
+
+    def settings(self) -> str:
+        return self._db.value("SELECT config FROM agent") or "{}"
 
     def vector_index(self) -> str | None:
         """Return the setting ``vector_index``, if it is set: asked with each search."""
@@ -79,11 +81,15 @@ class AgentTable(Table):
         self._db.run("UPDATE agent SET config = ?", (text,))
 
     def merge_config(self, settings: Mapping[str, Any]) -> None:
+        from agent_memory.models.agent import AgentConfig  # noqa: PLC0415 - see the class
+
         current = self.config().model_dump(exclude_unset=True, mode="json")
         self.set_config(AgentConfig.model_validate({**current, **settings}))
 
     def find_problems(self) -> list[Problem]:
         """Return what is wrong with the agent's row."""
+        from agent_memory.models.agent import Problem  # noqa: PLC0415 - see the class
+
         try:
             self.config()
         except ConfigurationError as error:
@@ -127,6 +133,9 @@ class AgentTable(Table):
         )
 
     def migration(self) -> MigrationInfo:
+        from agent_memory.models.agent import MigrationInfo  # noqa: PLC0415 - see the class
+        from agent_memory.storage.agent_rows import read_migration  # noqa: PLC0415
+
         return read_migration(self._db.value("SELECT migration FROM agent")) or MigrationInfo()
 
     def was_rolled_back(self) -> bool:
@@ -134,7 +143,14 @@ class AgentTable(Table):
         return bool(self._db.value(sql))
 
     def metadata(self, *, memory_count: int) -> AgentMetadata:
-        row = self._db.row(_SELECT)
+        from pydantic import ValidationError as PydanticValidationError  # noqa: PLC0415
+
+        from agent_memory.storage.agent_rows import (  # noqa: PLC0415 - see the class
+            METADATA_COLUMNS,
+            metadata_of_row,
+        )
+
+        row = self._db.row(f"SELECT {', '.join(METADATA_COLUMNS)} FROM agent")
         if row is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
         try:
@@ -148,12 +164,19 @@ class AgentTable(Table):
             ) from error
 
     def row(self) -> dict[str, Any]:
+        from agent_memory.storage.agent_rows import (  # noqa: PLC0415 - see the class
+            EXPORTED_COLUMNS,
+            exported_row,
+        )
+
         values = self._db.row(f"SELECT {', '.join(EXPORTED_COLUMNS)} FROM agent")
         if values is None:
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
         return exported_row(values)
 
     def set_row(self, values: Mapping[str, Any]) -> None:
+        from agent_memory.storage.agent_rows import imported_row  # noqa: PLC0415 - see the class
+
         written = imported_row(values)
         if written:
             settings = ", ".join(f"{name} = ?" for name in written)

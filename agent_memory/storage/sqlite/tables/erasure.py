@@ -10,19 +10,14 @@ from typing import Final
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.fields import to_json
+from agent_memory.storage.change_records import ErasedText, RemainingText, RemovedRows, Statement
 from agent_memory.storage.erased_texts import (
     ChangedText,
     add_change,
     add_row,
     statements_before,
 )
-from agent_memory.storage.records import (
-    ErasedText,
-    RemainingText,
-    RemovedRows,
-    Statement,
-    page_end,
-)
+from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 

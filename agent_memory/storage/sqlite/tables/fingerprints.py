@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.storage.records import DuplicateCandidate, fingerprint_of, page_end
+from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
+
+if TYPE_CHECKING:
+    from agent_memory.storage.fingerprints import DuplicateCandidate
 
 _PAGE: Final = 1_000
 # Texts are read as bytes: another program can store one that is not UTF-8, and no store of the
@@ -40,6 +43,9 @@ GROUP BY f.fingerprint HAVING count(*) > 1 ORDER BY min(f.seq)"""
 
 
 def _fingerprint_of_stored(content: bytes, user_id: bytes | None, run_id: bytes | None) -> int:
+    # A search reads fingerprints, and makes none: what normalizes texts takes 3 ms to import.
+    from agent_memory.storage.fingerprints import fingerprint_of  # noqa: PLC0415
+
     return fingerprint_of(decoded(content), _decoded(user_id), _decoded(run_id))
 
 
@@ -53,6 +59,8 @@ def _decoded(text: bytes | None) -> str | None:
 
 
 def _same(row: Row) -> DuplicateCandidate:
+    from agent_memory.storage.fingerprints import DuplicateCandidate  # noqa: PLC0415 - likewise
+
     row_id, memory_id, content, user_id, run_id, category, tags, timestamp, recalled_at = row
     return DuplicateCandidate(
         row_id=row_id,

@@ -14,6 +14,7 @@ from typing import Any, Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.storage import graph_tables
+from agent_memory.storage.change_records import Closing, GraphMoment
 from agent_memory.storage.graph_rows import (
     EDGE_VIEW,
     ENTITY_VIEW,
@@ -21,7 +22,6 @@ from agent_memory.storage.graph_rows import (
     entity_of_row,
     without_twins,
 )
-from agent_memory.storage.records import Closing, GraphMoment
 from agent_memory.storage.sqlite.connection import Database, Row
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable

@@ -10,8 +10,9 @@ from agent_memory.errors import StorageCorrupt
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.times import format_time
+from agent_memory.storage.change_records import Change
 from agent_memory.storage.changes import change_of_row, entry_of_row
-from agent_memory.storage.records import Change, Operation, page_end
+from agent_memory.storage.records import Operation, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _SIGN: Final = """

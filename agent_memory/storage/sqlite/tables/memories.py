@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import StorageError
+from agent_memory.models.columns import COLUMNS
 from agent_memory.models.enums import MemoryOrder
+from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_memory_id, to_json
-from agent_memory.models.memory import Memory, MemoryChanges
-from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
+from agent_memory.storage.excerpts import EXCERPT_COLUMNS, excerpt_of_values
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter
-from agent_memory.storage.records import MEMORY_COLUMNS, Signals, column_value, memory_of_values
+from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
@@ -21,14 +22,18 @@ from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
+    from agent_memory.models.memory import Memory
     from agent_memory.models.session import Owner
 
 _COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 _INSERT: Final = f"""
-INSERT INTO memories ({", ".join(MEMORY_FIELDS)}) VALUES ({", ".join("?" * len(MEMORY_FIELDS))})"""
+INSERT INTO memories ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})"""
 _SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = ?"
 _SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
+_EXCERPTS: Final = f"""
+SELECT m.seq, {", ".join(f"m.{name}" for name in EXCERPT_COLUMNS)} FROM memories AS m"""
+_SELECT_EXCERPTS: Final = f"{_EXCERPTS} WHERE m.seq IN (SELECT value FROM json_each(?))"
 _SELECT_ONE: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ?"
 _SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq > ? AND m.seq <= ?"""
@@ -115,7 +120,9 @@ class MemoryTable(Table):
         self._agent = AgentTable(database)
 
     def insert(self, memory: Memory) -> int:
-        self._db.run(_INSERT, [column_value(getattr(memory, name)) for name in MEMORY_FIELDS])
+        from agent_memory.storage.memory_models import column_value  # noqa: PLC0415 - see _models
+
+        self._db.run(_INSERT, [column_value(getattr(memory, name)) for name in COLUMNS])
         return int(self._db.value("SELECT last_insert_rowid()"))
 
     def exists(self, memory_id: str) -> bool:
@@ -134,12 +141,22 @@ class MemoryTable(Table):
         if not is_memory_id(memory_id):
             return None
         row = self._db.row(_SELECT_BY_ID, (memory_id,))
-        return None if row is None else memory_of_values(row, self._agent.agent_id)
+        return None if row is None else self._models([row])[0]
 
     def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
         rows = self._db.rows(_SELECT_BY_SEQ, (to_json(list(row_ids)),))
+        return {row[0]: memory for row, memory in zip(rows, self._models(rows), strict=True)}
+
+    def excerpts(self, row_ids: Iterable[int]) -> dict[int, MemoryExcerpt]:
+        rows = self._db.rows(_SELECT_EXCERPTS, (to_json(list(row_ids)),))
         agent_id = self._agent.agent_id
-        return {row[0]: memory_of_values(row, agent_id) for row in rows}
+        return {row[0]: excerpt_of_values(row, agent_id) for row in rows}
+
+    def recent_excerpts(self, filters: Filter, *, limit: int) -> list[MemoryExcerpt]:
+        condition = compiled(filters)
+        sql = f"{_EXCERPTS} WHERE {condition.sql} ORDER BY {_NEWEST} LIMIT ?"
+        rows = self._db.rows(sql, (*condition.values, limit))
+        return [excerpt_of_values(row, self._agent.agent_id) for row in rows]
 
     def readable(self, *, after: int, until: int) -> list[Memory]:
         is_single = until - after <= 1
@@ -157,8 +174,7 @@ class MemoryTable(Table):
             return self.readable(after=after, until=middle) + self.readable(
                 after=middle, until=until
             )
-        agent_id = self._agent.agent_id
-        return [memory_of_values(row, agent_id) for row in rows]
+        return self._models(rows)
 
     def recent(
         self,
@@ -177,8 +193,7 @@ class MemoryTable(Table):
         )
         last_seen = () if after is None else (after,)
         rows = self._db.rows(sql, (*last_seen, *condition.values, limit, offset))
-        agent_id = self._agent.agent_id
-        return [memory_of_values(row, agent_id) for row in rows]
+        return self._models(rows)
 
     def beginnings(self, filters: Filter, *, characters: int, limit: int) -> list[str]:
         condition = compiled(filters)
@@ -233,6 +248,9 @@ class MemoryTable(Table):
         return 0
 
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+        from agent_memory.models.memory import MemoryChanges  # noqa: PLC0415 - see _models
+        from agent_memory.storage.memory_models import column_value  # noqa: PLC0415
+
         columns = [name for name in MemoryChanges.model_fields if name in changes]
         settings = "".join(f"{name} = ?, " for name in columns)
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
@@ -283,6 +301,13 @@ class MemoryTable(Table):
             row_id: _by_distance(before, (-1, -2)) | _by_distance(after, (1, 2))
             for row_id, before, after in rows
         }
+
+    def _models(self, rows: Sequence[Row]) -> list[Memory]:
+        """Make models of rows. Their classes need Pydantic, with which a hook would start late."""
+        from agent_memory.storage.memory_models import memory_of_values  # noqa: PLC0415
+
+        agent_id = self._agent.agent_id
+        return [memory_of_values(row, agent_id) for row in rows]
 
 
 def _sorting(order: MemoryOrder) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.models.decision import Review
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.records import Operation
@@ -14,6 +13,7 @@ from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
 if TYPE_CHECKING:
+    from agent_memory.models.decision import Review
     from agent_memory.models.session import Owner
 
 _INSERT: Final = """
@@ -117,6 +117,8 @@ WHERE r.review_id = ?"""
 
 
 def _review(row: Row) -> Review:
+    from agent_memory.models.decision import Review  # noqa: PLC0415 - a search reads no review
+
     values = dict(zip(Review.model_fields, row, strict=True))
     values["proposed_at"] = read_stored_time(row[6])
     return Review.model_construct(**values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from agent_memory.models.agent import Problem
-from agent_memory.storage.records import Tombstone
+from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 

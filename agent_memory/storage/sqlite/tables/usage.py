@@ -10,7 +10,7 @@ from typing import Final
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
-from agent_memory.storage.records import Amount, Usage
+from agent_memory.storage.change_records import Amount, Usage
 from agent_memory.storage.sqlite.tables import Table
 
 # A kind that another program made up is a learning, as it is when the memory is read.

@@ -1,0 +1,79 @@
+"""A memory that is read in a process which lives for one question: a hook, a prompt of a shell."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Self
+
+from agent_memory.errors import ConfigurationError
+from agent_memory.models.excerpt import MemoryExcerpt
+from agent_memory.models.times import now_utc
+from agent_memory.runtime import paths
+from agent_memory.runtime.files import tighten_folder
+from agent_memory.services.reading import Excerpts
+
+
+class MemoryReader:
+    """Reads the memories of an agent, and starts in a third of the time of ``AgentMemory``.
+
+    Its answers are those of ``AgentMemory``, as plain ``MemoryExcerpt`` tuples. ``open`` makes
+    one. Threads may share it; it is a context manager.
+    """
+
+    def __init__(self, excerpts: Excerpts) -> None:
+        self._excerpts = excerpts
+        self.agent_id = excerpts.agent_id
+
+    @classmethod
+    def open(
+        cls, agent_id: str, *, root: paths.Root | None = None, read_only: bool = False
+    ) -> Self | None:
+        """Open the memory of an agent; ``None`` where only ``AgentMemory`` can answer.
+
+        That is where there is no file yet, where the memories are in a database or are searched by
+        meaning, and where the agent has settings of its own. Searches are counted as ever, unless
+        ``read_only``. Raises what ``AgentMemory`` raises.
+        """
+        address = paths.agent_address(agent_id, root)
+        if not isinstance(address, Path) or not address.exists():
+            return None
+        excerpts = Excerpts(address, agent_id, clock=now_utc, read_only=read_only)
+        with contextlib.ExitStack() as opened:
+            opened.callback(excerpts.close)
+            if excerpts.agent_id != agent_id:
+                raise ConfigurationError(
+                    f"{address} holds the memories of agent {excerpts.agent_id!r}, not of"
+                    f" {agent_id!r}: use the agent id {excerpts.agent_id!r}"
+                )
+            if not excerpts.suffice:
+                return None
+            tighten_folder(address.parent)
+            opened.pop_all()
+        return cls(excerpts)
+
+    def search(self, query: str, limit: int = 5) -> list[MemoryExcerpt]:
+        """Return the memories that answer a question, best first.
+
+        They are those that ``AgentMemory.search`` finds with ``include_weak=False`` and
+        ``count_accesses=False``.
+        """
+        return self._excerpts.search(query, limit)
+
+    def list_recent(self, limit: int = 10) -> list[MemoryExcerpt]:
+        """Return the newest memories, newest first."""
+        return self._excerpts.recent(limit)
+
+    def context(self, token_budget: int = 2_000) -> str:
+        """Return the scratchpad as ``AgentMemory.context`` does, of at most so many tokens."""
+        return self._excerpts.context(token_budget)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._excerpts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,60 @@
+"""The types of fields that models share: a Pydantic annotation for each rule of ``fields``.
+
+They stand apart from the rules, and from ``times``: what reads a file has no need of Pydantic,
+whose import takes longer than a search.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+
+from agent_memory.models.fields import (
+    clean_agent_id,
+    clean_content,
+    clean_label,
+    clean_memory_id,
+    clean_metadata,
+    clean_scope_id,
+    clean_tags,
+    clean_text,
+)
+from agent_memory.models.times import parse_end, parse_time, to_utc
+
+
+def _refuse_scalar_text(value: object) -> object:
+    """Refuse one text where a list is meant: ``tags="db"`` would become ``["d", "b"]``."""
+    if isinstance(value, str | bytes):
+        raise ValueError("give a list of texts, such as ['database']")  # noqa: TRY004 - pydantic
+    return list(value) if isinstance(value, tuple | set | frozenset) else value
+
+
+AgentId = Annotated[str, AfterValidator(clean_agent_id)]
+MemoryId = Annotated[str, AfterValidator(clean_memory_id)]
+Content = Annotated[str, AfterValidator(clean_content)]
+Tags = Annotated[list[str], BeforeValidator(_refuse_scalar_text), AfterValidator(clean_tags)]
+Text = Annotated[str, AfterValidator(clean_text)]
+Label = Annotated[str, AfterValidator(clean_label)]
+ScopeId = Annotated[str, AfterValidator(clean_scope_id)]
+Metadata = Annotated[dict[str, Any], AfterValidator(clean_metadata)]
+
+
+def _read_end(value: object) -> object:
+    return parse_end(value) if isinstance(value, str) else _read_time(value)
+
+
+def _read_time(value: object) -> object:
+    """Refuse numbers, which would be taken for seconds since 1970."""
+    if isinstance(value, str):
+        return parse_time(value)
+    if isinstance(value, int | float):
+        raise ValueError("write a time like 2026-01-28T12:00:00Z")  # noqa: TRY004 - pydantic
+    return value
+
+
+UtcDatetime = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(to_utc)]
+"""A field that takes a time, or ISO 8601 text, and holds it in UTC."""
+UtcEnd = Annotated[datetime, BeforeValidator(_read_end), AfterValidator(to_utc)]
+"""The same for the end of a span: a date alone ends with its day."""

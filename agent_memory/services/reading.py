@@ -1,0 +1,97 @@
+"""What is read of a store by a process that lives for one question, without the models.
+
+Their import takes longer than all that is done here: see ``Excerpts``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from agent_memory.models.excerpt import MemoryExcerpt
+from agent_memory.services.rendering import PLAIN, render_context
+from agent_memory.services.search.pipeline import completed, find
+from agent_memory.services.search.request import SearchRequest
+from agent_memory.services.unit_of_work import UnitOfWork
+from agent_memory.storage.filters import NOT_ARCHIVED
+from agent_memory.storage.opening import open_engine
+
+_PROMOTION_THRESHOLD: Final = 3
+"""As in ``MemoryContextConfig``: it counts for what others left to be counted."""
+
+
+class Excerpts:
+    """The memories of one file, as they are shown. Threads may share it.
+
+    Each method answers, and leaves in the file, what the verb of ``Store`` does that is named so.
+    """
+
+    def __init__(
+        self, path: Path, agent_id: str, *, clock: Callable[[], datetime], read_only: bool
+    ) -> None:
+        self._clock = clock
+        self._engine = open_engine(path, create=False, read_only=read_only)
+        self._unit_of_work = UnitOfWork(
+            self._engine, clock, promotion_threshold=_PROMOTION_THRESHOLD
+        )
+        try:
+            self._engine.prepare(agent_id, clock=clock)
+            self.agent_id = self._engine.agent_id
+        except BaseException:
+            self._engine.close()
+            raise
+
+    @property
+    def suffice(self) -> bool:
+        """Whether they are all that a search looks at, and nobody set how it is done.
+
+        An embedder is not asked here, no setting is read, and no event is told.
+        """
+        with self._engine.read():
+            models = self._engine.embeddings.models()
+            return not any(model.state == "active" for model in models) and (
+                self._engine.agent.settings() == "{}"
+            )
+
+    def search(self, query: str, limit: int) -> list[MemoryExcerpt]:
+        """Return what answers a query, best first, without what only fills up the limit."""
+        started = time.perf_counter()
+        now = self._clock()
+        with self._engine.read():
+            request = SearchRequest(query, None, limit, include_weak=False, now=now)
+            request = completed(self._engine, request, self._unit_of_work.accesses())
+            outcome = find(self._engine, request)
+            row_ids = [hit.row_id for hit in outcome.hits]
+            excerpts = self._engine.memories.excerpts(row_ids)
+        hits = [excerpts[row_id] for row_id in row_ids]
+        self._unit_of_work.record_search(
+            [],
+            [hit.id for hit in hits],
+            milliseconds=(time.perf_counter() - started) * 1000,
+            now=now,
+        )
+        return hits
+
+    def recent(self, limit: int) -> list[MemoryExcerpt]:
+        """Return the newest memories."""
+        with self._engine.read():
+            return self._engine.memories.recent_excerpts(NOT_ARCHIVED, limit=limit)
+
+    def context(self, token_budget: int) -> str:
+        """Return the scratchpad as Markdown for a model's context."""
+        with self._engine.read():
+            row_ids: Sequence[int] = self._engine.scratchpad.members()
+            excerpts = self._engine.memories.excerpts(row_ids)
+        text, shown = render_context(
+            [excerpts[row_id] for row_id in row_ids], PLAIN, token_budget, agent_id=self.agent_id
+        )
+        self._unit_of_work.record_recalls([memory.id for memory in shown])
+        return text
+
+    def close(self) -> None:
+        """Write what the searches counted, and close the file."""
+        self._unit_of_work.close()
+        self._engine.close()

@@ -1,0 +1,223 @@
+"""Plain records that cross the seam beside those of a search: of changes, the graph and erasure."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from agent_memory.models.enums import MemoryKind
+from agent_memory.text.normalize import exact_form
+
+
+class Change(NamedTuple):
+    """One change as the table holds it: the values are those of the columns of ``memories``.
+
+    A column that was NULL is left out; JSON columns are their text.
+    """
+
+    change_id: int
+    memory_id: str
+    event: str
+    changed_at: str
+    session_id: str | None
+    old: dict[str, Any]
+    new: dict[str, Any]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Return the columns that changed."""
+        return frozenset({*self.old, *self.new})
+
+
+@dataclass(frozen=True)
+class DuplicateQuery:
+    """A text about a user, of a run, of which it is asked whether it is there already.
+
+    ``recalled`` is the span (as texts) in which a memory must have been given out to make the text
+    its echo; ``None`` when it cannot be one. ``index`` is the text's place in a list.
+    """
+
+    content: str
+    user_id: str | None
+    run_id: str | None
+    recalled: tuple[str, str] | None = None
+    index: int | None = None
+
+
+class Usage(NamedTuple):
+    """How a memory is used, times as the file holds them.
+
+    ``size`` is of its content, in bytes. ``is_kept`` tells that nothing may archive it by itself.
+    ``task`` is a task's metadata as JSON, read by nobody yet.
+    """
+
+    row_id: int
+    kind: MemoryKind
+    last_used: str
+    updated_at: str
+    access_count: int
+    size: int
+    is_kept: bool
+    task: bytes | None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How many memories there are, and the bytes of their contents."""
+
+    count: int = 0
+    size: int = 0
+
+
+class GraphMoment(NamedTuple):
+    """A time that the graph is looked at, as it is stored, and whose graph; ``None``: everybody's.
+
+    ``is_past`` lets memories count that were deleted later. With a ``run_id`` only what memories of
+    this run say is seen, and what was said by hand in it.
+    """
+
+    stamp: str
+    user_id: str | None
+    is_past: bool
+    run_id: str | None = None
+
+
+class Closing(NamedTuple):
+    """The end of a relationship: when, the memory that says so, if any, and its change; and now.
+
+    Times are as they are stored.
+    """
+
+    at: str
+    memory_id: str | None
+    change_id: int | None
+    now: str
+
+
+@dataclass(frozen=True)
+class ErasedText:
+    """What memories say and ever said, as far as the file knows.
+
+    ``contents`` and ``strings`` (tags, and the keys and texts of metadata) are texts, in which
+    bytes that are not UTF-8 are half surrogate pairs. ``vectors`` are those of the embeddings, and
+    the hashes of the texts that they were made of. ``statements`` are the contents by memory.
+    """
+
+    contents: set[str] = field(default_factory=set)
+    strings: set[str] = field(default_factory=set)
+    vectors: set[bytes] = field(default_factory=set)
+    statements: list[Statement] = field(default_factory=list)
+
+    def add(self, other: ErasedText) -> None:
+        """Take over what another says."""
+        self.contents.update(other.contents)
+        self.strings.update(other.strings)
+        self.vectors.update(other.vectors)
+        self.statements.extend(other.statements)
+
+
+class Tombstone(NamedTuple):
+    """A mark of something that was erased, by its hash, made with a ``key``: 16 bytes each.
+
+    ``kind`` is ``id`` (of a memory) or ``content`` (of one, and the user whom it was about),
+    ``erased_at`` the time as it is stored.
+    """
+
+    key: bytes
+    hash: bytes
+    kind: Literal["id", "content"]
+    erased_at: str
+
+
+class Statement(NamedTuple):
+    """What a memory says and ever said, and about whom: all its contents and its ``user_id``s."""
+
+    memory_id: str
+    contents: frozenset[str]
+    user_ids: frozenset[str | None]
+
+    def content_hashes(self, key: bytes) -> set[bytes]:
+        """Return the hashes of the contents, each with each of the users."""
+        return {
+            hash_of_content(key, content, user_id)
+            for content in self.contents
+            for user_id in self.user_ids
+        }
+
+    def hashes(self, key: bytes) -> set[bytes]:
+        """Return the hashes by which tombstones know the memory: of its id and its contents."""
+        return {hash_of_id(key, self.memory_id), *self.content_hashes(key)}
+
+
+def hash_of_id(key: bytes, memory_id: str) -> bytes:
+    """Return the hash by which a tombstone knows the id of a memory."""
+    return _keyed_hash(key, b"id", memory_id)
+
+
+def hash_of_content(key: bytes, content: str, user_id: str | None) -> bytes:
+    """Return the hash by which a tombstone knows what a memory said, in its exact form.
+
+    What one user had erased another may still say, so the user is part of it.
+    """
+    about = "" if user_id is None else f"\x00{user_id}"
+    return _keyed_hash(key, b"content", exact_form(content) + about)
+
+
+def _keyed_hash(key: bytes, kind: bytes, text: str) -> bytes:
+    data = text.encode(errors="surrogatepass")  # another program's may be no UTF-8
+    return hashlib.blake2b(data, digest_size=16, key=key, person=kind).digest()
+
+
+class RemovedRows(NamedTuple):
+    """How many rows were removed: memories, changes in the history, embeddings."""
+
+    memories: int
+    changes: int
+    embeddings: int
+
+
+class RemainingText(NamedTuple):
+    """Texts that a table holds: of a ``memory``, whose id is the ``name``; or of ``other`` things.
+
+    A ``place`` is one where somebody can write what they want; the ``name`` says which.
+    """
+
+    kind: Literal["memory", "place", "other"]
+    name: str
+    text: bytes
+
+
+VECTOR_COLUMNS: Final = ("storage_backend", "migration_date", "migration", "embeddings_generated")
+"""Columns that tell of the move to search by meaning."""
+
+
+class Purged(NamedTuple):
+    """How many memories lost what was erased, and how many of these are gone altogether."""
+
+    erased: int
+    memories: int
+
+    def plus(self, other: Purged) -> Purged:
+        """Return the sum of both."""
+        return Purged(self.erased + other.erased, self.memories + other.memories)
+
+
+class FileSummary(NamedTuple):
+    """What a file says of itself: whose it is, the version of its schema, its page size."""
+
+    agent_id: str | None
+    version: int
+    page_size: int
+
+
+class Replaced(NamedTuple):
+    """Where the content that was there is kept, and whether its rejections and tombstones hold on.
+
+    ``purged`` tells what was erased here and was taken out of the new content.
+    """
+
+    aside: Path | None
+    rejections_kept: bool
+    purged: Purged = Purged(0, 0)

@@ -1,0 +1,166 @@
+"""A memory that is read by a process which lives for one question answers as the whole does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from agent_memory import (
+    AgentMemory,
+    ConfigurationError,
+    MemoryContextConfig,
+    MemoryExcerpt,
+    MemoryReader,
+    ValidationError,
+    render_memories,
+)
+from agent_memory.services.rendering import PLAIN
+from bench.workload import NOW, Workload
+
+HEAVY = {"pydantic", "pydantic_core", "dataclasses", "inspect", "yaml", "click", "numpy", "openai"}
+"""What takes as long to import as a whole search, or longer."""
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A root with an agent of 400 memories, and questions about them."""
+    root = tmp_path_factory.mktemp("filled")
+    workload = Workload()
+    items = list(workload.memories(400))
+    with AgentMemory("bob", root=root, clock=lambda: NOW) as memory:
+        ids = memory.store_many(items)
+        memory.delete(ids[7])
+        memory.archive(ids[9])
+        for memory_id in ids[20:26]:
+            memory.promote(memory_id)
+    return root, [workload.question(str(item["content"])) for item in items[::8]]
+
+
+def opened(root: Path) -> MemoryReader:
+    reader = MemoryReader.open("bob", root=root)
+    assert reader is not None
+    return reader
+
+
+def test_its_answers_are_those_of_the_whole(filled: tuple[Path, list[str]]) -> None:
+    root, questions = filled
+    odd = ["", "?!", "wörter und 漢字", "last week in March 2024", "x" * 3_000, "\ud800"]
+    answered = 0
+    with opened(root) as reader, AgentMemory("bob", root=root) as memory:
+        for question in [*questions, *odd]:
+            hits = memory.search(question, 12, include_weak=False, count_accesses=False)
+            excerpts = reader.search(question, 12)
+            assert excerpts == [MemoryExcerpt.of(hit.memory) for hit in hits], question
+            answered += bool(excerpts)
+        recent = [MemoryExcerpt.of(entry) for entry in memory.list_recent(30)]
+        assert reader.list_recent(30) == recent
+        for tokens in (100, 300, 1_200):
+            assert reader.context(tokens) == memory.context(tokens)
+        whole = memory.list_recent(30)
+        assert render_memories(recent, 700, agent_id="bob") == render_memories(
+            whole, 700, agent_id="bob"
+        )
+    assert answered > 40
+
+
+def test_rows_of_another_program_are_read_as_the_whole_reads_them(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        for number in range(4):
+            memory.store(f"The kettle of kitchen {number} is blue", tags=["kitchen"])
+        path = memory.path
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE memories SET tags = '[\"DB\", 3]', category = 'Odd' WHERE seq = 1")
+    tags = '["", " X ", null]'
+    connection.execute("UPDATE memories SET tags = ?, user_id = 'alice' WHERE seq = 2", (tags,))
+    connection.close()
+    with opened(tmp_path) as reader, AgentMemory("bob", root=tmp_path) as memory:
+        hits = memory.search("kettle", 12, include_weak=False, count_accesses=False)
+        assert len(hits) == 4
+        assert reader.search("kettle", 12) == [MemoryExcerpt.of(hit.memory) for hit in hits]
+
+
+def test_its_searches_are_counted_and_what_it_gave_out_is_known(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory_id = memory.store("The kettle is blue")
+    with opened(tmp_path) as reader:
+        assert [hit.id for hit in reader.search("kettle")] == [memory_id]
+    with AgentMemory("bob", root=tmp_path) as memory:
+        assert memory.info().stats.total_queries == 1
+        stored = memory.get(memory_id)
+        assert stored is not None
+        assert stored.access_count == 0
+        # What was given out and comes back is an echo, not a second memory.
+        assert memory.store("The kettle is blue") == memory_id
+
+
+def test_read_only_leaves_no_trace(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("The kettle is blue")
+    reader = MemoryReader.open("bob", root=tmp_path, read_only=True)
+    assert reader is not None
+    with reader:
+        assert len(reader.search("kettle")) == 1
+    with AgentMemory("bob", root=tmp_path) as memory:
+        assert memory.info().stats.total_queries == 0
+
+
+def test_there_is_none_where_only_the_whole_can_answer(tmp_path: Path) -> None:
+    assert MemoryReader.open("nobody", root=tmp_path) is None
+    assert MemoryReader.open("bob", root="postgresql://localhost/none") is None
+    assert not any(tmp_path.iterdir())
+    with AgentMemory("bob", root=tmp_path, embedder="wordllama") as memory:
+        memory.store("The kettle is blue")
+        opened(tmp_path).close()
+        memory.migrate()
+    assert MemoryReader.open("bob", root=tmp_path) is None
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.rollback()
+        opened(tmp_path).close()
+        memory.configure(event_log="brief")
+    assert MemoryReader.open("bob", root=tmp_path) is None
+
+
+def test_another_agents_file_and_an_impossible_name_are_refused(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("The kettle is blue")
+    (tmp_path / "bob").rename(tmp_path / "eve")
+    with pytest.raises(ConfigurationError, match="'bob'"):
+        MemoryReader.open("eve", root=tmp_path)
+    with pytest.raises(ValidationError):
+        MemoryReader.open("../bob", root=tmp_path)
+
+
+def test_a_reader_that_was_closed_says_so(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("The kettle is blue")
+    reader = opened(tmp_path)
+    reader.close()
+    reader.close()
+    with pytest.raises(Exception, match="closed"):
+        reader.search("kettle")
+
+
+def test_rendering_without_settings_is_that_of_their_defaults() -> None:
+    defaults = MemoryContextConfig()
+    values = {name: getattr(defaults, name) for name in PLAIN._fields}
+    assert PLAIN._asdict() == {**values, "exclude_categories": ()}
+    assert defaults.exclude_categories == []
+
+
+def test_its_process_waits_for_no_heavy_import(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("The kettle is blue")
+    code = f"""
+import sys
+from agent_memory import MemoryReader
+with MemoryReader.open("bob", root={str(tmp_path)!r}) as reader:
+    assert len(reader.search("kettle of last week")) == 1
+    assert reader.list_recent() and reader.context()
+print(*sorted({HEAVY!r} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

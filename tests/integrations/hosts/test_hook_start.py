@@ -1,0 +1,92 @@
+"""How a hook comes to its answer: the quick way says what the whole library says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory, MemoryReader
+from agent_memory.integrations.hosts.hook import occasion_of, parse
+from agent_memory.integrations.hosts.journal import Journal
+from agent_memory.integrations.hosts.occasion import Outcome
+from agent_memory.integrations.hosts.session import handle
+from bench.workload import NOW, Workload
+
+PROMPTS = 40
+HEAVY = {"pydantic", "pydantic_core", "dataclasses", "inspect", "yaml", "click", "numpy", "openai"}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    root = tmp_path_factory.mktemp("filled")
+    workload = Workload()
+    items = list(workload.memories(300))
+    with AgentMemory("bob", root=root, clock=lambda: NOW) as memory:
+        memory.store_many(items)
+        memory.store("The kettle is blue. " * 60, tags=["kitchen"], session_id="claude-code-own")
+    return root, [workload.question(str(item["content"])) for item in items[:: 300 // PROMPTS]]
+
+
+def given(root: Path, event: str, **fields: str) -> tuple[str, dict[str, int]]:
+    """Return what a hook adds to the context, and the counts for its log."""
+    call = parse(["claude-code", event, "--agent", "bob", "--root", str(root)])
+    assert not isinstance(call, str)
+    occasion = occasion_of(call, json.dumps({"cwd": str(root), **fields}).encode())
+    handle(occasion, outcome := Outcome(), recalls=True, keeps=False)
+    return outcome.context, outcome.counts
+
+
+def test_the_whole_library_gives_the_same(
+    filled: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, prompts = filled
+    events = [("SessionStart", {"source": "startup"})]
+    events += [("UserPromptSubmit", {"prompt": prompt}) for prompt in [*prompts, "kettle", "zebra"]]
+    events += [("SessionStart", {"source": "compact"}), events[3]]
+    quick = [given(root, event, session_id="own", **fields) for event, fields in events]
+    monkeypatch.setattr(MemoryReader, "open", lambda *_, **__: None)
+    whole = [given(root, event, session_id="other-own", **fields) for event, fields in events]
+    assert quick == whole
+    assert sum(bool(context) for context, _ in quick) > PROMPTS // 2
+    assert ("", {"recalled": 0, "left_out": 0}) in quick
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        ("SessionStart", {"source": "startup"}),
+        ("UserPromptSubmit", {"prompt": "which kettle?"}),
+        ("PostToolUse", {"tool_name": "Bash", "tool_response": {"stdout": "12 passed"}}),
+        ("Stop", {"last_assistant_message": "Done."}),
+    ],
+)
+def test_its_process_waits_for_no_heavy_import(
+    tmp_path: Path, event: str, fields: dict[str, object]
+) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("The kettle is blue")
+    code = """
+import os, sys
+from agent_memory.integrations.hosts import hook
+def leave(code):
+    os.write(2, " ".join(sorted(HEAVY & sys.modules.keys())).encode())
+    leave_now(code)
+leave_now, os._exit = os._exit, leave
+hook.main(sys.argv[1:])
+""".replace("HEAVY", repr(HEAVY))
+    words = ["claude-code", event, "--agent", "bob", "--root", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        input=json.dumps({"session_id": "s", "cwd": str(tmp_path), **fields}).encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stderr == b""
+    is_recall = event in ("SessionStart", "UserPromptSubmit")
+    assert (b"The kettle is blue" in done.stdout) == is_recall
+    (entry,) = Journal(str(tmp_path / "bob")).entries()
+    assert entry["outcome"] == ("answered" if is_recall else "nothing")
