@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agent_memory.errors import MigrationError
+
+UPGRADE: Final = "take a newer version of it (`pip install .` in a newer checkout)"
+"""What to do about memories that a newer library made: the package is on no index."""
 
 
 class Migration(NamedTuple):

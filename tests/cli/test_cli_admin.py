@@ -270,7 +270,7 @@ def test_a_file_of_another_version_is_a_failure_of_its_own_kind(cli: Cli, root: 
     subprocess.run([sys.executable, "-c", code, path, "PRAGMA user_version = 99"], check=True)
     done = cli("--agent", "bob", "recent")
     assert done.code == 5
-    assert "pip install -U agent-memory" in done.err
+    assert "take a newer version of it" in done.err
 
 
 # Whose memory -----------------------------------------------------------------------------------

@@ -221,6 +221,13 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) <= 200
 
 
+def test_no_hint_looks_for_the_package_on_an_index() -> None:
+    """It is on none: an extra can be added to what is installed, the package itself cannot be."""
+    texts = [*DOCUMENTS, *PACKAGE.rglob("*.py")]
+    hint = re.compile(r"pip install (-\S+ )*'?agent-memory(?!\[)")
+    assert [path.name for path in texts if hint.search(path.read_text("utf-8"))] == []
+
+
 def test_the_readme_lists_the_guides_as_the_command_does() -> None:
     rows = re.findall(
         r"^\| \[([\w-]+)\]\(agent_memory/guides/([\w-]+)\.md\) \| (.*) \|$",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import ConfigurationError, MigrationError, NewerSchema, NotAMemoryFile
-from agent_memory.storage.migrations import Migration, read_migrations
+from agent_memory.storage.migrations import UPGRADE, Migration, read_migrations
 from agent_memory.storage.postgres.connection import Database
 
 _OLDEST_SERVER: Final = 150_000
@@ -166,7 +166,7 @@ def _refuse_unknown(database: Database, applied: dict[int, tuple[str, str]]) -> 
     if version > latest_version():
         raise NewerSchema(
             f"{database.location} was made by a newer agent-memory (schema {version}, this one"
-            f" knows {latest_version()}): run `pip install -U agent-memory`. Nothing was changed"
+            f" knows {latest_version()}): {UPGRADE}. Nothing was changed"
         )
     shipped = {migration.number: migration.sha256 for migration in migrations()}
     for number, (sha256, name) in applied.items():

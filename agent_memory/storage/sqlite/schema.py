@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
-from agent_memory.storage.migrations import Migration, read_migrations
+from agent_memory.storage.migrations import UPGRADE, Migration, read_migrations
 from agent_memory.storage.sqlite import schema_check
 from agent_memory.storage.sqlite.connection import (
     APPLICATION_ID,
@@ -94,7 +94,7 @@ def refuse_newer(path: Path, version: int) -> None:
     if version > latest_version():
         raise NewerSchema(
             f"{path} was made by a newer agent-memory (schema {version}, this one knows"
-            f" {latest_version()}): run `pip install -U agent-memory`. The file was not touched"
+            f" {latest_version()}): {UPGRADE}. The file was not touched"
         )
 
 

@@ -211,7 +211,7 @@ def test_a_newer_database_is_refused_and_not_touched(postgres: PostgresServer) -
     with opened(url):
         pass
     postgres.administer("INSERT INTO newer.schema_migrations VALUES (99, 'x', 'y', 'z')")
-    with pytest.raises(NewerSchema, match="pip install -U"):
+    with pytest.raises(NewerSchema, match="newer checkout"):
         AgentMemory("bob", root=url)
 
 

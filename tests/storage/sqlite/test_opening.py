@@ -272,7 +272,7 @@ def test_what_only_looks_like_a_copy_is_refused_untouched(
 @pytest.mark.parametrize(
     ("statement", "error", "advice"),
     [
-        ("PRAGMA user_version = 99", NewerSchema, "pip install -U agent-memory"),
+        ("PRAGMA user_version = 99", NewerSchema, "take a newer version of it"),
         ("UPDATE schema_migrations SET sha256 = 'x' WHERE number = 3", MigrationError, "0003_"),
     ],
 )
