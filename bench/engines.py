@@ -43,6 +43,9 @@ FILTERS: Final = {
     "search": SearchFilters(),
     "search, category": SearchFilters(category="decision"),
     "search, tag": SearchFilters(tags=["kafka"]),
+    "search, since": SearchFilters.model_validate({"date_range": {"start": "2025-03-01"}}),
+    "search, metadata": SearchFilters(custom_filters={"confidence": {"gte": 0.9}}),
+    "search, session": SearchFilters(session_id="session-7"),
 }
 # Of this database, and those that write for all; what tidies up meanwhile is nobody's call.
 _SELECT_PROCESSES: Final = """
