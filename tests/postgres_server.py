@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _OF_PATHS: Final = frozenset(
     "chmod exists glob iterdir is_dir is_file mkdir parent parents rglob stat with_name".split()
 )
+# Where temporary files are before any test says otherwise: a server lives on after that test.
+_TEMPORARY: Final = tempfile.gettempdir()
 _SETTINGS: Final = {
     "listen_addresses": "''",
     "shared_buffers": "64MB",
@@ -81,7 +83,7 @@ class PostgresServer:
 
     def __init__(self, *, durable: bool = False, leader: PostgresServer | None = None) -> None:
         self._owner = "nobody" if os.geteuid() == 0 else None  # it does not run as root
-        self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=_TEMPORARY))
         self._programs = binaries()
         if self._owner is not None:
             self._leave_to_owner()

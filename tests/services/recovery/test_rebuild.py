@@ -39,6 +39,9 @@ for seq in range(1, int(sys.argv[2]) + 1):
 Kept = dict[str, dict[str, Any]]
 
 
+pytestmark = pytest.mark.file_only("who runs a database restores it")
+
+
 def contents(memory: AgentMemory) -> Kept:
     """Return all that is known of every memory, by id."""
     found: Kept = {}

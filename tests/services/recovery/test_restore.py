@@ -34,6 +34,8 @@ from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.maintenance.backup import back_up_before
 from agent_memory.storage.sqlite.tables.rejections import RejectionTable
 
+pytestmark = pytest.mark.file_only("who runs a database restores it")
+
 PAGE = 8192
 
 

@@ -148,23 +148,21 @@ def test_a_move_that_stopped_goes_on(lived: AgentMemory, tmp_path: Path, at: int
     again.close()
 
 
-def test_what_is_stored_during_the_move_arrives(lived: AgentMemory, target: Engine) -> None:
+def test_what_is_stored_during_the_move_arrives(
+    lived: AgentMemory, root: Path, target: Engine
+) -> None:
     source = engine_of(lived)
     others: list[int] = []
 
     def store(_done: int, _total: int) -> None:
         if not others:
             others.append(1)
-            with open_other(lived) as other:
+            with AgentMemory("bob", root=root, clock=lambda: NOW) as other:
                 other.store("Stored by another process while it moves")
 
     report = moved(source, target, progress=store)
     assert_same(source, target)
     assert report.memories == 8
-
-
-def open_other(memory: AgentMemory) -> AgentMemory:
-    return AgentMemory.open(memory.path, clock=lambda: NOW)
 
 
 def test_nothing_can_be_stored_while_the_rows_are_compared(
@@ -178,7 +176,7 @@ def test_nothing_can_be_stored_while_the_rows_are_compared(
         is_second_round = calls.count(total) > 0 and done < total
         calls.append(done)
         if is_second_round and not refused:
-            other = open_engine(lived.path, create=False)
+            other = open_engine(lived._address, create=False)
             with other.nowait(), pytest.raises(StorageLocked), other.write():
                 raise AssertionError
             refused.append(other.location)

@@ -37,6 +37,7 @@ OF_MEMORIES = ("store", "backup", "json", "jsonl", "record-json", "record-jsonl"
 READ_BY = {"backup": "scratchpad", "record-json": "json", "record-jsonl": "jsonl"}
 ONE_CORE_MEMORY = {"limits": {"core": {"max_memories": 1, "enforcement": "hard"}}}
 CONFLICTS: tuple[OnConflict, ...] = get_args(OnConflict)
+OF_FILES = pytest.mark.file_only("no engine is asked: the file is that is written or read")
 
 Clock = Any
 Open = Callable[..., AbstractContextManager[AgentMemory]]
@@ -372,11 +373,11 @@ def test_a_scratchpads_size_does_not_hide_whose_it_is(memory: AgentMemory, tmp_p
 
 
 def test_vectors_come_with_the_store_and_nothing_is_embedded_again(
-    memory: AgentMemory, other: Open, tmp_path: Path
+    memory: AgentMemory, root: Path, other: Open, tmp_path: Path
 ) -> None:
     answer = memory.store("The physician prescribed antibiotics and more sleep")
     memory.store_many([{"content": f"invoice number {n} was paid in full"} for n in range(30)])
-    with AgentMemory.open(memory.path, embedder="wordllama") as mover:
+    with AgentMemory("bob", root=root, embedder="wordllama") as mover:
         assert mover.migrate(embedder="wordllama").status == "completed"
         path = exported(mover, tmp_path / "out", embeddings=True)
         plain = exported(mover, tmp_path / "out")
@@ -398,10 +399,10 @@ def test_vectors_come_with_the_store_and_nothing_is_embedded_again(
 
 
 def test_vectors_of_another_text_are_left_out(
-    memory: AgentMemory, other: Open, tmp_path: Path
+    memory: AgentMemory, root: Path, other: Open, tmp_path: Path
 ) -> None:
     memory.store_many([{"content": f"The physician said {n}", "id": f"m{n}"} for n in range(5)])
-    with AgentMemory.open(memory.path, embedder="wordllama") as mover:
+    with AgentMemory("bob", root=root, embedder="wordllama") as mover:
         mover.migrate(embedder="wordllama")
         path = exported(mover, tmp_path / "out", embeddings=True)
     path.write_text(path.read_text().replace('content: "The physician said 3"', 'content: "other"'))
@@ -414,11 +415,11 @@ def test_vectors_of_another_text_are_left_out(
 
 
 def test_memories_that_were_replaced_are_embedded_again(
-    memory: AgentMemory, tmp_path: Path
+    memory: AgentMemory, root: Path, tmp_path: Path
 ) -> None:
     memory.store_many([{"content": f"invoice {n} was paid", "id": f"m{n}"} for n in range(20)])
     path = saved(tmp_path, lines({"id": "m3", "content": "Samir adopted a kitten"}))
-    with AgentMemory.open(memory.path, embedder="wordllama") as moved:
+    with AgentMemory("bob", root=root, embedder="wordllama") as moved:
         moved.migrate(embedder="wordllama")
         assert moved.import_(path, on_conflict="replace").changed == 1
         assert moved.search("which pet animals live here?", limit=1)[0].memory.id == "m3"
@@ -642,9 +643,10 @@ def test_a_dry_run_of_a_whole_store_tells_its_settings(
 
 
 def test_a_dry_run_needs_no_right_to_write(
-    memory: AgentMemory, theirs: dict[str, Path], tmp_path: Path
+    memory: AgentMemory, root: Path, theirs: dict[str, Path], tmp_path: Path
 ) -> None:
-    with AgentMemory.open(memory.path, read_only=True) as reader:
+    del memory
+    with AgentMemory("bob", root=root, read_only=True) as reader:
         for name, path in theirs.items():
             dry = reader.import_(path, on_conflict="replace", dry_run=True)
             assert (dry.new, dry.changed, dry.same, dry.kept) == COUNTS["replace"], name
@@ -1189,6 +1191,7 @@ def test_an_error_of_the_progress_callback_takes_nothing_in(
 # Files ----------------------------------------------------------------------------------------
 
 
+@OF_FILES
 @pytest.mark.parametrize("format", codecs.names())
 @pytest.mark.parametrize("umask", [0o000, 0o022])
 def test_what_is_written_is_private_and_nothing_else_is_left(
@@ -1212,6 +1215,7 @@ FOLDERS = [name for name in codecs.names() if codecs.codec(name).is_folder]
 FILES = [name for name in codecs.names() if name not in FOLDERS]
 
 
+@OF_FILES
 @pytest.mark.parametrize("format", FILES)
 @pytest.mark.parametrize("target", ["victim", "nowhere"])
 def test_a_link_is_replaced_and_never_followed(
@@ -1255,6 +1259,7 @@ def test_what_is_there_is_kept_unless_it_may_go(
     assert data(path) != before
 
 
+@OF_FILES
 @pytest.mark.parametrize("format", codecs.names())
 def test_a_place_that_cannot_hold_it_is_refused(
     full: AgentMemory, tmp_path: Path, format: str
@@ -1316,6 +1321,7 @@ def run(code: str, *arguments: object) -> list[str]:
     return done.stdout.splitlines()
 
 
+@OF_FILES
 @pytest.mark.parametrize("format", [*OF_MEMORIES, "sqlite"])
 def test_an_export_that_does_not_fit_leaves_the_old_one(
     memory: AgentMemory, root: Path, tmp_path: Path, format: str
@@ -1332,6 +1338,7 @@ def test_an_export_that_does_not_fit_leaves_the_old_one(
 
 
 # Found once: what cannot be put aside ends with OSError.
+@OF_FILES
 @pytest.mark.parametrize("format", ["store", "jsonl", "directory", "sqlite"])
 def test_an_import_that_does_not_fit_takes_nothing_in(
     memory: AgentMemory, other: Open, tmp_path: Path, format: str
@@ -1350,7 +1357,7 @@ def test_an_import_that_does_not_fit_takes_nothing_in(
 STORE_PAIRS_UNTIL_KILLED = """
 import itertools, sys
 from agent_memory import AgentMemory
-with AgentMemory.open(sys.argv[1], create=False) as memory:
+with AgentMemory("bob", root=sys.argv[1], create=False) as memory:
     for n in itertools.count():
         memory.store_many([{"content": f"{side} {n} " + "x" * 200} for side in ("left", "right")])
         print(n, flush=True)
@@ -1358,10 +1365,10 @@ with AgentMemory.open(sys.argv[1], create=False) as memory:
 
 
 @pytest.fixture
-def writer(memory: AgentMemory) -> Iterator[subprocess.Popen[str]]:
-    """Let another process store pairs of memories in the file, one pair in each transaction."""
+def writer(memory: AgentMemory, root: Path) -> Iterator[subprocess.Popen[str]]:
+    """Let another process store pairs of memories in the store, one pair in each transaction."""
     memory.store_many([{"content": f"memory {n}"} for n in range(500)])
-    code = [sys.executable, "-c", STORE_PAIRS_UNTIL_KILLED, str(memory.path)]
+    code = [sys.executable, "-c", STORE_PAIRS_UNTIL_KILLED, str(root)]
     with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "0\n"
@@ -1411,7 +1418,7 @@ def test_an_import_loses_nothing_that_others_store_meanwhile(
 IMPORT = """
 import sys
 from agent_memory import AgentMemory
-with AgentMemory.open(sys.argv[1], create=False) as memory:
+with AgentMemory("bob", root=sys.argv[1], create=False) as memory:
     print("open", flush=True)
     memory.import_(sys.argv[2], on_conflict="replace",
                    progress=lambda done, of: print(done, of, flush=True))
@@ -1420,7 +1427,7 @@ with AgentMemory.open(sys.argv[1], create=False) as memory:
 
 
 def test_an_import_that_is_killed_took_all_in_or_nothing(
-    memory: AgentMemory, tmp_path: Path, temporary: Path
+    memory: AgentMemory, root: Path, tmp_path: Path, temporary: Path
 ) -> None:
     memory.store("here", id="n0")
     items = [{"content": f"new {n} " + "y" * 200, "id": f"n{n}"} for n in range(3_000)]
@@ -1428,7 +1435,7 @@ def test_an_import_that_is_killed_took_all_in_or_nothing(
     chance = random.Random(5)
     outcomes: set[str] = set()
     for turn in range(0, 12, 2):
-        code = [sys.executable, "-c", IMPORT, str(memory.path), str(path)]
+        code = [sys.executable, "-c", IMPORT, str(root), str(path)]
         with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for _ in range(1 + turn):  # further on each time: opening, reading, taking in
