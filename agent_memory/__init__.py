@@ -15,7 +15,7 @@ _NAMES: _Final = {
     "api.reader": "MemoryReader",
     "api.session": "SessionMemory",
     "api.session_graph": "SessionGraph",
-    "api.system_config": "load_system_config memory_arguments refuse_remote_store",
+    "api.system_config": "load_system_config memory_arguments refuse_remote_store store_root",
     "embeddings.async_generator": "EmbeddingGenerator",
     "embeddings.chain": "EmbedderChain",
     "embeddings.fastembed": "FastEmbedEmbedder",
@@ -39,7 +39,7 @@ _NAMES: _Final = {
     "extraction.messages": "conversation",
     "models.agent": """
         AgentConfig AgentInfo AgentMetadata AgentStats AgentSummary CheckReport MigrationInfo
-        Problem RebuildReport
+        Problem RebuildReport ServerInfo
     """,
     "models.config": "MemoryCaptureConfig MemoryContextConfig MemoryToolConfig",
     "models.conversation": """

@@ -8,6 +8,7 @@ from agent_memory.api.session_graph import SessionGraph as SessionGraph
 from agent_memory.api.system_config import load_system_config as load_system_config
 from agent_memory.api.system_config import memory_arguments as memory_arguments
 from agent_memory.api.system_config import refuse_remote_store as refuse_remote_store
+from agent_memory.api.system_config import store_root as store_root
 from agent_memory.embeddings.async_generator import EmbeddingGenerator as EmbeddingGenerator
 from agent_memory.embeddings.chain import EmbedderChain as EmbedderChain
 from agent_memory.embeddings.fastembed import FastEmbedEmbedder as FastEmbedEmbedder
@@ -58,6 +59,7 @@ from agent_memory.models.agent import CheckReport as CheckReport
 from agent_memory.models.agent import MigrationInfo as MigrationInfo
 from agent_memory.models.agent import Problem as Problem
 from agent_memory.models.agent import RebuildReport as RebuildReport
+from agent_memory.models.agent import ServerInfo as ServerInfo
 from agent_memory.models.config import MemoryCaptureConfig as MemoryCaptureConfig
 from agent_memory.models.config import MemoryContextConfig as MemoryContextConfig
 from agent_memory.models.config import MemoryToolConfig as MemoryToolConfig
@@ -387,6 +389,7 @@ __all__ = [
     "SecretScanner",
     "SentenceTransformerEmbedder",
     "Series",
+    "ServerInfo",
     "SessionContext",
     "SessionGraph",
     "SessionMemory",
@@ -428,6 +431,7 @@ __all__ = [
     "refuse_remote_store",
     "render_memories",
     "sanitize_agent_id",
+    "store_root",
     "validate_agent_id",
     "validate_embedding",
     "validate_memory_content",

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode
 
 from pydantic import BaseModel, SecretStr
 from pydantic import ValidationError as PydanticValidationError
@@ -15,8 +16,14 @@ from pydantic import ValidationError as PydanticValidationError
 from agent_memory.embeddings.registry import EmbedderSpec, create_embedder
 from agent_memory.embeddings.settings import EmbedderSettings
 from agent_memory.errors import ConfigurationError, StorageError, ValidationError, described
-from agent_memory.models.documents.system_config import EmbedderConfig, LLMConfig, SystemConfig
+from agent_memory.models.documents.system_config import (
+    EmbedderConfig,
+    LLMConfig,
+    SystemConfig,
+    VectorStoreConfig,
+)
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
+from agent_memory.runtime.addresses import is_server, server_address
 from agent_memory.runtime.files import read_steadily
 
 MAX_CONFIG_BYTES: Final = 1_000_000
@@ -47,6 +54,9 @@ _SECTIONS: Final = {
     )
     for name, field in SystemConfig.model_fields.items()
 }
+_DATABASES: Final = ("pgvector", "postgresql")
+"""Providers of ``vector_store`` that are a database."""
+_EXAMPLE: Final = "postgresql://user@host/database"
 
 ConfigSource = str | os.PathLike[str] | Mapping[str, Any] | SystemConfig | None
 """What ``load_system_config`` takes."""
@@ -106,14 +116,16 @@ def memory_arguments(
 
     ``embedder`` is made where its section is there; of ``performance``, where they are set,
     ``enable_caching`` and ``batch_size`` (of a move to search by meaning) count. The language model
-    is given to ``add``: ``config.llm.settings()``. Where ``monitoring`` is enabled, the logger
-    ``agent_memory`` gets its level. Raises ``ConfigurationError`` for a store
-    elsewhere, an environment variable that is not set, and an embedder that cannot be had.
+    is given to ``add``: ``config.llm.settings()``. ``root`` is there where ``vector_store`` names a
+    database. Where ``monitoring`` is enabled, the logger ``agent_memory`` gets its level. Raises
+    ``ConfigurationError`` for another store elsewhere, an environment variable that is not set, and
+    an embedder that cannot be had.
     """
     refuse_remote_store(config)
     if config.monitoring.enabled:
         logging.getLogger("agent_memory").setLevel(config.monitoring.logging_level())
-    arguments: dict[str, Any] = {}
+    root = store_root(config, environ)
+    arguments: dict[str, Any] = {} if root is None else {"root": root}
     if config.embedder is not None:
         arguments["embedder"] = create_embedder(*embedder_arguments(config.embedder, environ))
     pace = config.performance
@@ -124,24 +136,88 @@ def memory_arguments(
 
 
 def refuse_remote_store(config: SystemConfig) -> None:
-    """Raise ``ConfigurationError`` where a store elsewhere is asked for: there is none here."""
-    if config.vector_store is not None:
+    """Raise ``ConfigurationError`` for a store elsewhere that is no database of PostgreSQL."""
+    store, graph = config.vector_store, config.graph_store
+    if store is not None and store.provider not in _DATABASES:
         raise ConfigurationError(
-            f"vector_store.provider is {config.vector_store.provider!r}: vectors live beside their"
+            f"vector_store.provider is {store.provider!r}: vectors live beside their"
             " memories here, in the agent's own SQLite file or in PostgreSQL, and are searched"
-            " there. Leave the section vector_store out, and give root='postgresql://host/database'"
-            " where they are to be on a server; `agent-memory migrate` turns search by meaning on"
+            " there. Leave the section vector_store out, or take the provider pgvector with the"
+            " connection_string postgresql://user@host/database where they are to be on a server;"
+            " `agent-memory migrate` turns search by meaning on"
         )
-    graph = config.graph_store
-    if graph.enabled and graph.provider not in (None, "sqlite"):
+    here = ("sqlite",) if store is None else _DATABASES
+    if graph.enabled and graph.provider not in (None, *here):
         raise ConfigurationError(
-            f"graph_store.provider is {graph.provider!r:.80}: entities and relationships live in"
-            " the agent's own SQLite file here. Leave provider and connection_string out"
+            f"graph_store.provider is {graph.provider!r:.80}: entities and relationships live"
+            " where the memories do. Leave provider and connection_string out"
         )
     if graph.enabled and graph.connection_string is not None:
         raise ConfigurationError(
-            "graph_store.connection_string is set: entities and relationships live in the agent's"
-            " own SQLite file, to which nothing connects. Leave it out"
+            "graph_store.connection_string is set: entities and relationships live where the"
+            " memories do. Leave it out"
+        )
+
+
+def store_root(config: SystemConfig, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the ``root`` of ``AgentMemory`` that ``vector_store`` names; ``None`` without one.
+
+    Of a database, ``collection_name`` becomes the schema, ``timeout`` the limit on a statement, and
+    ``use_https`` asks for TLS, with a certificate that is checked unless ``verify_ssl`` is false;
+    each where it is set. Raises ``ConfigurationError`` for what a database does not have, and for
+    an environment variable that is not set.
+    """
+    store = config.vector_store
+    if store is None or store.provider not in _DATABASES:
+        return None
+    _refuse_foreign_settings(store, config.embedder)
+    url = store.resolved("connection_string", environ)
+    if url is None or not is_server(url):
+        raise ConfigurationError(
+            f"vector_store.connection_string must name a database, as {_EXAMPLE}, where the"
+            f" provider is {store.provider!r}"
+        )
+    given = dict(parse_qsl(url.partition("?")[2], keep_blank_values=True))
+    options = {}
+    for setting, name, value in (
+        ("collection_name", "schema", store.collection_name),
+        ("timeout", "options", f"-c statement_timeout={store.timeout}s"),
+        ("use_https", "sslmode", "verify-full" if store.verify_ssl else "require"),
+    ):
+        if setting not in store.model_fields_set or not getattr(store, setting):
+            continue
+        if name in given:
+            raise ConfigurationError(
+                f"vector_store.{setting} is {getattr(store, setting)!r:.80}, and the"
+                f" connection_string has {name}= already: leave one of them out"
+            )
+        options[name] = value
+    if options:
+        url += ("&" if "?" in url else "?") + urlencode(options, quote_via=quote)
+    server_address(url)  # raises for what cannot be one
+    return url
+
+
+def _refuse_foreign_settings(store: VectorStoreConfig, embedder: EmbedderConfig | None) -> None:
+    """Raise ``ConfigurationError`` for a setting of a vector store that a database has not."""
+    for name in ("host", "port", "api_key"):
+        value = getattr(store, name)
+        if name in store.model_fields_set and value is not None:
+            is_secret = name == "api_key" or "@" in str(value)
+            raise ConfigurationError(
+                f"vector_store.{name} is {'set' if is_secret else f'{value!r:.80}'}: with the"
+                f" provider {store.provider!r} all of it stands in connection_string, as {_EXAMPLE}"
+            )
+    if store.distance_metric != "cosine":
+        raise ConfigurationError(
+            f"vector_store.distance_metric is {store.distance_metric!r}: vectors are compared by"
+            " 'cosine' here"
+        )
+    size = None if embedder is None else embedder.dimensions
+    if "vector_size" in store.model_fields_set and size not in (None, store.vector_size):
+        raise ConfigurationError(
+            f"vector_store.vector_size is {store.vector_size}, and embedder.dimensions {size}: the"
+            " embedder says how long vectors are, so leave vector_size out"
         )
 
 

@@ -172,8 +172,9 @@ class TransferVerbs(OpenMemory):
 
         If an entry cannot be taken, nothing is; ``skip_bad`` leaves it out instead, and the report
         says why. A folder of JSONL files is always read so. ``dry_run`` changes nothing and tells
-        what would be done. The file is backed up before memories in it are replaced. ``progress``
-        is called with how many entries are done, of how many; 0 while those are being read. What
+        what would be done. The file is backed up before memories in it are replaced; in a database
+        what was there stays in the history alone. ``progress`` is called with how many entries are
+        done, of how many; 0 while those are being read. What
         looks like a secret is treated as the setting ``on_secret`` says; what was masked is among
         the repairs.
 

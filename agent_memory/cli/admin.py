@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -86,7 +87,8 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
     try:
         with session.open() as memory:
             if sys.stderr.isatty():
-                click.echo("reading every page of the file…", err=True)  # 1.5 s for 100,000
+                what = "page of the file" if isinstance(session.address(), Path) else "row"
+                click.echo(f"reading every {what}…", err=True)  # 1.5 s for 100,000
             report = memory.check(repair=repair)
     except StorageCorrupt as error:  # it cannot even be opened
         damage = Problem(kind="damaged_file", detail=str(error))

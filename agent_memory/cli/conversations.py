@@ -16,6 +16,7 @@ from agent_memory import (
     ValidationError,
     load_system_config,
     refuse_remote_store,
+    store_root,
 )
 from agent_memory.cli.options import FILE, JsonObject, Session, confirm, json_option
 from agent_memory.cli.render import emit
@@ -30,7 +31,7 @@ from agent_memory.cli.tables import safe
 @click.option("--run", "run_id", help="The run that it belongs to.")
 @click.option("--llm", help="A language model: openai:gpt-4.1-mini.")
 @click.option("--base-url", help="Its server, such as http://localhost:11434/v1.")
-@click.option("--config", help="Settings, YAML or JSON: `llm`, `graph_store`.")
+@click.option("--config", help="Settings, YAML or JSON: `llm`, `vector_store`, `graph_store`.")
 @click.option("--metadata", type=JsonObject(), help="A JSON object kept with each memory.")
 @click.option("--graph", is_flag=True, help="Keep relationships too: see `graph`.")
 @click.option("--as-is", is_flag=True, help="Store each message as it is.")
@@ -56,6 +57,7 @@ def add(session: Session, /, source: str, **options: object) -> None:
     transcript = read_transcript(_text_of(source), strict=bool(options["strict"]))
     settings = load_system_config(options.pop("config"))  # type: ignore[arg-type]
     refuse_remote_store(settings)
+    _follow_store(session, settings)
     llm = _model(settings, options.pop("llm"), options.pop("base_url"))
     arguments = {name: value for name, value in options.items() if value is not None}
     arguments["graph"] = arguments["graph"] or settings.graph_store.enabled
@@ -69,6 +71,13 @@ def add(session: Session, /, source: str, **options: object) -> None:
         click.echo(f"note: {safe(problem)}", err=True)
     text = added_text(answer, foreseen=bool(arguments["dry_run"]))
     emit(answer, text=text, as_json=session.json)
+
+
+def _follow_store(session: Session, settings: SystemConfig) -> None:
+    """Let the settings say where the memories are, unless the command does."""
+    root = store_root(settings)
+    if root is not None and session.root is None and session.db is None:
+        session.root = root
 
 
 @click.command()

@@ -178,6 +178,12 @@ def _doctor_text(report: dict[str, Any]) -> str:
     sound = {True: "sound", False: "NOT sound", None: unknown}[memory["sound"]]
     embedder = memory["embedder"] or "none: searches are by keyword"
     lines.append(f"{memory['memory_count']} memories, {sound}; embedder {embedder}")
+    if server := memory.get("server"):
+        lines.append(
+            f"PostgreSQL {memory['server_version']} at {server['host']}:{server['port']}, schema"
+            f" version {memory['schema_version']}; of {server['pool_size']} connections"
+            f" {server['connections']} open, {server['idle']} idle, {server['waiting']} waiting"
+        )
     for finding in report["problems"]:
         lines += [f"{styled('problem', 'bad')}: {finding['problem']}", f"  do: {finding['advice']}"]
     return "\n".join(lines if report["problems"] else [*lines, styled("all is well", "good")])

@@ -59,7 +59,7 @@ def stats(
 
 def _text(statistics: MemoryStatistics, session: Session, plot: str | None) -> str:
     sections = [
-        _heading(statistics),
+        _heading(statistics, session),
         _over_time(statistics),
         *(
             _section(f"by {name}", _breakdown(breakdown))
@@ -86,12 +86,13 @@ def _section(title: str, lines: Iterator[str]) -> str:
     return f"{title}\n{body}" if body else ""
 
 
-def _heading(statistics: MemoryStatistics) -> str:
+def _heading(statistics: MemoryStatistics, session: Session) -> str:
     first = statistics.periods[0] if statistics.since is None else f"{statistics.since:%Y-%m-%d}"
+    place = "a file" if isinstance(session.address(), Path) else "rows of a database"
     return (
         f"{statistics.agent_id}: {statistics.memory_count:,} memories and"
         f" {statistics.archived_count:,} archived, {statistics.content_bytes / 1e6:.2f} MB of text"
-        f" in a file of {statistics.file_bytes / 1e6:.2f} MB\n"
+        f" in {place} of {statistics.file_bytes / 1e6:.2f} MB\n"
         f"{first} to {statistics.until:%Y-%m-%d}, by {statistics.period_unit}"
     )
 

@@ -101,6 +101,24 @@ class AgentMetadata(Record):
         )
 
 
+class ServerInfo(Record):
+    """The server that holds an agent's memories, and this process's connections to it.
+
+    ``host`` is the one of the address that answers, or the folder of its socket. Of at most
+    ``pool_size`` ``connections``, which all agents of the database share, ``idle`` ones are free;
+    ``waiting`` threads wait for one.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    port: int
+    pool_size: int = Field(ge=1)
+    connections: int = Field(ge=0)
+    idle: int = Field(ge=0)
+    waiting: int = Field(ge=0)
+
+
 class AgentInfo(AgentMetadata):
     """An agent's metadata, and the file that it lives in.
 
@@ -110,13 +128,15 @@ class AgentInfo(AgentMetadata):
     ``scratchpad.yaml``, which could be imported. ``journal`` is how commits are kept whole: by a
     write-ahead log (``wal``), or by a ``rollback`` journal where other machines may reach the
     file's drive; ``warning`` says what follows from that. Of memories in a database of a server,
-    ``path`` is its address, without a password, and ``server_version`` is there in their place.
+    ``path`` is its address, without a password, and ``server_version`` and ``server`` are there in
+    their place.
     """
 
     path: str
     schema_version: int
     sqlite_version: str | None = None
     server_version: str | None = None
+    server: ServerInfo | None = None
     scratchpad_size: int = Field(ge=0)
     archived_count: int = Field(ge=0)
     vector_model: str | None = None

@@ -158,8 +158,10 @@ class MemoryStatistics(Record):
     them at most, but for centuries. Every list by period has their length. A day is a day in UTC.
 
     ``memory_count`` counts the memories that are not archived, ``content_bytes`` their contents and
-    those of ``archived_count`` archived ones. ``categories``, ``sources`` (``metadata.source``) and
-    ``sessions`` are of all memories dated within the time, archived ones too.
+    those of ``archived_count`` archived ones; ``file_bytes`` is the size of the file, in a database
+    that of the rows of memories, history and vectors. ``categories``, ``sources``
+    (``metadata.source``) and ``sessions`` are of all memories dated within the time, archived ones
+    too.
 
     ``never_recalled`` are not archived, were last written 30 days ago or earlier, and no search
     ever returned them. ``duplicates`` are groups of ids that say the same, of which each has its

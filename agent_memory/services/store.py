@@ -465,6 +465,7 @@ class Store:
                 schema_version=self._engine.schema_version,
                 sqlite_version=self._engine.library_version if has_file else None,
                 server_version=None if has_file else self._engine.library_version,
+                server=self._engine.server,
                 scratchpad_size=self._engine.scratchpad.size(),
                 archived_count=self.count(SearchFilters(archived=True)),
                 vector_model=None if active is None else active.model,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 from agent_memory.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from agent_memory.models.agent import CheckReport
+    from agent_memory.models.agent import CheckReport, ServerInfo
     from agent_memory.models.reports import BackupFile
     from agent_memory.storage.change_records import FileSummary, Purged, Replaced
     from agent_memory.storage.erasure_queries import ErasureQueries
@@ -196,6 +196,10 @@ class Engine(Protocol):
     @property
     def library_version(self) -> str:
         """The version of the database in use."""
+
+    @property
+    def server(self) -> ServerInfo | None:
+        """The server, and this process's connections to it; ``None`` where there is none."""
 
     def read(self) -> AbstractContextManager[None]:
         """Run the body in one read transaction: it sees one unchanging snapshot."""

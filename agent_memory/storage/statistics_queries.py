@@ -19,7 +19,10 @@ class DayOfChanges(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How many memories there are, archived or not, the bytes of their contents and of the file."""
+    """How many memories there are, archived or not, the bytes of their contents and of all rows.
+
+    ``file_bytes`` is the size of the file where there is one.
+    """
 
     memories: int
     archived: int

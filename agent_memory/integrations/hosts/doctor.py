@@ -248,6 +248,9 @@ class Examination:
             "sound": report.ok if report else None,
             "embedder": info.vector_model,
             "pending_embeddings": info.pending_embeddings,
+            "schema_version": info.schema_version,
+            "server_version": info.server_version,
+            "server": None if info.server is None else info.server.model_dump(),
         }
 
 

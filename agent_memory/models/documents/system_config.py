@@ -231,14 +231,17 @@ class AnthropicConfig(LLMConfig):
 
 
 class VectorStoreConfig(ConfigSection):
-    """A vector store elsewhere: read, kept, and not used.
+    """A store elsewhere. Without one, memories and vectors live in the agent's own file.
 
-    Vectors live in the agent's own file: see ``refuse_remote_store``. ``timeout`` is in seconds.
+    ``pgvector`` and ``postgresql`` (ours) are a database, which ``connection_string`` (ours) names
+    as ``postgresql://user@host/database``: memories and vectors live in it, and ``collection_name``
+    is the schema there. See ``store_root`` and ``refuse_remote_store``. ``timeout`` is in seconds.
     """
 
     section = "vector_store"
 
-    provider: Literal["qdrant"] = "qdrant"
+    provider: Literal["qdrant", "pgvector", "postgresql"] = "qdrant"
+    connection_string: Secret = None
     host: Named = "localhost"
     port: Whole = Field(default=6333, ge=1, le=65_535)
     api_key: Secret = None
@@ -251,7 +254,9 @@ class VectorStoreConfig(ConfigSection):
 
 
 class QdrantConfig(VectorStoreConfig):
-    """The name of a vector store that is Qdrant."""
+    """A vector store that is Qdrant."""
+
+    provider: Literal["qdrant"] = "qdrant"
 
 
 class EmbedderConfig(ConfigSection):
@@ -275,8 +280,9 @@ class EmbedderConfig(ConfigSection):
 class GraphStoreConfig(ConfigSection):
     """Whether entities and relationships are kept.
 
-    They live in the agent's own file: ``provider`` is ``None`` or ``sqlite``, and no
-    ``connection_string`` is used. See ``refuse_remote_store``.
+    They live where the memories do: ``provider`` is ``None``, ``sqlite``, or ``postgresql`` where
+    ``vector_store`` names a database, and no ``connection_string`` is used. See
+    ``refuse_remote_store``.
     """
 
     section = "graph_store"

@@ -111,7 +111,7 @@ def difference(
         return None
     wanted = f"{model} with {dimensions} dimensions" if dimensions else model
     return (
-        f"the file's vectors are of {active.model} with {active.dimensions} dimensions, not of"
+        f"the stored vectors are of {active.model} with {active.dimensions} dimensions, not of"
         f" {wanted}, which is set: `agent-memory migrate` changes them"
     )
 
@@ -146,7 +146,7 @@ def _named_in_file(model: EmbeddingModel) -> str:
     names = [name.strip() for name in model.embedder.split(",")]
     if any(name.startswith("sentence-transformers:") for name in names):
         raise ConfigurationError(
-            f"the file names the embedder {model.embedder!r:.100}: to have that model loaded, name"
+            f"the memory has the embedder {model.embedder!r:.100}: to have that model loaded, name"
             " it yourself (AGENT_MEMORY_EMBEDDER, or embedder=)"
         )
     return model.embedder

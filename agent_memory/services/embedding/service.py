@@ -291,13 +291,13 @@ class EmbeddingService:
         checked = CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
         if checked.model != model.model:
             raise ConfigurationError(
-                f"the file's vectors are of {model.model}, the embedder's of {checked.model}:"
+                f"the stored vectors are of {model.model}, the embedder's of {checked.model}:"
                 " `agent-memory migrate` changes them"
             )
         _refuse_other_size(checked.dimensions, model)
         if model.base_url != checked.base_url:
             raise ConfigurationError(
-                f"the file's vectors were made by {model.base_url or 'the provider itself'}, not by"
+                f"the stored vectors were made by {model.base_url or 'the provider itself'}, not by"
                 f" {checked.base_url or 'the provider itself'}: set OPENAI_BASE_URL, or migrate"
             )
         return checked
@@ -396,7 +396,7 @@ def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:
     """Refuse a vector that cannot be compared, of a model that was changed under its name."""
     if dimensions != model.dimensions:
         raise ConfigurationError(
-            f"the file's vectors of {model.model} have {model.dimensions} numbers, the embedder's"
+            f"the stored vectors of {model.model} have {model.dimensions} numbers, the embedder's"
             f" {dimensions}: `agent-memory migrate` changes them"
         )
 

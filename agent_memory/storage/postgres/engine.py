@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_memory.errors import AgentNotFound, ConfigurationError, StorageLocked
-from agent_memory.models.agent import CheckReport
+from agent_memory.models.agent import CheckReport, ServerInfo
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.postgres import schema
@@ -245,6 +245,12 @@ class PostgresEngine:
     def library_version(self) -> str:
         """The version of the server."""
         return str(self.database.value("SHOW server_version"))
+
+    @property
+    def server(self) -> ServerInfo:
+        """The server, and this process's connections to it."""
+        host, port = self.database.host()
+        return ServerInfo(host=host, port=port, **self.database.pool.figures())
 
     # Care -------------------------------------------------------------------------------------
 

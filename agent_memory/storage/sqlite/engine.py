@@ -236,6 +236,10 @@ class SQLiteEngine:
         return schema.current_version(self.database)
 
     @property
+    def server(self) -> None:
+        """The server: a file has none."""
+
+    @property
     def library_version(self) -> str:
         """The version of SQLite in use."""
         return library_version()

@@ -188,7 +188,7 @@ def test_another_packages_file_is_searched_with_its_own_model_where_another_is_s
     make(root, "theirs")
     with opened(root, {"embedding_model": "another"}) as memory:
         (note,) = memory.search("which dog?").search_metadata.degraded
-        assert note.startswith("the file's vectors are of theirs-1 with 64 dimensions")
+        assert note.startswith("the stored vectors are of theirs-1 with 64 dimensions")
         assert memory.migration_plan(embedder="theirs").model == "another"
 
 

@@ -454,6 +454,14 @@ class Database:
         value: Value = computed[key]
         return value
 
+    def host(self) -> tuple[str, int]:
+        """Return the host that answers, of those in the address, and its port."""
+        connection = self._thread.connection
+        if connection is None:
+            with self.read():
+                return self.host()
+        return connection.info.host, connection.info.port
+
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text: each as the keyword index holds it, and as it is written."""
         return self._tokenizer.words(text)

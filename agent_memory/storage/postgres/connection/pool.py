@@ -96,12 +96,12 @@ class SharedPool:
         self._pool.putconn(connection)
 
     def figures(self) -> dict[str, int]:
-        """Return how many connections there are, at most, and how many wait for one."""
+        """Return how many connections there may be and are, and how many wait for one."""
         stats = self._pool.get_stats()
         return {
+            "pool_size": self.address.pool_size,
             "connections": stats.get("pool_size", 0),
-            "available": stats.get("pool_available", 0),
-            "most": self.address.pool_size,
+            "idle": stats.get("pool_available", 0),
             "waiting": stats.get("requests_waiting", 0),
         }
 
