@@ -117,7 +117,7 @@ def skipped_where_refused(item: pytest.Item) -> Iterator[None]:
         yield
     except ConfigurationError as error:
         frames = traceback.extract_tb(error.__traceback__)
-        is_refused = frames[-1].name in ("require", "_event_log")
+        is_refused = frames[-1].name == "require"
         is_path = frames[-1].name == "path" and TESTS in Path(frames[-2].filename).parents
         if item.config.getoption("--engine") == "sqlite" or not (is_refused or is_path):
             raise

@@ -17,7 +17,6 @@ from agent_memory.models.enums import StorageBackend
 from agent_memory.models.event import MemoryEvent
 from agent_memory.models.reports import BackupFile
 from agent_memory.runtime import paths
-from agent_memory.runtime.event_log import EventLog
 
 if TYPE_CHECKING:
     from agent_memory.models.statistics import MemoryStatistics
@@ -106,7 +105,7 @@ class MaintenanceVerbs(OpenMemory):
         moment = None if since is None else parse_moment("since", since)
         if moment is not None and moment > self._now():
             raise ValidationError.of("since", "is in the future: nothing is counted yet", since)
-        return self._store.statistics.statistics(self._events.logged(), since=moment, limit=limit)
+        return self._store.statistics.statistics(self._events.log.read(), since=moment, limit=limit)
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all.
@@ -119,8 +118,6 @@ class MaintenanceVerbs(OpenMemory):
             raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {names}")
         if not settings:
             return self._store.config()
-        if settings.get("event_log", "off") != "off":
-            self._event_log()
         config = self._store.change_config(
             lambda config: validate_model(
                 AgentConfig, {**config.model_dump(exclude_unset=True), **settings}
@@ -131,31 +128,23 @@ class MaintenanceVerbs(OpenMemory):
         return config
 
     def events(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:
-        """Yield what ``events.jsonl`` tells of this memory, the oldest first.
+        """Yield what the event log tells of this memory, the oldest first.
 
         ``memory_id`` leaves out what does not name this memory: who stored and recalled it, when.
 
         It is written where the setting ``event_log`` says so, by every process that uses the
-        memory; of its files the youngest four are kept, of 5 MB each.
+        memory: into ``events.jsonl`` beside the file, of which the youngest four are kept, of 5 MB
+        each; in a database into the table ``events``, of which the youngest 20 MB are kept.
         """
-        return self._event_log().read(memory_id=memory_id)
-
-    def _event_log(self) -> EventLog:
-        log = self._events.log
-        if log is None:
-            raise ConfigurationError(
-                f"{self.location} has no place for `events.jsonl`: give `on_event` a function, or"
-                " read the logger `agent_memory.events`"
-            )
-        return log
+        return self._events.log.read(memory_id=memory_id)
 
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
-        """Yield what happens from now on, waiting for it, as ``events.jsonl`` tells it.
+        """Yield what happens from now on, waiting for it, as the event log tells it.
 
         ``until`` is asked four times a second whether to end.
         """
-        log = self._event_log()
-        return (event for event in log.follow(until=until) if event is not None)
+        coming = self._events.log.follow(until=until)  # from this call on
+        return (event for event in coming if event is not None)
 
     def check(self, *, repair: bool = False) -> CheckReport:
         """Look for damage and drift; with ``repair``, repair what can be, losing nothing."""

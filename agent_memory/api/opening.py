@@ -183,7 +183,7 @@ class OpenMemory:
     def _open_events(self, chosen: MemoryOptions) -> Events:
         """Return what tells listeners and the event log what the verbs do."""
         return Events(
-            self._address,
+            self._store.event_log,
             agent_id=self.agent_id,
             session_id=self.session_id,
             clock=self._now,

@@ -42,7 +42,8 @@ def events(
 ) -> None:
     """Show what happened in a memory, in any process, and with --follow what happens.
 
-    It is told where the setting event_log is brief or full, in events.jsonl beside the file.
+    It is told where the setting event_log is brief or full: in events.jsonl beside the file, in a
+    database in the table events.
 
     \b
     Examples:

@@ -49,10 +49,10 @@ class AgentConfig(Record):
     of the backups are kept that are made before something destructive; 0 makes none. ``sharing``
     says what other agents may do with this one's memories: nothing (``private``), ``read`` or
     ``write``; while it is ``None``, those of an agent named ``shared`` may be read. ``event_log``
-    says whether what happens is written into ``events.jsonl`` beside the file: ``off``, ``brief``,
-    or ``full`` with the text of queries and memories. ``vector_index`` is the kind of table that
-    the index of vectors is in: one of sqlite-vec (``vec0``), or an ordinary ``table``, which any
-    program can read. The answers are the same.
+    says whether what happens is written into ``events.jsonl`` beside the file, or the database's
+    table ``events``: ``off``, ``brief``, or ``full`` with the text of queries and memories.
+    ``vector_index`` is the kind of table that the index of vectors is in: one of sqlite-vec
+    (``vec0``), or an ordinary ``table``, which any program can read. The answers are the same.
     """
 
     model_config = ConfigDict(frozen=True)

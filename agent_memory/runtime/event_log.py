@@ -40,8 +40,8 @@ _INFO: Final = 20
 """``logging.INFO``, without importing it: that takes 3 ms of a start of 180."""
 
 
-class EventLog:
-    """The event log of the store at ``path``. Threads and processes may share it.
+class EventFile:
+    """The event log of the file at ``path``. Threads and processes may share it.
 
     ``failures`` counts the events that could not be written since it was made.
     """
@@ -56,7 +56,7 @@ class EventLog:
 
     def append(self, events: list[MemoryEvent]) -> None:
         """Write events at the end. What cannot be written is counted, and never raised."""
-        lines = "".join(_line_of(event) for event in events).encode(errors="replace")
+        lines = "".join(line_of(event) for event in events).encode(errors="replace")
         try:
             with translated_errors(self.path, "written"):
                 length = self._write(lines)
@@ -188,13 +188,14 @@ class EventLog:
         with translated_errors(self.path, "read"):
             for path in self.files():
                 lines = path.read_bytes().splitlines(keepends=True)
-                kept = [_without(line, memory_ids) for line in lines]
+                kept = [without(line, memory_ids) for line in lines]
                 if kept != lines:
                     with written_atomically(path) as new:
                         new.writelines(filter(None, kept))
 
 
-def _line_of(event: MemoryEvent) -> str:
+def line_of(event: MemoryEvent) -> str:
+    """Return the line of an event, with its end."""
     line: dict[str, Any] = {"event": event.name, **event.payload()}
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
@@ -205,7 +206,7 @@ def _events_in(file: BinaryIO) -> Iterator[MemoryEvent]:
         if not line.endswith(b"\n"):
             file.seek(-len(line), os.SEEK_CUR)
             return
-        event = _event_of(line)
+        event = event_of(line)
         if event is not None:
             yield event
 
@@ -214,11 +215,12 @@ def _events_about(memory_id: str, file: BinaryIO) -> Iterator[MemoryEvent]:
     """Yield the events of a file that name a memory: a line without its id is not read."""
     quoted = json.dumps(memory_id).encode()
     for line in file:
-        if quoted in line and (event := _event_of(line)) is not None and _names(event, memory_id):
+        if quoted in line and (event := event_of(line)) is not None and is_about(event, memory_id):
             yield event
 
 
-def _names(event: MemoryEvent, memory_id: str) -> bool:
+def is_about(event: MemoryEvent, memory_id: str) -> bool:
+    """Return whether an event names a memory."""
     data = event.data
     listed = data.get("memory_ids")
     return memory_id in (data.get("memory_id"), data.get("evicted")) or (
@@ -226,7 +228,8 @@ def _names(event: MemoryEvent, memory_id: str) -> bool:
     )
 
 
-def _event_of(line: bytes) -> MemoryEvent | None:
+def event_of(line: bytes) -> MemoryEvent | None:
+    """Return the event of a line; ``None`` for a line that is none."""
     try:
         data = json.loads(line)
         name = data.pop("event")
@@ -236,9 +239,9 @@ def _event_of(line: bytes) -> MemoryEvent | None:
         return None  # Pydantic's errors are ValueErrors
 
 
-def _without(line: bytes, memory_ids: Collection[str]) -> bytes | None:
+def without(line: bytes, memory_ids: Collection[str]) -> bytes | None:
     """Return a line without the ids of these memories; ``None`` for one that must go."""
-    event = _event_of(line)
+    event = event_of(line)
     if event is None or any(name in event.data for name in _TEXTS):
         return None
     if any(event.data.get(name) in memory_ids for name in ("memory_id", "evicted")):
@@ -252,7 +255,7 @@ def _without(line: bytes, memory_ids: Collection[str]) -> bytes | None:
     if kept == results:
         return line
     event.data["memory_ids"] = kept
-    return _line_of(event).encode(errors="replace")
+    return line_of(event).encode(errors="replace")
 
 
 def is_log_read(logger: str) -> bool:

@@ -1,15 +1,14 @@
-"""Events of a memory, published to a function, to ``logging``, and to ``events.jsonl``.
+"""Events of a memory, published to a function, to ``logging``, and to the event log.
 
 Nobody who listens can make a verb fail or wait for more than their own work: what a listener raises
-is logged, what the file does not take is counted. Where nobody listens an event is not even made.
+is logged, what the log does not take is counted. Where nobody listens an event is not even made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_memory.errors import AgentMemoryError
@@ -19,14 +18,14 @@ from agent_memory.models.event import MemoryEvent
 from agent_memory.models.memory import Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchResults
-from agent_memory.runtime.addresses import Address
-from agent_memory.runtime.event_log import EventLog, is_log_read
+from agent_memory.runtime.event_log import is_log_read
 from agent_memory.services.rendering import estimate_tokens
 
 if TYPE_CHECKING:
     from agent_memory.models.embedding import MigrationPlan, MigrationProgress
     from agent_memory.services.unit_of_work import Promoted
     from agent_memory.services.writing.insert import InsertResult
+    from agent_memory.storage.event_log import EventLog
 
 Listener = Callable[[MemoryEvent], object]
 LogSetting = Literal["off", "brief", "full"]
@@ -38,13 +37,13 @@ class Events:
     """The events of one open memory. Threads may share it.
 
     ``listener`` is called with each, with the text of queries and memories if ``with_text``.
-    ``setting`` returns what the agent's file says of ``events.jsonl``: ``off``, ``brief`` or
+    ``setting`` returns what the agent's settings say of the ``log``: ``off``, ``brief`` or
     ``full``, which has the text too.
     """
 
     def __init__(
         self,
-        address: Address,
+        log: EventLog,
         *,
         agent_id: str,
         session_id: str,
@@ -54,7 +53,7 @@ class Events:
         with_text: bool = False,
         writable: bool = True,
     ) -> None:
-        self.log = EventLog(address) if isinstance(address, Path) else None
+        self.log = log
         self._agent_id = agent_id
         self._session_id = session_id
         self._clock = clock
@@ -63,14 +62,10 @@ class Events:
         self._listener = listener
         self._with_text = with_text
 
-    def logged(self) -> Iterator[MemoryEvent]:
-        """Yield what ``events.jsonl`` tells, the oldest first; nothing where there is none."""
-        return iter(()) if self.log is None else self.log.read()
-
     def _setting(self) -> LogSetting:
         """Return what the file says. Where it cannot be read, no verb fails for that."""
         try:
-            return self._read_setting() if self._writable and self.log is not None else "off"
+            return self._read_setting() if self._writable else "off"
         except AgentMemoryError:
             return "off"
 
@@ -109,7 +104,7 @@ class Events:
         if is_log_read(_LOGGER):
             _log(brief)
         setting = self._setting()
-        if setting != "off" and self.log is not None:
+        if setting != "off":
             self.log.append(full if setting == "full" else brief)
         if self._listener is not None:
             for event in full if self._with_text else brief:

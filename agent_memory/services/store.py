@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from agent_memory.services.lifecycle.service import LifecycleService
     from agent_memory.services.statistics.service import StatisticsService
     from agent_memory.services.transfer.service import TransferService
+    from agent_memory.storage.event_log import EventLog
 
 _PAGE: Final = 1_000
 """Memories that are read in one page when all are."""
@@ -108,6 +109,11 @@ class Store:
     def location(self) -> str:
         """Where the memories are, for messages."""
         return self._engine.location
+
+    @property
+    def event_log(self) -> EventLog:
+        """The events, for who watches."""
+        return self._engine.event_log
 
     # These are made when they are first used: their modules take 40 ms of a start of 200.
 

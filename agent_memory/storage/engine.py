@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agent_memory.models.reports import BackupFile
     from agent_memory.storage.change_records import FileSummary, Purged, Replaced
     from agent_memory.storage.erasure_queries import ErasureQueries
+    from agent_memory.storage.event_log import EventLog
     from agent_memory.storage.graph_tables import GraphMaintenance, GraphTable
     from agent_memory.storage.indexes import (
         EmbeddingTable,
@@ -156,6 +157,10 @@ class Engine(Protocol):
     @property
     def erasure(self) -> ErasureQueries:
         """Queries that erase memories for good, and read what is left of them."""
+
+    @property
+    def event_log(self) -> EventLog:
+        """The events, for who watches: no part of the memory, and left behind by a move."""
 
     @property
     def stored_rows(self) -> StoredRows:

@@ -16,7 +16,7 @@ import pytest
 from conftest import Clock
 
 from agent_memory import AgentMemory, EventName, MemoryEvent, MigrationError, estimate_tokens
-from agent_memory.runtime.event_log import EventLog
+from agent_memory.runtime.event_log import EventFile
 
 
 class Lengths:
@@ -328,7 +328,7 @@ def numbers(told: object) -> list[object]:
 
 
 def test_files_take_turns_and_the_oldest_go(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "memories.db", most_bytes=300)
+    log = EventFile(tmp_path / "memories.db", most_bytes=300)
     for number in range(60):
         log.append([event(number)])
     sizes = [path.stat().st_size for path in log.files()]
@@ -341,14 +341,14 @@ def test_files_take_turns_and_the_oldest_go(tmp_path: Path) -> None:
 
 
 def test_a_follower_misses_nothing_when_files_take_turns(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "memories.db", most_bytes=3000)
+    log = EventFile(tmp_path / "memories.db", most_bytes=3000)
     log.append([event(-1)])
     done = threading.Event()
     told = log.follow(until=done.is_set)  # from here on
     log.append([event(0)])
 
     def write() -> None:
-        writer = EventLog(tmp_path / "memories.db", most_bytes=3000)
+        writer = EventFile(tmp_path / "memories.db", most_bytes=3000)
         for number in range(1, 100):
             writer.append([event(number)])
             done.wait(0.01)
@@ -363,7 +363,7 @@ def test_a_follower_misses_nothing_when_files_take_turns(tmp_path: Path) -> None
 
 
 def test_a_half_written_line_is_told_when_it_is_whole(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "memories.db")
+    log = EventFile(tmp_path / "memories.db")
     log.append([event(1)])
     whole = log.path.read_bytes()
     log.path.write_bytes(whole + whole[:20])
@@ -380,7 +380,7 @@ def test_a_half_written_line_is_told_when_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "memories.db")
+    log = EventFile(tmp_path / "memories.db")
     log.append([event(1)])
     with log.path.open("ab") as file:
         file.write(b'nonsense\n{"event": 5}\n[]\n\xff\n' + b"[" * 100_000 + b"\n")
@@ -389,7 +389,7 @@ def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_counted(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "memories.db")
+    log = EventFile(tmp_path / "memories.db")
     log.path.mkdir()
     log.append([event(1), event(2)])
     assert log.failures == 2
@@ -437,7 +437,7 @@ def test_one_who_may_only_read_writes_no_events(root: Path, clock: Clock) -> Non
 
 
 def test_a_follower_is_told_nothing_twice_when_something_is_erased(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "memories.db")
+    log = EventFile(tmp_path / "memories.db")
     log.append([event(1), event(2)])
     looks = iter([False, False, True])
     told = log.follow(until=lambda: next(looks))
@@ -460,9 +460,9 @@ def test_a_line_that_does_not_fit_spoils_no_other(tmp_path: Path) -> None:
 import resource, signal, sys
 from pathlib import Path
 from agent_memory import MemoryEvent
-from agent_memory.runtime.event_log import EventLog
+from agent_memory.runtime.event_log import EventFile
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-log = EventLog(Path(sys.argv[1], "memories.db"))
+log = EventFile(Path(sys.argv[1], "memories.db"))
 head = {"name": "n", "agent_id": "bob", "timestamp": "2026-01-30"}
 made = [MemoryEvent(**head, data={"number": n}) for n in (1, 2)]
 log.append(made[:1])

@@ -18,7 +18,6 @@ from typing import Final
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
 from agent_memory.models.memory import Memory
 from agent_memory.models.reports import ErasedCopy, ErasureReceipt
-from agent_memory.runtime.event_log import EventLog
 from agent_memory.runtime.files import beside
 from agent_memory.services.erasure import side_files
 from agent_memory.services.erasure.proof import Proof
@@ -136,6 +135,7 @@ class ErasureService:
     def _erase_rows(self, erasure: _Erasure) -> ErasureReceipt:
         """Erase in a store that is no file, look through the rows that are left, and report."""
         removed = _remove(self._engine, erasure)
+        problems = _problems_of(lambda: self._engine.event_log.forget(erasure.ids))
         proof = Proof(erasure.text)
         with self._engine.read():
             proof.look_through_rows(self._engine)
@@ -147,7 +147,7 @@ class ErasureService:
             embeddings=removed.embeddings,
             files_scanned=proof.files,
             bytes_scanned=proof.bytes,
-            found=verdict.lines(besides=()),
+            found=problems + verdict.lines(besides=()),
             also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
             beyond=self._engine.erasure.places_beyond(),
             erased_at=erasure.now,
@@ -159,7 +159,7 @@ class ErasureService:
         for path in copies.holding() if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
         removed = _remove(self._engine, erasure)
-        problems = self._problems_of_finishing(erasure.ids)
+        problems = _problems_of(self.finish, lambda: self._engine.event_log.forget(erasure.ids))
         proof = Proof(erasure.text)
         proof.look_through_store(self._engine)
         self._look_through_copies(proof, copies)
@@ -223,15 +223,6 @@ class ErasureService:
         require(self._engine, Capability.PROVEN_ERASURE)
         self._engine.files.compact()
 
-    def _problems_of_finishing(self, ids: Sequence[str]) -> list[str]:
-        problems = []
-        for step in (self.finish, lambda: EventLog(self._engine.files.path).forget(ids)):
-            try:
-                step()
-            except StorageError as error:
-                problems.append(str(error))
-        return problems
-
     def _refuse_unknown(self, ids: Sequence[str], in_copies: Collection[Collection[str]]) -> None:
         known_ids = self._engine.erasure.known_ids(ids).union(*in_copies)
         for memory_id in ids:
@@ -290,6 +281,16 @@ class ErasureService:
                 proof.look_through_copy(path)
             except StorageError as error:
                 copies.done[path] = done.model_copy(update={"problem": str(error)})
+
+
+def _problems_of(*steps: Callable[[], None]) -> list[str]:
+    problems = []
+    for step in steps:
+        try:
+            step()
+        except StorageError as error:
+            problems.append(str(error))
+    return problems
 
 
 def _is_gone(path: Path) -> bool:

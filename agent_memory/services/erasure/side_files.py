@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
 from agent_memory.models.limits import VECTOR_DB_FILENAME
-from agent_memory.runtime.event_log import EventLog
+from agent_memory.runtime.event_log import EventFile
 from agent_memory.runtime.files import (
     CUT_OFF,
     SIDE_FILES,
@@ -95,7 +95,7 @@ def leftovers_of(engine: Engine, *, remove: bool = False) -> list[Path]:
     the agent's folder. What somebody is at work on is none.
     """
     place = engine.files.path
-    log = EventLog(place).path.name
+    log = EventFile(place).path.name
     rollback = rollback_file(place).name
     names = [re.escape(name) for name in (rollback, f".{rollback}.kept", log, place.name)]
     names.append(rf"{re.escape(log)}\.\d")

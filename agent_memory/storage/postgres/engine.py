@@ -28,6 +28,7 @@ from agent_memory.storage.postgres.tables.scratchpad import ScratchpadTable
 
 if TYPE_CHECKING:
     from agent_memory.storage.engine import FileOperations
+    from agent_memory.storage.postgres.event_log import EventLog
     from agent_memory.storage.postgres.similarity import SimilarityQueries
     from agent_memory.storage.postgres.stored_rows import StoredRows
     from agent_memory.storage.postgres.tables.erasure import ErasureQueries
@@ -133,6 +134,12 @@ class PostgresEngine:
         from agent_memory.storage.postgres.tables.erasure import ErasureQueries  # noqa: PLC0415
 
         return ErasureQueries(self.database)
+
+    @cached_property
+    def event_log(self) -> EventLog:
+        from agent_memory.storage.postgres.event_log import EventLog  # noqa: PLC0415
+
+        return EventLog(self.database)
 
     @cached_property
     def stored_rows(self) -> StoredRows:

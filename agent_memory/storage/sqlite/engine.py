@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_memory.models.times import format_time
+from agent_memory.runtime.event_log import EventFile
 from agent_memory.runtime.files import beside, locked
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.sqlite import schema
@@ -136,6 +137,10 @@ class SQLiteEngine:
         from agent_memory.storage.sqlite.tables.erasure import ErasureQueries  # noqa: PLC0415
 
         return ErasureQueries(self.database)
+
+    @cached_property
+    def event_log(self) -> EventFile:
+        return EventFile(self.database.path)
 
     @cached_property
     def stored_rows(self) -> StoredRows:

@@ -19,9 +19,6 @@ REFUSED: Final[dict[str, tuple[Callable[[AgentMemory, Path], Any], str]]] = {
         lambda memory, folder: memory.export(folder / "copy.db", format="sqlite"),
         "its own tools, or export",
     ),
-    "event_log": (lambda memory, _: memory.configure(event_log="brief"), "on_event"),
-    "events": (lambda memory, _: list(memory.events()), "on_event"),
-    "follow_events": (lambda memory, _: memory.follow_events(), "on_event"),
     "path": (lambda memory, _: memory.path, "in a database"),
 }
 """Each with what the message says."""

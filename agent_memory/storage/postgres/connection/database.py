@@ -35,6 +35,8 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 _LOCK_SECONDS: Final = 30
 """How long a write waits for another one of the same agent."""
+_ASIDE_SECONDS: Final = 5
+"""How long one waits that is no part of the memory."""
 _OUTCOME_SECONDS: Final = 30.0
 """How long is asked whether a transaction was committed, of which the answer was lost."""
 _MOST_RETRIES: Final = 3
@@ -148,6 +150,22 @@ class Database:
                 for step in self.before_commit:
                     step()
                 self._commit(connection, *row[1:])
+
+    @contextlib.contextmanager
+    def write_aside(self, subject: str) -> Iterator[None]:
+        """Run the body in a write transaction on what is no part of the memory, one at a time.
+
+        It waits for none of those of ``write``, and its commit for no disk.
+        """
+        self._refuse_nested()
+        key = f"hashtextextended({composing.quote(f'{self.schema} {self.agent_id} {subject}')}, 0)"
+        settings = self._settings(is_durable=False, timeout=_ASIDE_SECONDS)
+        opening = (_WRITE, settings, f"SELECT pg_advisory_xact_lock({key})")
+        with translated(self.location):
+            connection, _ = self._begun(opening)
+            with self._given_back(connection):
+                yield
+                connection.execute("COMMIT")
 
     def read(self) -> contextlib.AbstractContextManager[None]:
         """Run the body in one read transaction: it sees one unchanging snapshot."""

@@ -68,7 +68,7 @@ WHERE a.alias_id > %(after)s ORDER BY a.alias_id LIMIT %(page)s"""
 _SELECT_COLUMNS: Final = """
 SELECT quote_ident(attname) FROM pg_attribute
 WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
-_OTHERS: Final = ("agent", "embedding_models", "operations", "recalls", "scratchpad")
+_OTHERS: Final = ("agent", "embedding_models", "events", "operations", "recalls", "scratchpad")
 """The tables with texts, but for those of memories, their history and the graph."""
 
 
