@@ -177,7 +177,7 @@ def store_root(config: SystemConfig, environ: Mapping[str, str] | None = None) -
             f"vector_store.connection_string must name a database, as {_EXAMPLE}, where the"
             f" provider is {store.provider!r}"
         )
-    given = dict(parse_qsl(url.partition("?")[2], keep_blank_values=True))
+    in_address = dict(parse_qsl(url.partition("?")[2], keep_blank_values=True))
     options = {}
     for setting, name, value in (
         ("collection_name", "schema", store.collection_name),
@@ -186,7 +186,7 @@ def store_root(config: SystemConfig, environ: Mapping[str, str] | None = None) -
     ):
         if setting not in store.model_fields_set or not getattr(store, setting):
             continue
-        if name in given:
+        if name in in_address:
             raise ConfigurationError(
                 f"vector_store.{setting} is {getattr(store, setting)!r:.80}, and the"
                 f" connection_string has {name}= already: leave one of them out"

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from agent_memory.services.lifecycle.service import LifecycleService
     from agent_memory.services.statistics.service import StatisticsService
     from agent_memory.services.transfer.service import TransferService
-    from agent_memory.storage.event_log import EventLog
 
 _PAGE: Final = 1_000
 """Memories that are read in one page when all are."""
@@ -96,6 +95,7 @@ class Store:
                 self._engine, clock, promotion_threshold=promotion_threshold
             )
             self.searches = SearchService(self._engine, self._unit_of_work)
+            self.event_log = self._engine.event_log
         except BaseException:
             self._engine.close()
             raise
@@ -109,11 +109,6 @@ class Store:
     def location(self) -> str:
         """Where the memories are, for messages."""
         return self._engine.location
-
-    @property
-    def event_log(self) -> EventLog:
-        """The events, for who watches."""
-        return self._engine.event_log
 
     # These are made when they are first used: their modules take 40 ms of a start of 200.
 

@@ -59,7 +59,6 @@ class EventLog:
         self.failures = 0
 
     def append(self, events: list[MemoryEvent]) -> None:
-        """Write events at the end. What cannot be written is counted, and never raised."""
         # Half of a surrogate pair, and a NUL, are nothing that a database takes.
         lines = [line_of(event).encode(errors="replace").decode() for event in events]
         try:
