@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_memory.models.times import format_time
-from agent_memory.runtime.event_log import EventFile
 from agent_memory.runtime.files import beside, locked
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.sqlite import schema
@@ -26,6 +25,7 @@ from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
 
 if TYPE_CHECKING:
     from agent_memory.models.agent import CheckReport
+    from agent_memory.runtime.event_log import EventFile
     from agent_memory.storage.sqlite.file_operations import FileOperations
     from agent_memory.storage.sqlite.similarity import SimilarityQueries
     from agent_memory.storage.sqlite.stored_rows import StoredRows
@@ -140,6 +140,8 @@ class SQLiteEngine:
 
     @cached_property
     def event_log(self) -> EventFile:
+        from agent_memory.runtime.event_log import EventFile  # noqa: PLC0415 - of events alone
+
         return EventFile(self.database.path)
 
     @cached_property
