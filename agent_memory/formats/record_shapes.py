@@ -29,6 +29,15 @@ _BEYOND_RECORD: Final[dict[str, object]] = {
     )
 }
 """What C's record has no place for, with what it is when it is not told."""
+LEFT_OUT: Final[Mapping[str, Any]] = {
+    name: row.plain_default
+    for name, row in MEMORY_FIELDS.items()
+    if row.default is not None and row.column.kind != "count"
+}
+"""What a memory has where a whole file says nothing: left out in writing, put back in reading.
+
+If it were not put back, a memory that is replaced would stay as it is: archived, for one.
+"""
 _LATEST_SECONDS: Final = 32_503_680_000  # of the year 3000
 _MARKS_OF_RECORD: Final = ("created_at", "updated_at", "memory_type", "custom_metadata")
 _ONLY_IN_A: Final = _FIELDS - {"id", "content", "embedding", "metadata", "version"}
@@ -221,7 +230,9 @@ def _taken_out(custom: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in custom.items()
         if name != KEPT or _OWN in kept
     }
-    return {**{name: value for name, value in kept.items() if name != _OWN}, "metadata": own}
+    usual = {name: LEFT_OUT[name] for name in _BEYOND_RECORD if name in LEFT_OUT}
+    beyond = {name: value for name, value in kept.items() if name != _OWN}
+    return {**usual, **beyond, "metadata": own}
 
 
 def _keep(fields: dict[str, Any], name: str, value: object) -> None:

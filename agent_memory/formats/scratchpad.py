@@ -18,7 +18,7 @@ from pydantic import ValidationError as PydanticValidationError
 from agent_memory.errors import ValidationError
 from agent_memory.formats import settings
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
-from agent_memory.formats.record_shapes import given_back
+from agent_memory.formats.record_shapes import LEFT_OUT, given_back
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.enums import MemoryCategory
@@ -255,9 +255,12 @@ def memory_entry(item: Item) -> Entry:
     if item.error is not None:
         return Entry(Section.MEMORY, {}, place, item.error)
     try:
-        return Entry(Section.MEMORY, memory_fields(item.value), place)
+        values = memory_fields(item.value)
     except ValidationError as error:
         return Entry(Section.MEMORY, {}, place, str(error))
+    if "created_by_session" in values:  # every backup's entries tell it, and A's keys have no such
+        values = {**values, **LEFT_OUT, **values}
+    return Entry(Section.MEMORY, values, place)
 
 
 def _entries(path: Path) -> Iterator[Entry]:

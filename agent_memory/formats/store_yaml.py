@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
+from agent_memory.formats.record_shapes import LEFT_OUT
 from agent_memory.formats.scratchpad import memory_entry
 from agent_memory.formats.yaml_reader import MAX_ITEM_BYTES, Item, read_items
 from agent_memory.formats.yaml_writer import block, fields, flow, name
-from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.portable import Entry, Section
 from agent_memory.runtime.files import written_atomically
 
@@ -44,17 +44,6 @@ _SECTIONS: Final = {key: section for section, key in _KEYS.items()}
 _BEGINS: Final = re.compile(
     rf"(?:\s|[#%].*+|---(?=\s))*+[\"']?format[\"']?\s*:\s+[\"']?{_FORMAT}[\"']?\s*$", re.MULTILINE
 )
-
-
-_LEFT_OUT: Final[Mapping[str, Any]] = {
-    name: row.plain_default
-    for name, row in MEMORY_FIELDS.items()
-    if row.default is not None and row.column.kind != "count"
-}
-"""What a memory has where the file says nothing: left out in writing, put back in reading.
-
-If it were not put back, a memory that is replaced would stay as it is: archived, for one.
-"""
 
 
 class StoreYaml:
@@ -137,7 +126,7 @@ def _agent(fields: Mapping[str, Any]) -> str:
 def _memory(values: Mapping[str, Any]) -> str:
     lines = []
     for key, value in values.items():
-        if key in _LEFT_OUT and value == _LEFT_OUT[key]:
+        if key in LEFT_OUT and value == LEFT_OUT[key]:
             continue
         text = block(value, "      ") if isinstance(value, str) else flow(value)
         lines.append(f"    {name(key)}{text}\n")
@@ -190,7 +179,7 @@ def _entry(item: Item) -> Entry:
     if section is Section.MEMORY:
         entry = memory_entry(item)
         return (
-            entry._replace(fields={**entry.fields, **_LEFT_OUT, **entry.fields})
+            entry._replace(fields={**entry.fields, **LEFT_OUT, **entry.fields})
             if entry.fields
             else entry
         )

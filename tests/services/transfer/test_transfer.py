@@ -1499,3 +1499,24 @@ def test_what_a_file_leaves_out_as_the_default_is_set_back(
     assert after is not None
     same = ("tags", "importance", "metadata", "category", "archived", "content")
     assert [getattr(after, it) for it in same] == [getattr(before, it) for it in same]
+
+
+@pytest.mark.parametrize(
+    "form", ["store", "backup", "json", "jsonl", "record-json", "record-jsonl", "directory"]
+)
+def test_what_a_whole_export_left_out_as_usual_is_put_back_by_a_replacement(
+    form: str, root: Path, tmp_path: Path
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        before = memory.store("harbour violet", tags=["sea"])
+        plain = memory.get(before)
+        memory.export(tmp_path / "export", format=form)
+        memory.update(before, importance="high", kind="core", metadata={"x": 1}, tags=[])
+        memory.archive(before)
+        report = memory.import_(tmp_path / "export", format=form, on_conflict="replace")
+        assert (report.changed, report.same) == (1, 0)
+        names = {"importance", "kind", "metadata", "tags", "archived"}
+        after = memory.get(before)
+        assert plain is not None
+        assert after is not None
+        assert after.model_dump(include=names) == plain.model_dump(include=names)
