@@ -76,7 +76,8 @@ class ValidationError(AgentMemoryError, ValueError):
             value = fault["input"] if is_shown else described(fault["input"])
             faults.append({**fault, "loc": loc, "msg": message, "input": value})
             got = _shortened(value) if is_shown else value
-            lines.append(f"{'.'.join(map(str, loc)) or 'value'}: {message} (got {got})")
+            place = ".".join(f"{part!s:.80}" for part in loc)  # a key may be a text of megabytes
+            lines.append(f"{place or 'value'}: {message} (got {got})")
         return cls("; ".join(lines), faults)
 
     def errors(self) -> list[dict[str, Any]]:

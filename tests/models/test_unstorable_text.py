@@ -121,3 +121,9 @@ def test_a_wrong_name_of_the_session_itself_is_refused(root: Path, text: str) ->
     with pytest.raises(ValidationError):
         AgentMemory("bob", root=root, session_id=text)
     assert not root.exists()
+
+
+def test_an_error_does_not_repeat_a_name_of_megabytes(memory: AgentMemory) -> None:
+    with pytest.raises(ValidationError, match=r"zzz.*not permitted") as caught:
+        memory.search("tea", filters={"z" * 10_000_000: 1})
+    assert len(str(caught.value)) < 500
