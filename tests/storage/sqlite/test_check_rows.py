@@ -96,8 +96,11 @@ def test_the_other_tables_are_looked_at_too(
     with AgentMemory("bob", root=root, clock=Clock()) as memory:
         memory.store("tea", id="tea")
         memory.reject("never")
+        memory.erase(memory.store("gone", id="gone"))
         visitor(
             memory.path,
+            "UPDATE tombstones SET erased_at = 'once';;"
+            "UPDATE rejections SET word_count = 9223372036854775807;;"
             "INSERT INTO entities (id, name, user_id) VALUES ('e1', 'A' || char(7) || 'b', '  ');;"
             "INSERT INTO reviews (seq, version, proposed_at) VALUES (1, 1, 'soon');;"
             "UPDATE rejections SET rejected_at = 'then', reason = printf('%0600d', 0);;"
@@ -110,6 +113,7 @@ def test_the_other_tables_are_looked_at_too(
             "name of row 1 of entities", "user_id of row 1 of entities", "proposed_at of row 1",
             "rejected_at of row 1", "reason of row 1 of rejections", "entered_at of row 1",
             "total_queries of row 1 of agent", "created_at of row 1 of agent", "change 1 of memory",
+            "word_count of row 1 of rejections", "erased_at of tombstone",
         ):  # fmt: skip
             assert place in named
         assert memory.check(repair=True).ok
@@ -119,6 +123,8 @@ def test_the_other_tables_are_looked_at_too(
             other.import_(tmp_path / "all.yaml")
             assert [entity.name for entity in other.graph.entities()] == ["Ab"]
             assert len(other.reviews()) == len(other.rejections()) == 1
+            with pytest.raises(ValidationError, match="erased"):
+                other.store("gone", id="gone")
 
 
 def test_rows_below_the_first_are_exported(

@@ -1,7 +1,7 @@
 """Finds the values beside the memories that no import would take, and mends them.
 
-Those of the graph, of reviews and rejections, of the scratchpad and of the agent's row. The types
-are those of ``models/portable``, a column at a time.
+Those of the graph, of reviews, rejections and tombstones, of the scratchpad and of the agent's
+row. The types are those of ``models/portable``, a column at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from agent_memory.models.row_repair import (
     mended_time,
 )
 from agent_memory.models.times import format_time, now_utc
+from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 
 _MODELS: Final[dict[str, tuple[type[Record], dict[str, str]]]] = {
     "agent": (PortableAgent, {}),
@@ -55,11 +57,13 @@ _LEFT_OUT: Final = frozenset(
 """Ids, hashes, settings: those have checks of their own."""
 _SELECT_COLUMNS: Final = """
 SELECT name, CASE WHEN "notnull" THEN coalesce(dflt_value, '') END FROM pragma_table_info(?)"""
+_SET_ERASED_AT: Final = "UPDATE tombstones SET erased_at = ? WHERE key = ? AND hash = ?"
 _TIMES: Final = ("_at", "_from", "_to", "_date", "last_accessed")
 _KEYS: Final = {"entities": "name_key", "entity_aliases": "alias_key"}
 _ADVICE: Final = "no import would take that: `check --repair` mends it"
 _LONGEST_REASON: Final = 500
 _LONGEST_RELATIONSHIP: Final = 100
+_MOST_REJECTED_WORDS: Final = 1000
 
 _MENDED: Final[dict[str, Callable[[Any], Any]]] = {
     "name": mended_name,
@@ -76,6 +80,7 @@ _MENDED: Final[dict[str, Callable[[Any], Any]]] = {
     "total_queries": mended_count,
     "scratchpad_promotions": mended_count,
     "embeddings_generated": mended_count,
+    "word_count": lambda value: max(1, min(value, _MOST_REJECTED_WORDS)),
     "by_hand": bool,
     "closing_is_undone": bool,
 }
@@ -103,6 +108,13 @@ def find_problems(database: Database) -> list[Problem]:
                 f" {without_secrets(wrong.reason)}; {_ADVICE}",
             )
             for wrong in _wrong_values(database)
+        ] + [
+            Problem(
+                kind="wrong_row",
+                detail=f"erased_at of tombstone {tombstone.hash.hex()}: {tombstone.erased_at!r:.80}"
+                f" is no time as it is written; {_ADVICE}",
+            )
+            for tombstone in _wrong_tombstones(database)
         ]
     except StorageError as error:  # damaged, or a table is missing
         return [Problem(kind="damaged_file", detail=str(error))]
@@ -114,6 +126,9 @@ def repair(database: Database) -> None:
     Must run inside ``write(vetted=False)``.
     """
     now = format_time(now_utc())
+    for tombstone in _wrong_tombstones(database):  # holds from now on: what was erased stays out
+        moment = mended_time(tombstone.erased_at) or now
+        database.run(_SET_ERASED_AT, (moment, tombstone.key, tombstone.hash))
     for wrong in list(_wrong_values(database)):
         column = wrong.column
         default = _columns(database, wrong.table)[column]
@@ -153,6 +168,11 @@ def _wrong_values(database: Database) -> Iterator[WrongValue]:
                     if isinstance(checked, datetime) and format_time(checked) != value:
                         reason = f"a time is written like {format_time(checked)}"
                         yield WrongValue(table, row_id, name, value, reason, is_time=True)
+
+
+def _wrong_tombstones(database: Database) -> list[Tombstone]:
+    tombstones = TombstoneTable(database).all()
+    return [each for each in tombstones if mended_time(each.erased_at) != each.erased_at]
 
 
 def _columns(database: Database, table: str) -> dict[str, str | None]:
