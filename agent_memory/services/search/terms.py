@@ -10,6 +10,8 @@ spelling        umlauts and other letters written out, accents of Greek
 compounds       two words of the query as a single word there; a word of the query in two parts
 misspellings    words one slip away, and of long words two, where nothing else of a word is known.
                 They count ``MISSPELT`` of the word itself
+shortenings     longer words that begin with one of which nothing is known, "PostgreSQL" for
+                "postgres". They count ``SHORTENED``
 ==============  ====================================================================================
 """
 
@@ -55,6 +57,10 @@ EXAMPLES: Final = 20
 
 MISSPELT: Final = 0.5
 """What a word that was corrected counts beside one that is there."""
+SHORTENED: Final = 0.75
+"""What a longer word counts beside the one that it begins with."""
+SHORTEST_SHORTENED: Final = 6
+"""Letters of a word that may be short for another: "plan" is none for "plants"."""
 SHORTEST_MISSPELT: Final = 5
 """Letters of a word that is corrected: of shorter ones, most are one slip from many others."""
 SHORTEST_TWICE_MISSPELT: Final = 8
@@ -368,25 +374,32 @@ def _corrections(vocabulary: _Vocabulary, misspelt: Sequence[Term]) -> Alternati
     corrections: Alternatives = {}
     for term in misspelt:
         meant = meant_by[term.word]
+        form = folded(term.written)
         near = {token: meant[token] for token in meant.keys() & counts.keys()}
-        chosen = _written(vocabulary, near, counts)
-        if not chosen and len(term.written) >= SHORTEST_TWICE_MISSPELT:
+        chosen = _written(vocabulary, near, counts, MISSPELT)
+        if not chosen and len(form) >= SHORTEST_SHORTENED:
+            longer = {token: [token] for token in counts if token.startswith(form)}
+            chosen = _written(vocabulary, longer, counts, SHORTENED)
+        if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:
             near = {
                 token: [token]
                 for token in counts
                 if token.startswith(_beginning(term)) and is_within_two(term.word, token)
             }
-            chosen = _written(vocabulary, near, counts)
+            chosen = _written(vocabulary, near, counts, MISSPELT)
         if chosen:
             corrections[term.word] = chosen
     return corrections
 
 
 def _written(
-    vocabulary: _Vocabulary, near: Mapping[str, Iterable[str]], counts: Mapping[str, int]
+    vocabulary: _Vocabulary,
+    near: Mapping[str, Iterable[str]],
+    counts: Mapping[str, int],
+    weight: float,
 ) -> tuple[Alternative, ...]:
-    """Return the words near a misspelt one that stand in a memory so, the commonest."""
-    tokens = (Alternative((token,), token, MISSPELT) for token in near)
+    """Return the words near an unknown one that stand in a memory so, the commonest."""
+    tokens = (Alternative((token,), token, weight) for token in near)
     corrections = []
     for alternative in vocabulary.commonest(tokens, counts, 2 * MOST_CORRECTIONS):
         (token,) = alternative.words

@@ -163,8 +163,29 @@ def test_a_misspelt_word_is_found(
 
 
 @pytest.mark.parametrize(
+    ("name", "query", "answer"),
+    [
+        ("en", "accide", "accident"),
+        ("en", "which timezo?", "timezone"),
+        ("de", "Datenbankverb", "Datenbankverbindung"),
+    ],
+)
+def test_a_word_finds_the_longer_one_that_it_is_short_for(
+    stores: dict[str, AgentMemory], name: str, query: str, answer: str
+) -> None:
+    assert answer in first(stores[name], query)
+
+
+@pytest.mark.parametrize("query", ["postgres", "which postgres version?", "Postgres"])
+def test_postgres_finds_postgresql(tmp_path: Path, query: str) -> None:
+    with stored(tmp_path, ["Billing uses PostgreSQL 16", "The office plants need water"]) as memory:
+        assert "PostgreSQL" in first(memory, query)
+
+
+@pytest.mark.parametrize(
     "query",
     [
+        "plan",  # "plants" begins so
         "oliver",  # "aliver" would have the stem of "alive"
         "20231",
         "pots",
