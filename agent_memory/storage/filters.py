@@ -53,9 +53,12 @@ class Filter:
 
     def __init__(self, *values: object, **named: object) -> None:
         names = self._names
-        if len(values) > len(names) or not named.keys() <= {*names[len(values) :]}:
+        # What is left out is set too: else ``All()`` would be another filter than ``All(())``.
+        defaults = {name: getattr(type(self), name) for name in names if hasattr(type(self), name)}
+        fields = {**defaults, **dict(zip(names, values, strict=False)), **named}
+        if len(values) + len(named) > len(names) or fields.keys() != {*names}:
             raise TypeError(f"{type(self).__name__} has the fields {', '.join(names)}")
-        for name, value in {**dict(zip(names, values, strict=False)), **named}.items():
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
