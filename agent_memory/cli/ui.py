@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from agent_memory.cli.options import Session
@@ -28,9 +30,13 @@ def ui(
       agent-memory --agent bob ui
       agent-memory --agent bob ui --read-only --no-open --port 8700
     """
-    from agent_memory.integrations.ui.run import run  # noqa: PLC0415 - slow, for a server alone
+    # Slow, for a server alone.
+    from agent_memory.integrations.ui.agents import AgentPlace  # noqa: PLC0415
+    from agent_memory.integrations.ui.run import run  # noqa: PLC0415
 
     session.agent = agent_id or session.agent
     session.refuse_missing()
-    path = session.path()
-    run(path, port=port, read_only=read_only, open_browser=not no_open)
+    address = session.address()
+    root = session.root or ""
+    place = address if isinstance(address, Path) else AgentPlace(address.agent_id, root)
+    run(place, port=port, read_only=read_only, open_browser=not no_open)

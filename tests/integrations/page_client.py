@@ -13,6 +13,7 @@ from typing import Any
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.ui.admission import KEY_HEADER
+from agent_memory.integrations.ui.agents import AgentPlace
 from agent_memory.integrations.ui.run import PageServer, page_server
 
 
@@ -89,9 +90,9 @@ class PageClient:
 
 
 @contextlib.contextmanager
-def served(path: Path, **options: Any) -> Iterator[PageClient]:
+def served(place: Path | AgentPlace, **options: Any) -> Iterator[PageClient]:
     """Serve the page of a memory in a thread, and let nobody in yet."""
-    with page_server(path, **options) as server, _running(server):
+    with page_server(place, **options) as server, _running(server):
         yield PageClient(server.server_address[1], server.admission.token)
 
 

@@ -1,7 +1,7 @@
 """The memories that the page can show: of the agent that it was started for, and those beside it.
 
-A request names an agent by its id; its file is where the library says, under the same root. No path
-comes from a browser.
+A request names an agent by its id; its memories are where the library says, under the same root. No
+path comes from a browser.
 """
 
 from __future__ import annotations
@@ -12,17 +12,31 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_memory import (
     VECTOR_DB_FILENAME,
     AgentMemory,
     AgentNotFound,
+    AgentSummary,
     StorageReadOnly,
 )
 
 MOST_OPEN: Final = 8
 """Agents whose files are kept open: the page of one is looked at for longer than a moment."""
+
+
+class AgentPlace(NamedTuple):
+    """An agent's memories under a root: a folder of agents, or the address of a database."""
+
+    agent_id: str
+    root: str | Path
+
+
+def _opened(place: Path | AgentPlace, *, read_only: bool) -> AgentMemory:
+    if isinstance(place, Path):
+        return AgentMemory.open(place, create=False, read_only=read_only)
+    return AgentMemory(place.agent_id, root=place.root, create=False, read_only=read_only)
 
 
 @dataclass(eq=False)
@@ -32,33 +46,41 @@ class OpenAgent:
     ``users`` counts the requests that are being answered from it.
     """
 
+    place: Path | AgentPlace
     reading: AgentMemory
     writing: AgentMemory | None = None
     users: int = 0
     opening: threading.Lock = field(default_factory=threading.Lock)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the memory."""
         for memory in (self.reading, self.writing):
             if memory is not None:
                 memory.close()
 
 
 class PageAgents:
-    """The agents of a page; threads share it. ``path`` is the file that it was started with."""
+    """The agents of a page; threads share it.
 
-    def __init__(self, path: Path, *, is_read_only: bool) -> None:
+    ``place`` is what it was started with: a file, or an agent in a database.
+    """
+
+    def __init__(self, place: Path | AgentPlace, *, is_read_only: bool) -> None:
         self.is_read_only = is_read_only
-        self._root = path.parent.parent if path.name == VECTOR_DB_FILENAME else None
+        self._root: str | Path | None = None
+        if isinstance(place, AgentPlace):
+            self._root = place.root
+        elif place.name == VECTOR_DB_FILENAME:
+            self._root = place.parent.parent
         self._lock = threading.Lock()
         # The one that may write is opened first: it brings an older file up to date.
-        writing = None if is_read_only else AgentMemory.open(path, create=False)
+        writing = None if is_read_only else _opened(place, read_only=False)
         with contextlib.ExitStack() as undoing:
             if writing is not None:
                 undoing.callback(writing.close)
-            reading = AgentMemory.open(path, create=False, read_only=True)
+            reading = _opened(place, read_only=True)
             undoing.pop_all()
-        self._first = OpenAgent(reading, writing)
+        self._first = OpenAgent(place, reading, writing)
         self._others: dict[str, OpenAgent] = {}
         """By agent id, the one that was asked for last at the end."""
 
@@ -76,16 +98,21 @@ class PageAgents:
         with self._use(agent_id) as agent:
             with agent.opening:
                 if agent.writing is None:
-                    agent.writing = AgentMemory.open(agent.reading.path, create=False)
+                    agent.writing = _opened(agent.place, read_only=False)
             yield agent.writing
 
     def can_write(self, memory: AgentMemory) -> bool:
         """Return whether the page may change a memory, as far as can be told without trying."""
-        places = (memory.path, memory.path.parent)
-        return not self.is_read_only and all(os.access(place, os.W_OK) for place in places)
+        if self.is_read_only or isinstance(self._first.place, AgentPlace):
+            return not self.is_read_only
+        return all(os.access(place, os.W_OK) for place in (memory.path, memory.path.parent))
+
+    def listed(self) -> list[AgentSummary]:
+        """Return the agents beside the one of the start, and that one; none for a lone file."""
+        return [] if self._root is None else AgentMemory.agents(self._root)
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all memories."""
         for agent in (self._first, *self._others.values()):
             agent.close()
 
@@ -115,4 +142,5 @@ class PageAgents:
         if self._root is None:
             raise AgentNotFound("the file of this page stands by itself: there are no other agents")
         # By its id, which can be no path: the library refuses one that is none, and a link.
-        return OpenAgent(AgentMemory(agent_id, root=self._root, create=False, read_only=True))
+        place = AgentPlace(agent_id, self._root)
+        return OpenAgent(place, _opened(place, read_only=True))

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, Final
 
 from agent_memory import (
-    VECTOR_DB_FILENAME,
     AgentMemory,
     EventName,
     HistoryEntry,
@@ -285,16 +284,11 @@ def entity(memory: AgentMemory, query: Query) -> dict[str, Any]:
 # The file ----------------------------------------------------------------------------------------
 
 
-def agents(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return the agents beside this one, if its file is where those of agents are."""
-    is_of_agent = memory.path.name == VECTOR_DB_FILENAME
-    rows = memory.agents(memory.path.parent.parent) if is_of_agent else []
-    return {"agents": [row.model_dump(mode="json") for row in rows]}
-
-
 def health(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return what is known of the file, and its backups."""
+    """Return what is known of the store, and the backups of a file."""
+    info = memory.info()
+    backups = memory.backups() if info.server is None else []
     return {
-        "info": memory.info().model_dump(mode="json"),
-        "backups": [backup.model_dump(mode="json") for backup in memory.backups()],
+        "info": info.model_dump(mode="json"),
+        "backups": [backup.model_dump(mode="json") for backup in backups],
     }

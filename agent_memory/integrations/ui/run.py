@@ -16,7 +16,7 @@ from agent_memory import AgentMemory
 from agent_memory.integrations.loopback import listening_socket, stopped_by_sigterm
 from agent_memory.integrations.ui import reads, writes
 from agent_memory.integrations.ui.admission import Admission
-from agent_memory.integrations.ui.agents import PageAgents
+from agent_memory.integrations.ui.agents import AgentPlace, PageAgents
 from agent_memory.integrations.ui.handler import PageHandler, Read, Write
 from agent_memory.integrations.ui.page_files import page_files
 from agent_memory.integrations.ui.queries import Query
@@ -37,7 +37,6 @@ _READS: Final[Mapping[str, Read]] = {
     "statistics": reads.statistics,
     "entities": reads.entities,
     "entity": reads.entity,
-    "agents": reads.agents,
     "health": reads.health,
 }
 _WRITES: Final[Mapping[str, Write]] = {
@@ -62,18 +61,18 @@ _WRITES: Final[Mapping[str, Write]] = {
 
 
 def run(
-    path: Path,
+    place: Path | AgentPlace,
     *,
     port: int = 0,
     read_only: bool = False,
     open_browser: bool = True,
 ) -> None:
-    """Serve the page of the memory at ``path`` until Ctrl-C or SIGTERM.
+    """Serve the page of the memory at ``place`` until Ctrl-C or SIGTERM.
 
     Port 0 takes a free one. The address is printed on stderr, and a browser is shown it. Raises
-    ``AgentNotFound`` where there is no file, and ``ConfigurationError`` where the port is taken.
+    ``AgentNotFound`` where there is no memory, and ``ConfigurationError`` where the port is taken.
     """
-    with stopped_by_sigterm(), page_server(path, port=port, read_only=read_only) as server:
+    with stopped_by_sigterm(), page_server(place, port=port, read_only=read_only) as server:
         address = server.address()
         advice = "it lets one browser in, once; Ctrl-C ends it"
         print(f"the page is at {address} ({advice})", file=sys.stderr, flush=True)  # noqa: T201
@@ -93,13 +92,17 @@ class PageServer(BoundedServer):
 
 @contextlib.contextmanager
 def page_server(
-    path: Path, *, port: int = 0, read_only: bool = False, request_seconds: float = REQUEST_SECONDS
+    place: Path | AgentPlace,
+    *,
+    port: int = 0,
+    read_only: bool = False,
+    request_seconds: float = REQUEST_SECONDS,
 ) -> Iterator[PageServer]:
     """Give the body a server that listens; ``serve_forever`` makes it answer."""
     with contextlib.ExitStack() as stack:
         listening = listening_socket("127.0.0.1", port, advice="another --port")
         stack.callback(listening.close)
-        shown = PageAgents(path, is_read_only=read_only)
+        shown = PageAgents(place, is_read_only=read_only)
         stack.callback(shown.close)
         # The first look takes three times as long as the next: not while somebody waits for it.
         if not read_only:
@@ -114,7 +117,10 @@ def page_server(
             facts = {"read_only": not can_write, "is_locked": read_only}
             return {**reads.overview(memory, query), **facts}
 
-        all_reads: Mapping[str, Read] = {**_READS, "overview": overview}
+        def agents(_memory: AgentMemory, _query: Query) -> object:
+            return {"agents": [row.model_dump(mode="json") for row in shown.listed()]}
+
+        all_reads: Mapping[str, Read] = {**_READS, "overview": overview, "agents": agents}
         number = listening.getsockname()[1]
         guard = Admission(number)
 

@@ -14,14 +14,36 @@ from agent_memory import AgentMemory, ConfigurationError
 REFUSED: Final[dict[str, tuple[Callable[[AgentMemory, Path], Any], str]]] = {
     "backup": (lambda memory, _: memory.backup(), "its own tools, or export"),
     "backups": (lambda memory, _: memory.backups(), "its own tools, or export"),
-    "as_of": (lambda memory, _: memory.search("x", as_of="2020-01-01"), "history"),
-    "export as a file": (
+    "erase, of backups": (
+        lambda memory, _: memory.erase("mem-none", backups=True),
+        "its own tools, or export",
+    ),
+    "finish_erasing": (lambda memory, _: memory.finish_erasing(), "the receipt of `erase` says"),
+    "search, as_of": (lambda memory, _: memory.search("x", as_of="2020-01-01"), "history"),
+    "export, as a file": (
         lambda memory, folder: memory.export(folder / "copy.db", format="sqlite"),
         "its own tools, or export",
     ),
     "path": (lambda memory, _: memory.path, "in a database"),
+    "open": (lambda memory, _: AgentMemory.open(address_of(memory)), "give it as `root`"),
+    "opened_copy": (
+        lambda memory, _: AgentMemory.opened_copy(address_of(memory)).__enter__(),
+        "give it as `root`",
+    ),
+    "restore": (
+        lambda memory, folder: AgentMemory.restore(address_of(memory), folder / "copy.db"),
+        "give it as `root`",
+    ),
+    "rebuild": (
+        lambda memory, folder: AgentMemory.rebuild(address_of(memory), folder / "copy.db"),
+        "give it as `root`",
+    ),
 }
 """Each with what the message says."""
+
+
+def address_of(memory: AgentMemory) -> str:
+    return memory.location.partition(" (agent ")[0]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-// Whether the file is sound, what waits in it, its backups; and the other agents beside it.
+// Whether the file or the database is sound, what waits in it, a file's backups; and the other agents beside it.
 
 import { act, notify } from "./actions.js";
 import { chooseAgent, chosenAgent, get, post } from "./api.js";
@@ -10,7 +10,7 @@ export async function health({ overview, refresh }) {
   const { info, backups } = await get("health");
   const outcome = el("div", { role: "status" });
   const look = (name) => async () => {
-    outcome.replaceChildren("Looking through the file…");
+    outcome.replaceChildren("Looking through all of it…");
     try {
       outcome.replaceChildren(...verdict(await post(name, {}), look("repair")));
     } catch (error) {
@@ -20,17 +20,26 @@ export async function health({ overview, refresh }) {
   return [
     [info.warning, info.suggestion].filter(Boolean).map((note) => el("p", { class: "warning" }, note)),
     facts([
-      ["File", el("code", {}, info.path)],
+      [info.server ? "Database" : "File", el("code", {}, info.path)],
       ["Size", `${info.stats.storage_size_mb.toFixed(2)} MB`],
       ["Memories", `${number(info.memory_count)}, and ${number(info.archived_count)} archived`],
       ["Search", info.storage_backend === "vector" ? `by words and meaning (${info.vector_model})` : "by words"],
       ["Waiting to be embedded", number(info.pending_embeddings)],
       ["Searches", `${number(info.stats.total_queries)}, ${info.stats.avg_query_latency_ms.toFixed(1)} ms each`],
-      ["Schema", `${info.schema_version}, SQLite ${info.sqlite_version}`],
-    ]),
+      ["Schema", `${info.schema_version}, ${info.server ? `PostgreSQL ${info.server_version}` : `SQLite ${info.sqlite_version}`}`],
+      info.server && ["Connections", `${info.server.connections} of ${info.server.pool_size}, ${info.server.waiting} waiting`],
+    ].filter(Boolean)),
     overview.read_only ? null : el("div", { class: "buttons" }, button("Look for damage", look("check"))),
     outcome,
     el("h2", {}, "Backups"),
+    info.server
+      ? empty("A database is backed up with its own tools.", "Or export the memories: `agent-memory export`.")
+      : list(backups, { overview, refresh }),
+  ];
+}
+
+function list(backups, { overview, refresh }) {
+  return [
     overview.read_only ? null : button("Back up now", () => act("Backed up.", () => post("backup", {}), refresh)),
     backups.length
       ? el("ul", { class: "rows" }, backups.map((backup) => el("li", {},
@@ -42,7 +51,7 @@ export async function health({ overview, refresh }) {
 
 function verdict({ ok, problems, notes }, repair) {
   return [
-    el("p", { class: ok ? "verdict" : "verdict bad" }, ok ? "The file is sound." : `${count(problems.length, "problem")} found.`),
+    el("p", { class: ok ? "verdict" : "verdict bad" }, ok ? "No damage was found." : `${count(problems.length, "problem")} found.`),
     el("ul", {}, problems.map((problem) => el("li", {}, `${problem.kind}: ${problem.detail}${problem.repaired ? " (repaired)" : ""}`))),
     ...notes.map((note) => el("p", { class: "hint" }, note)),
     ...(ok ? [] : [button("Repair what can be, losing nothing", repair)]),
