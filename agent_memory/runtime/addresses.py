@@ -80,6 +80,12 @@ def server_address(url: str) -> ServerAddress:
     scheme, _, rest = url.partition("://")
     place, _, query = rest.partition("?")
     server, slash, database = place.partition("/")
+    if "@" in database + query:
+        # "app:pa/ss@host": half of the password was the port, and half was shown as the database.
+        raise ConfigurationError(
+            f"{scheme}://… has an @ behind a / or ?: in a password write / as %2F, ? as %3F and @"
+            " as %40, elsewhere @ as %40; better, leave the password to PGPASSWORD or ~/.pgpass"
+        )
     user, at, hosts = server.rpartition("@")
     shown = f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
     options = parse_qsl(query, keep_blank_values=True)

@@ -389,6 +389,23 @@ def test_a_forked_child_has_connections_of_its_own(database: Database) -> None:
 # Addresses --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://bob:s3c/ret@host/db",
+        "postgresql://bob:s3c?ret@host/db",
+        "postgresql://bob:5432/ret@host/db",
+        "postgresql://bob@corp:s3c/ret@host/db",
+        "postgresql://host/db?user=bob@s3c",
+    ],
+)
+def test_a_password_that_is_cut_in_the_middle_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="%2F") as raised:
+        server_address(url)
+    assert "s3c" not in str(raised.value)
+    assert "ret" not in str(raised.value)
+
+
 def test_no_message_and_no_name_shows_the_password() -> None:
     address = server_address("postgresql://bob:s3cret@127.0.0.1:1/db?sslpassword=s3cret&schema=x")
     assert str(address) == "postgresql://bob@127.0.0.1:1/db?schema=x"
