@@ -102,7 +102,7 @@ class Life(RuleBasedStateMachine):
         return memory.model_dump(include=FIELDS)
 
     def pick(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.held)))
+        return data.draw(st.sampled_from(list(self.held)))  # not by their ids, which are random
 
     @rule(content=CONTENTS, tags=TAGS)
     def store(self, content: str, tags: list[str]) -> None:
@@ -137,7 +137,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data(), archived=st.booleans())
     def archive(self, data: st.DataObject, archived: bool) -> None:
-        ids = data.draw(st.lists(st.sampled_from(sorted(self.held)), min_size=1, unique=True))
+        ids = data.draw(st.lists(st.sampled_from(list(self.held)), min_size=1, unique=True))
         (self.memory.archive if archived else self.memory.unarchive)(ids)
         held = self.changed()
         for memory_id in ids:
@@ -165,7 +165,7 @@ class Life(RuleBasedStateMachine):
         self.before, self.held = self.held, self.before
         # What the constraints refuse comes back mended, and what a repair mended in the history so.
         held = held_by(self.memory)
-        self.held |= {memory_id: held[memory_id] for memory_id in self.odd & held.keys()}
+        self.held |= {key: fields for key, fields in held.items() if key in self.odd}
 
     @rule(form=st.sampled_from(WHOLE), into_another=st.booleans())
     def export(self, form: str, into_another: bool) -> None:

@@ -154,14 +154,14 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data(), content=CONTENTS)
     def edit_by_hand(self, data: st.DataObject, content: str) -> None:
-        memory_id = data.draw(st.sampled_from(sorted(self.held)))
+        memory_id = data.draw(st.sampled_from(list(self.held)))
         self._run("UPDATE memories SET content = ? WHERE id = ?", content, memory_id)
         self.held[memory_id] = content
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), archived=st.booleans())
     def archive_by_hand(self, data: st.DataObject, archived: bool) -> None:
-        memory_id = data.draw(st.sampled_from(sorted(self.held)))
+        memory_id = data.draw(st.sampled_from(list(self.held)))
         self._run("UPDATE memories SET archived = ? WHERE id = ?", int(archived), memory_id)
         (self.archived.add if archived else self.archived.discard)(memory_id)
 
