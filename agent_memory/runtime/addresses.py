@@ -80,7 +80,8 @@ def server_address(url: str) -> ServerAddress:
     scheme, _, rest = url.partition("://")
     place, _, query = rest.partition("?")
     server, slash, database = place.partition("/")
-    if "@" in database + query:
+    written = [part for part in query.split("&") if not part.startswith("replica=")]
+    if any("@" in part for part in (database, *written)):
         # "app:pa/ss@host": half of the password was the port, and half was shown as the database.
         raise ConfigurationError(
             f"{scheme}://… has an @ behind a / or ?: in a password write / as %2F, ? as %3F and @"
