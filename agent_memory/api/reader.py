@@ -11,7 +11,7 @@ from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import tighten_folder
-from agent_memory.services.reading import Excerpts
+from agent_memory.services.excerpts import Excerpts
 
 
 class MemoryReader:

@@ -59,7 +59,7 @@ def handle(occasion: Occasion, outcome: Outcome, *, recalls: bool, keeps: bool) 
     else:
         outcome.answer()
     if keeps and not occasion.is_trial:
-        from agent_memory.integrations.hosts.keeping import keep  # noqa: PLC0415 - 100 ms
+        from agent_memory.integrations.hosts.host_memory import keep  # noqa: PLC0415 - 100 ms
 
         counts, outcome.why = keep(occasion)
         outcome.counts = {**outcome.counts, **counts}
@@ -71,7 +71,7 @@ def _readable(occasion: Occasion) -> Readable:
     reader = MemoryReader.open(occasion.agent_id, root=root, read_only=is_trial)
     if reader is not None:
         return reader
-    from agent_memory.integrations.hosts.keeping import HostMemory  # noqa: PLC0415 - 100 ms
+    from agent_memory.integrations.hosts.host_memory import HostMemory  # noqa: PLC0415 - 100 ms
 
     return HostMemory(occasion)
 

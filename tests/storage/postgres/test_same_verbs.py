@@ -109,7 +109,9 @@ def root_of(memory: AgentMemory) -> str:
     return server if is_server else str(memory.path.parent.parent)
 
 
-def told(verb: Callable[[AgentMemory, Path], object], root: str | Path, folder: Path) -> object:
+def outcome_of(
+    verb: Callable[[AgentMemory, Path], object], root: str | Path, folder: Path
+) -> object:
     """Return what a verb answers, or raises, and what is stored then."""
     folder.mkdir()
     with AgentMemory("bob", root=root, clock=Clock(), session_id="s", embedder=None) as memory:
@@ -151,6 +153,6 @@ def test_each_public_verb_is_answered_by_both_or_refused_by_one() -> None:
 
 @pytest.mark.parametrize("verb", ANSWERED)
 def test_both_engines_answer_alike(schemas: Schemas, tmp_path: Path, verb: str) -> None:
-    of_file = told(ANSWERED[verb], tmp_path / "root", tmp_path / "a")
-    of_database = told(ANSWERED[verb], schemas.url("own"), tmp_path / "b")
+    of_file = outcome_of(ANSWERED[verb], tmp_path / "root", tmp_path / "a")
+    of_database = outcome_of(ANSWERED[verb], schemas.url("own"), tmp_path / "b")
     assert of_database == of_file
