@@ -377,10 +377,12 @@ class ScratchpadFile:
     tell has its default: ``None`` for ``id``, ``timestamp``, ``last_accessed`` and
     ``created_by_session``, the ``timestamp`` for ``updated_at``. The values have the right types;
     the limits of a memory (the length of its content, the categories) are not checked here.
+    ``config`` has the agent's settings that the file tells: the size, if it is not the usual one.
     """
 
     agent_id: str | None = None
     memories: list[dict[str, Any]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
 
 
 Model = TypeVar("Model", bound=Record)
@@ -434,8 +436,10 @@ def read_scratchpad(path: Path) -> ScratchpadFile:
 def _take(scratchpad: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
     if entry.error is not None:
         raise ValidationError(entry.error)
-    if entry.section is Section.AGENT and "agent_id" in entry.fields:  # else the size alone
+    if entry.section is Section.AGENT and "agent_id" in entry.fields:
         scratchpad.agent_id = _validated(_Head, entry.fields).agent_id
+    elif entry.section is Section.AGENT:
+        scratchpad.config |= entry.fields.get("config", {})
     elif entry.section is Section.MEMORY:
         memory = _validated(_Entry, entry.fields).model_dump()
         if memory["id"] in seen:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -198,9 +198,9 @@ def rebuild(
 
     What can still be read of the damaged file goes before what the backup has of it, and the file
     is set aside under another name, never deleted. History and settings are lost with it, but for
-    the categories that memories have, and ``undo`` does not take it back. What was erased stays
-    out, as far as the damaged file can still tell what that was. Raises ``MigrationError`` for a
-    file that is sound: ``rollback`` loses nothing of that.
+    the categories that memories have and the backup's ``max_size``; ``undo`` does not take it back.
+    What was erased stays out, as far as the damaged file can still tell what that was. Raises
+    ``MigrationError`` for a file that is sound: ``rollback`` loses nothing of that.
     """
     from agent_memory.formats.scratchpad import read_scratchpad  # noqa: PLC0415 - 3 ms
 
@@ -217,6 +217,7 @@ def rebuild(
         with_new = Store(new, agent_id=owner, clock=now_utc)
         try:
             with_new.erasure.remember_erased(_tombstones(place))
+            _configure(with_new, saved.config)
             _add(with_new, readable.values())
             skipped, erased = _add_entries(with_new, missing, owner)
             _add_categories(with_new)
@@ -329,7 +330,11 @@ def _add_categories(store: Store) -> None:
     words = {memory.category for memory in store.readable_memories()}
     own = sorted(word for word in words - {*MemoryCategory.all_values()} if is_category(word))
     if own:
-        store.change_config(lambda config: config.model_copy(update={"categories": own}))
+        _configure(store, {"categories": own})
+
+
+def _configure(store: Store, settings: Mapping[str, object]) -> None:
+    store.change_config(lambda config: config.model_copy(update=settings))
 
 
 def _memory(entry: dict[str, Any], agent_id: str) -> Memory:

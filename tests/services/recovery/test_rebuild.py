@@ -527,3 +527,16 @@ def test_an_entry_of_a_backup_that_no_import_takes_is_mended(
         assert mended.metadata == {f"unreadable_{field}": told}
         assert kept is None or getattr(mended, field) == kept
         assert memory.check().problems == []
+
+
+def test_the_size_of_the_scratchpad_comes_back(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path, embedder="wordllama") as memory:
+        memory.configure(scratchpad_max_size=20)
+        memory.store_many([{"content": f"note {number}"} for number in range(30)])
+        memory.migrate()
+    file = tmp_path / "bob" / "memories.db"
+    file.unlink()
+    AgentMemory.rebuild(file, tmp_path / "bob" / "scratchpad.yaml.backup")
+    with AgentMemory("bob", root=tmp_path) as memory:
+        assert memory.configure().scratchpad_max_size == 20
+        assert len(memory.scratchpad().memories) == 20
