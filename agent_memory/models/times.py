@@ -5,11 +5,16 @@ A naive time that is given means UTC.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 _OLDEST = datetime(1, 1, 2, tzinfo=UTC)
 NEWEST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
 """The latest time that anything is moved on to: spans can still be added to what comes before."""
+
+_TIME: Final = re.compile(r"[\dW-]{7,10}(?:[Tt ][\d:.,]+ ?(?:[Zz]|[+-][\d:.]+)?)?")
+"""A date, and a time behind a T or a blank. Python takes any letter there: 20 digits are a time."""
 
 
 def now_utc() -> datetime:
@@ -48,8 +53,9 @@ def parse_time(text: str) -> datetime:
 
     Digits past the microsecond are dropped. Raises ``ValueError`` that names the text.
     """
+    stripped = text.strip()
     try:
-        return to_utc(datetime.fromisoformat(text.strip()))
+        return to_utc(datetime.fromisoformat(stripped if _TIME.fullmatch(stripped) else ""))
     except ValueError as error:
         raise ValueError(
             f"{text[:60]!r} is not a time: write it like 2026-01-28 or 2026-01-28T12:00:00Z"
