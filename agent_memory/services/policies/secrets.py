@@ -139,7 +139,9 @@ class _Screener:
             return self._text(name, str(value), longest=MAX_MEMORY_CONTENT_LENGTH)
         if isinstance(value, str) and name in JSON_COLUMNS:
             data = _read(value)
-            return self._text(name, value) if data is None else to_json(self._masked(name, data))
+            if data is None or isinstance(data, str):  # an integer of over 64 bits is read as text
+                return self._text(name, value)
+            return to_json(self._masked(name, data))
         if isinstance(value, TaskMetadata):
             fields = {field: getattr(value, field) for field in _OF_TASKS}
             return value.model_copy(update=self._data(name, fields))
