@@ -22,6 +22,10 @@ MEMORY_COLUMNS: Final = ("seq", *COLUMNS)
 """The columns of a memory, in the order in which a table gives them."""
 
 
+BEFORE_ALL: Final = -(2**63)
+"""Where reading by the page begins: other programs number rows from below 1, too."""
+
+
 def page_end(row_id: int, *, after: int) -> int:
     """Return the row id at which a page ends: the next page is read from there on.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import Clock
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from reads import LOSSLESS, read_everything
 
@@ -69,7 +69,9 @@ OF_KIND: Mapping[str, st.SearchStrategy[Any]] = {
 }
 """By what a column holds, what another program may put there."""
 ROWS = st.fixed_dictionaries(
-    {}, optional={name: OF_KIND[field.column.kind] for name, field in MEMORY_FIELDS.items()}
+    {},
+    optional={name: OF_KIND[field.column.kind] for name, field in MEMORY_FIELDS.items()}
+    | {"seq": st.integers(-2, 3)},
 )
 
 
@@ -136,6 +138,7 @@ def assert_comes_back(memory: AgentMemory, folder: Path) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows=st.lists(ROWS, min_size=1, max_size=4), checked=st.booleans())
+@example(rows=[{"tags": "24701178059287990272", "metadata": '"sk-"'}], checked=False)
 def test_rows_of_another_program(
     fresh: Path, tmp_path_factory: pytest.TempPathFactory, rows: list[Any], checked: bool
 ) -> None:
@@ -152,6 +155,53 @@ def test_rows_of_another_program(
             assert report.ok, [problem for problem in report.problems if not problem.repaired]
             assert memory.check().problems == []
             read_everything(memory, folder)
+        assert_comes_back(memory, folder)
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with memories that were added, changed, deleted and brought back: twelve changes."""
+    path = tmp_path_factory.mktemp("changed") / "memories.db"
+    with AgentMemory.open(path, agent_id="bob", clock=Clock(), session_id="s") as memory:
+        for name in ("kept", "back", "gone"):
+            memory.store(f"{name} since the beginning", id=name)
+            memory.update(name, content=f"{name} in other words", metadata={"a": 1})
+            memory.update(name, tags=["late"], category="task")
+        memory.delete("gone")
+        memory.delete("back")
+        memory.undo()
+    return path
+
+
+@settings(
+    max_examples=20,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(lost=st.sets(st.integers(1, 12)), below=st.sets(st.integers(1, 12)))
+@example(lost={1}, below=set())
+@example(lost=set(range(1, 13)), below=set())
+@example(lost=set(), below={1, 4})
+def test_a_history_that_another_program_made_gaps_in(
+    changed: Path, tmp_path_factory: pytest.TempPathFactory, lost: set[int], below: set[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("gaps")
+    path = Path(shutil.copy(changed, folder / "memories.db"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for number in lost:
+            connection.execute("DELETE FROM history WHERE change_id = ?", (number,))
+        for number in below:
+            sql = "UPDATE history SET change_id = change_id - 20 WHERE change_id = ?"
+            connection.execute(sql, (number,))
+    with AgentMemory.open(path, clock=Clock()) as memory:
+        before = {each.id: each for each in memory.list_recent()}
+        report = memory.check(repair=True)
+        assert report.ok, [problem for problem in report.problems if not problem.repaired]
+        assert memory.check().problems == []
+        assert {each.id: each for each in memory.list_recent()} == before
+        for name in before:
+            assert memory.history(name)[-1].event == "ADD"
         assert_comes_back(memory, folder)
 
 

@@ -16,7 +16,7 @@ from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.keyword_index import KeywordIndex
 from agent_memory.storage.postgres.tables.agent import AgentTable
 from agent_memory.storage.postgres.vector_index import VectorIndex
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 
 _PAGE: Final = 1_000
 _MADE_OF_TAGS: Final = """
@@ -91,7 +91,8 @@ class Check:
         yield from self._vectors.find_problems()
 
     def _problems_of_texts(self) -> Iterator[Problem]:
-        wrong_fingerprints = wrong_words = after = 0
+        wrong_fingerprints = wrong_words = 0
+        after = BEFORE_ALL
         while rows := self._db.rows(_SELECT_TEXTS, (after, _PAGE)):
             for _, content, user_id, run_id, has_one, fingerprint, *indexed in rows:
                 is_right = fingerprint in (None, fingerprint_of(content, user_id, run_id))

@@ -23,7 +23,7 @@ from agent_memory.storage.postgres.tables.memories import MemoryTable
 from agent_memory.storage.postgres.tables.vector_cells import CellTable
 from agent_memory.storage.postgres.tables.vector_codes import CodeTable
 from agent_memory.storage.quantization import as_number, code_bits, code_of, distance
-from agent_memory.storage.records import NearestVectors, QueryVector, page_end
+from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 
 
 class VectorIndex(Table):
@@ -117,7 +117,7 @@ class VectorIndex(Table):
         allowed = None if within is None else set(within)
         distances = (
             (row_id, distance(code_of(data), code))
-            for row_id, data in self._embeddings.to_index(query.model, after=0, limit=None)
+            for row_id, data in self._embeddings.to_index(query.model, after=BEFORE_ALL, limit=None)
             if allowed is None or row_id in allowed
         )
         nearest = heapq.nsmallest(code_search.NEAREST, distances, key=lambda entry: entry[1])
@@ -135,7 +135,7 @@ class VectorIndex(Table):
             centres = centres_of(sample.codes, sample.cells)
             self._replace_cells(model, centres, vectors=sample.vectors)
             self._cells.remove(model.model_id, UNSORTED)
-        after = 0
+        after = BEFORE_ALL
         while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
             self._put(model, coded(rows))
             after = page_end(rows[-1][0], after=after)
@@ -254,7 +254,8 @@ class VectorIndex(Table):
             row_id: code if cell in cells else b""
             for row_id, (cell, code) in self._codes.codes(model.model_id).items()
         }
-        wrong = after = 0
+        wrong = 0
+        after = BEFORE_ALL
         while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
             after = page_end(rows[-1][0], after=after)

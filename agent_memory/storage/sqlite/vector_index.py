@@ -25,7 +25,7 @@ from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.code_search import UNSORTED, Cell, best, coded, rounded, without_ties
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
 from agent_memory.storage.quantization import as_number, code_bits, code_of, distance
-from agent_memory.storage.records import NearestVectors, QueryVector, page_end
+from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
@@ -128,7 +128,7 @@ class VectorIndex(Table):
                 )
 
             return look
-        rows = self._embeddings.to_index(model, after=0, limit=-1)
+        rows = self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1)
         distances = [(row_id, distance(code_of(data), code)) for row_id, data in rows]
 
         def scan(within: Sequence[int] | None) -> list[int]:
@@ -182,7 +182,7 @@ class VectorIndex(Table):
             centres = centres_of(sample.codes, sample.cells)
             self._replace_cells(model, centres, vectors=sample.vectors)
             self._tables.cells.remove(model.model_id, UNSORTED)
-        after = 0
+        after = BEFORE_ALL
         while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
             self._put(table, model, coded(rows))
             after = page_end(rows[-1][0], after=after)
@@ -353,7 +353,8 @@ class VectorIndex(Table):
             row_id: code if cell in cells else b""
             for row_id, (cell, code) in table.codes(model.model_id).items()
         }
-        wrong = after = 0
+        wrong = 0
+        after = BEFORE_ALL
         while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
             after = page_end(rows[-1][0], after=after)

@@ -12,6 +12,7 @@ from conftest import database_of
 from agent_memory import AgentMemory
 
 Visitor = Callable[[Path, str], str]
+NAMES = ("first", "second", "third")
 
 
 def flip(path: Path, text: str, *, which: int = 0, bit: int = 1) -> None:
@@ -131,6 +132,27 @@ def test_what_was_imported_with_its_history_is_no_false_alarm(path: Path, tmp_pa
         own.erase(["first"])
         own.undo(own.history("second")[0].change_id)
         assert own.check().problems == []
+
+
+def test_a_history_without_its_beginning_is_named_and_given_one(
+    path: Path, visitor: Visitor
+) -> None:
+    """An import makes such a beginning: exports before and after it were not the same."""
+    visitor(path, "DELETE FROM history WHERE event = 'ADD' OR memory_id = 'first'")
+    with AgentMemory.open(path, embedder=None) as memory:
+        problems = memory.check().problems
+        assert {problem.kind for problem in problems} == {"history_without_beginning"}
+        assert [name in each.detail for name, each in zip(NAMES, problems, strict=True)]
+        assert memory.check(repair=True).ok
+        assert memory.check().problems == []
+        first, second, third = (memory.history(name)[-1].new_values for name in NAMES)
+        assert first is not None
+        assert second is not None
+        assert third is not None
+        assert (first["content"], first["metadata"]) == ("Prefer walnut wood", {"shelf": "attic"})
+        assert second["user_id"] == "quentin"
+        # what it was before what the history tells
+        assert (third["content"], third["tags"], third["metadata"]) == ("Thunder at night", [], {})
 
 
 def test_bytes_that_are_no_text_in_the_history_of_what_was_deleted_are_told_and_mended(

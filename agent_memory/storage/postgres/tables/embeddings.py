@@ -13,7 +13,7 @@ from agent_memory.storage.in_memory.cosines import Cosines
 from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.quantization import Quantized, text_hash
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 
 _MODEL_FIELDS: Final = EmbeddingModel._fields
 _PAGE: Final = 1_000
@@ -171,7 +171,7 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
     def iterate(
         self, model_id: int, *, page: int = 1_000
     ) -> Iterator[tuple[str, bytes, float, bytes]]:
-        after = 0
+        after = BEFORE_ALL
         while rows := self._db.rows(_ITERATE, (model_id, after, page)):
             yield from (tuple(row[1:]) for row in rows)
             after = page_end(rows[-1][0], after=after)
@@ -289,7 +289,7 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
     def faults(self, model: EmbeddingModel) -> list[tuple[int, str]]:
         """Read every vector of a model; return the rows whose vector is wrong, and how."""
         faults: list[tuple[int, str]] = []
-        after = 0
+        after = BEFORE_ALL
         while rows := self._db.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
             for row_id, memory_id, content, stored_hash, vector, is_queued in rows:
                 if len(vector) != model.dimensions or not any(vector):

@@ -19,7 +19,7 @@ from agent_memory.storage.erased_texts import (
 from agent_memory.storage.postgres.connection import Row
 from agent_memory.storage.postgres.postings import key_of
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 
 _PAGE: Final = 1_000
 _AMONG: Final = "= ANY (%(ids)s::text[])"
@@ -173,7 +173,7 @@ WHERE t.{key} > %(after)s ORDER BY t.{key} LIMIT %(page)s"""
             last = rows[-1][:2]
 
     def _paged(self, sql: str, *, ids: list[str] | None = None) -> Iterator[Row]:
-        after = 0
+        after = BEFORE_ALL
         while rows := self._db.rows(sql, {"after": after, "page": _PAGE, "ids": ids}):
             yield from rows
             after = page_end(rows[-1][0], after=after)

@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_memory.storage.fingerprints import DuplicateCandidate, fingerprint_of
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 
 _PAGE: Final = 1_000
 _COLUMNS: Final = """m.seq, m.id, m.content, m.user_id, m.run_id, m.category, m.tags, m.timestamp,
@@ -61,7 +61,7 @@ class FingerprintTable(Table):
 
         Those are of memories that another program wrote or changed.
         """
-        rows = self._db.rows(_SELECT_MISSING, (0, _PAGE))
+        rows = self._db.rows(_SELECT_MISSING, (BEFORE_ALL, _PAGE))
         self.put([(fingerprint_of(*parts), row_id) for row_id, *parts in rows])
         return [row_id for row_id, *_ in rows]
 
@@ -72,7 +72,7 @@ class FingerprintTable(Table):
         """
         if not completed:
             return not self.is_complete()
-        left = self._db.rows(_SELECT_MISSING, (0, 1))
+        left = self._db.rows(_SELECT_MISSING, (BEFORE_ALL, 1))
         return bool(left) and bool(left[0][0] <= completed[0])
 
     def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
@@ -95,7 +95,7 @@ class FingerprintTable(Table):
         return [DuplicateCandidate(*row) for row in rows]
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
-        last = 0
+        last = BEFORE_ALL
         while rows := self._db.rows(_SELECT_MISSING, (last, _PAGE)):
             for row_id, *parts in rows:
                 if fingerprint_of(*parts) == fingerprint:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.times import format_time
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import RowValues, page_end
+from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memories"
@@ -108,7 +108,7 @@ WHERE archived <> %s AND id = ANY(%s)"""
         The word is of lower case; ``""`` yields all rows. Archived memories too. JSON columns are
         their text.
         """
-        last = 0
+        last = BEFORE_ALL
         while True:
             rows = self._db.rows(_SELECT_TEXTS, {"after": last, "word": word, "limit": _PAGE})
             for _, *columns in rows:

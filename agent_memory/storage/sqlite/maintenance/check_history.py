@@ -14,8 +14,11 @@ from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import HISTORIC, JSON_COLUMNS
-from agent_memory.storage.records import page_end
+from agent_memory.models.portable import WHOLE_MEMORY
+from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables.history import HistoryTable
+from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
 
 # Written as the triggers write it: the whole row in one comparison, for nearly all memories.
 _AS_ADDED: Final = ", ".join(
@@ -51,6 +54,13 @@ WHERE verb = 'import' AND last_change >= first_change"""
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, old_values, new_values)
 VALUES (?, 'UPDATE', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), ?, ?)"""
+_SELECT_BEGUN_LATE: Final = """
+SELECT m.id FROM memories AS m WHERE (SELECT h.event FROM history AS h WHERE h.memory_id = m.id
+  ORDER BY h.change_id LIMIT 1) IS NOT 'ADD' ORDER BY m.seq"""
+# Before all that is there: what follows in a memory's history is what came later.
+_INSERT_BEGINNING: Final = """
+INSERT INTO history (change_id, memory_id, event, changed_at, session_id, new_values)
+SELECT min(coalesce(min(change_id), 1), 1) - 1, ?, 'ADD', ?, ?, ? FROM history"""
 _PAGE: Final = 1_000
 
 
@@ -66,6 +76,12 @@ def find_problems(database: Database) -> list[Problem]:
     """Return the memories that are not what their history says. Runs inside a transaction."""
     problems = []
     try:
+        for memory_id in _begun_late(database):
+            detail = (
+                f"the history of memory {memory_id!r} does not begin with its addition: another"
+                " program took that out"
+            )
+            problems.append(Problem(kind="history_without_beginning", detail=detail))
         for difference in _differences(database):
             detail = (
                 f"{', '.join(difference.recorded)} of memory {difference.memory_id!r} is not what"
@@ -80,8 +96,11 @@ def find_problems(database: Database) -> list[Problem]:
 def repair(database: Database) -> None:
     """Record each difference as a change: both values are kept. Must run inside ``write()``.
 
-    Which of the two is right is unknown. ``undo`` of that change brings the other one back.
+    Which of the two is right is unknown. ``undo`` of that change brings the other one back. A
+    history that lacks its beginning is given one, made of what followed.
     """
+    for memory_id in _begun_late(database):
+        _insert_beginning(database, memory_id)
     for difference in list(_differences(database)):
         if any(_sound(value) != value for value in difference.held.values()):
             continue  # no JSON can say what it is: it is reported for as long as it is there
@@ -92,9 +111,31 @@ def repair(database: Database) -> None:
         database.run(_INSERT, (difference.memory_id, old, new))
 
 
+def _begun_late(database: Database) -> list[str]:
+    return [memory_id for (memory_id,) in database.rows(_SELECT_BEGUN_LATE)]
+
+
+def _insert_beginning(database: Database, memory_id: str) -> None:
+    """Add what a memory was at first: what it is, with each later change taken back."""
+    row = MemoryRowTable(database).get_many([memory_id])[memory_id]
+    changes = HistoryTable(database).of_memory(memory_id)
+    values = {name: row[name] for name in HISTORIC}
+    for change in reversed(changes):
+        if change.event == "UPDATE":
+            values.update({name: change.old.get(name) for name in change.columns})
+        else:
+            values = {name: (change.old or change.new).get(name) for name in HISTORIC}
+    moment = min([row["timestamp"], *(change.changed_at for change in changes[:1])])
+    for name in WHOLE_MEMORY:
+        if values[name] is None:  # what followed says too little
+            values[name] = row[name]
+    added = to_json({name: value for name, value in values.items() if value is not None})
+    database.run(_INSERT_BEGINNING, (memory_id, moment, row["created_by_session"], added))
+
+
 def _differences(database: Database) -> Iterator[Difference]:
     imports = [range(first, last + 1) for first, last in database.rows(_SELECT_IMPORTS)]
-    after = 0
+    after = BEFORE_ALL
     while rows := database.rows(_SELECT_OTHERS, (after, _PAGE)):
         histories = _recorded_values(database, [row[1] for row in rows], imports)
         for _, memory_id, *values in rows:

@@ -11,7 +11,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.centering import Centred
 from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _MODEL_FIELDS: Final = EmbeddingModel._fields
@@ -170,7 +170,7 @@ WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
     def iterate(
         self, model_id: int, *, page: int = 1_000
     ) -> Iterator[tuple[str, bytes, float, bytes]]:
-        after = 0
+        after = BEFORE_ALL
         sql = """SELECT m.seq, m.id, e.text_hash, e.scale, e.vector FROM memories AS m
 CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?
 WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
@@ -316,7 +316,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
     def faults(self, model: EmbeddingModel) -> list[tuple[int, str]]:
         """Read every vector of a model; return the rows whose vector is wrong, and how."""
         faults: list[tuple[int, str]] = []
-        after = 0
+        after = BEFORE_ALL
         while rows := self._db.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
             for _, row_id, *values in rows:
                 fault = _fault(values, model.dimensions)

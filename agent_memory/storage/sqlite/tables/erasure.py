@@ -17,7 +17,7 @@ from agent_memory.storage.erased_texts import (
     add_row,
     statements_before,
 )
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
@@ -203,7 +203,7 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
             yield text_hash + vector
 
     def _paged(self, sql: str, *values: str | None) -> Iterator[Row]:
-        after = 0
+        after = BEFORE_ALL
         while rows := self._db.rows(sql, (after, _PAGE, *values)):
             yield from rows
             after = page_end(rows[-1][0], after=after)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
@@ -96,7 +96,7 @@ class FingerprintTable(Table):
         Those are of memories that another program wrote or changed. A row without its memory,
         of which a program can leave one, is deleted.
         """
-        rows = self._db.rows(_SELECT_MISSING, (0, _PAGE))
+        rows = self._db.rows(_SELECT_MISSING, (BEFORE_ALL, _PAGE))
         if not rows:
             self._db.run(
                 "DELETE FROM fingerprints"
@@ -112,7 +112,7 @@ class FingerprintTable(Table):
         """
         if not completed:
             return not self.is_complete()
-        left = self._db.rows(_SELECT_MISSING, (0, 1))
+        left = self._db.rows(_SELECT_MISSING, (BEFORE_ALL, 1))
         return bool(left) and left[0][0] <= completed[0]
 
     def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
@@ -135,7 +135,7 @@ class FingerprintTable(Table):
         return [_same(row) for row in self._db.rows(_SELECT_UNARCHIVED, (to_json(list(row_ids)),))]
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
-        last = 0
+        last = BEFORE_ALL
         while rows := self._db.rows(_SELECT_MISSING, (last, _PAGE)):
             for row_id, content, user_id, run_id in rows:
                 if _fingerprint_of_stored(content, user_id, run_id) == fingerprint:

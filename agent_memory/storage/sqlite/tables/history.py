@@ -12,7 +12,7 @@ from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.changes import change_of_row, entry_of_row
-from agent_memory.storage.records import Operation, page_end
+from agent_memory.storage.records import BEFORE_ALL, Operation, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _SIGN: Final = """
@@ -64,14 +64,14 @@ WHERE change_id > ? AND change_id <= ?"""
         self._db.run(sql, (session_id, format_time(now), after, until))
 
     def iterate(self, *, page: int = 1_000) -> Iterator[Change]:
-        after = 0
+        after = BEFORE_ALL
         sql = f"SELECT {_CHANGE} FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"
         while rows := self._db.rows(sql, (after, page)):
             yield from map(change_of_row, rows)
             after = page_end(rows[-1][0], after=after)
 
     def texts(self, *, page: int = 1_000) -> Iterator[list[str]]:
-        last = 0
+        last = BEFORE_ALL
         while rows := self._db.rows(_SELECT_TEXTS, (last, page)):
             for _, *columns in rows:
                 yield [column.decode(errors="replace") for column in columns]

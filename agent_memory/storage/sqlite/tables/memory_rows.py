@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.times import format_time
-from agent_memory.storage.records import RowValues, page_end
+from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
@@ -108,7 +108,7 @@ WHERE archived IS NOT ? AND id IN (SELECT value FROM json_each(?))"""
         The word is of lower case; ``""`` yields all rows. Archived memories too. JSON columns are
         their text; bytes that are not UTF-8 are replaced.
         """
-        last = 0
+        last = BEFORE_ALL
         while True:
             rows = self._db.rows(_SELECT_TEXTS, (last, word, _PAGE))
             for _, *columns in rows:
