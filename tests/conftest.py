@@ -26,10 +26,8 @@ from embedding_server import EmbeddingServer
 from postgres_server import NoServer, PostgresServer, Schemas, ServerRoot
 
 from agent_memory import AgentMemory, ConfigurationError
-from agent_memory.runtime.addresses import AgentAddress, server_address
 from agent_memory.services.store import Store
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.opening import open_engine
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.engine import SQLiteEngine
 
@@ -289,26 +287,3 @@ def visitor(request: pytest.FixtureRequest) -> Callable[[Path, str], str]:
     if sqlite3.sqlite_version_info < (3, 37):
         pytest.skip("this Python's SQLite is older than STRICT tables")
     return _python_visitor
-
-
-ENGINES = ("sqlite", "postgres")
-"""The engines that the contract is held to (tests/contract)."""
-
-
-@pytest.fixture(params=ENGINES)
-def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Engine]:
-    """Open the test's store, as often as it is called: the same one each time."""
-    if request.param == "sqlite":
-        return lambda: open_engine(tmp_path / "memories.db")
-    schemas: Schemas = request.getfixturevalue("schemas")
-    address = AgentAddress(server_address(schemas.url(tmp_path)), "bob")
-    return lambda: open_engine(address)
-
-
-@pytest.fixture
-def engine(opener: Callable[[], Engine]) -> Iterator[Engine]:
-    """Give an empty store of agent bob."""
-    opened = opener()
-    opened.prepare("bob", clock=lambda: NOW)
-    yield opened
-    opened.close()

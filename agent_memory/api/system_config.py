@@ -23,7 +23,7 @@ from agent_memory.models.documents.system_config import (
     VectorStoreConfig,
 )
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
-from agent_memory.runtime.addresses import is_server, server_address
+from agent_memory.runtime.addresses import POSTGRES_SCHEMES, server_address
 from agent_memory.runtime.files import read_steadily
 
 MAX_CONFIG_BYTES: Final = 1_000_000
@@ -172,7 +172,7 @@ def store_root(config: SystemConfig, environ: Mapping[str, str] | None = None) -
         return None
     _refuse_foreign_settings(store, config.embedder)
     url = store.resolved("connection_string", environ)
-    if url is None or not is_server(url):
+    if url is None or url.partition("://")[0] not in POSTGRES_SCHEMES:
         raise ConfigurationError(
             f"vector_store.connection_string must name a database, as {_EXAMPLE}, where the"
             f" provider is {store.provider!r}"

@@ -5,7 +5,8 @@ tried is tried for real: processes are killed, a limit stands for a full disk, P
 writes into the file. Power cuts are made from what SQLite asked of the disk: see ``power_cut``.
 With ``--synchronous NORMAL``, which does not wait for the disk, that promise must break.
 
-``EmbedderContract`` is what an embedder of yours must keep to, as tests to be collected by pytest.
+``EmbedderContract`` is what an embedder of yours must keep to, as tests to be collected by pytest;
+``engine_contract.EngineContract`` what an engine must, which needs pytest to be imported.
 """
 
 from __future__ import annotations

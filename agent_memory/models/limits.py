@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 QDRANT_CONFIG: Final = {
@@ -11,8 +12,8 @@ QDRANT_CONFIG: Final = {
 """A vector collection, as the JSON that Qdrant takes. Nothing here needs it."""
 
 DEFAULT_MEMORY_ROOT: Final = "~/.amplifier/memory"
-SERVER_SCHEMES: Final = ("postgresql://", "postgres://")
-"""How the address of a database begins, which may be a root too."""
+SERVER_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+://")
+"""How an address begins that may be a root, and is no directory: ``postgresql://``, for one."""
 SCRATCHPAD_FILENAME: Final = "scratchpad.yaml"
 VECTOR_DB_FILENAME: Final = "memories.db"
 METADATA_FILENAME: Final = "metadata.json"

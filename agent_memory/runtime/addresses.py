@@ -1,5 +1,6 @@
 """Addresses of memories: the path of a file, or an agent in a database of a server.
 
+What stands before ``://`` names the engine; an address of another package's is read by it alone.
 ``postgresql://user:password@host:5432/database?schema=agent_memory&pool_size=10`` names such a
 database; what else stands behind the ``?`` is for the server's client library. Two hosts,
 ``host1,host2``, are tried in turn; ``replica=host3:5432`` follows them, and is searched.
@@ -14,8 +15,9 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.models.limits import SERVER_SCHEMES
+from agent_memory.models.limits import SERVER_ADDRESS
 
+POSTGRES_SCHEMES: Final = ("postgresql", "postgres")
 _DEFAULT_SCHEMA: Final = "agent_memory"
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _DEFAULT_POOL_SIZE: Final = 10
@@ -32,12 +34,18 @@ class ServerAddress(NamedTuple):
     """
 
     conninfo: str
-    """What the server's client library is given: the password may be in it."""
+    """What the server's client library is given: the password may be in it. The address as it was
+    written, where the engine is another package's; ``schema`` is then empty."""
     schema: str
     pool_size: int
     location: str
     replica: ServerAddress | None = None
     """Another server that follows this one, where searches may be looked up."""
+
+    @property
+    def scheme(self) -> str:
+        """The name of the engine that reads it, such as ``postgresql``."""
+        return self.conninfo.partition("://")[0]
 
     def __eq__(self, other: object) -> bool:
         """Return whether it is the same schema of the same database."""
@@ -72,7 +80,7 @@ Address = Path | AgentAddress
 
 def is_server(root: object) -> bool:
     """Return whether a root is the address of a database rather than a directory."""
-    return isinstance(root, str) and root.startswith(SERVER_SCHEMES)
+    return isinstance(root, str) and SERVER_ADDRESS.match(root) is not None
 
 
 def server_address(url: str) -> ServerAddress:
@@ -89,6 +97,8 @@ def server_address(url: str) -> ServerAddress:
         )
     user, at, hosts = server.rpartition("@")
     shown = f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
+    if scheme not in POSTGRES_SCHEMES:
+        return ServerAddress(url, "", _DEFAULT_POOL_SIZE, f"{scheme}://{shown}")
     options = parse_qsl(query, keep_blank_values=True)
     schema, pool_size, replica = _DEFAULT_SCHEMA, _DEFAULT_POOL_SIZE, None
     passed = []

@@ -1,21 +1,46 @@
 """Opens the engine that keeps the memories of an address.
 
-The path of a file means SQLite, an agent in a database of a server PostgreSQL. An engine is
+The path of a file means SQLite, ``postgresql://`` an agent in a database of a server; another
+package adds a scheme with an entry point of the group ``agent_memory.engines``. An engine is
 imported when an address of its kind is opened.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.runtime.addresses import Address, AgentAddress, ServerAddress
+from agent_memory.runtime.addresses import POSTGRES_SCHEMES, Address, AgentAddress, ServerAddress
 
 if TYPE_CHECKING:
     from agent_memory.storage.engine import Engine, FileStorage
+
+
+_ENTRY_POINTS: Final = "agent_memory.engines"
+
+
+class EngineOpener(Protocol):
+    """Opens the memories of one kind of address: a module, a class or an object.
+
+    An entry point of the group ``agent_memory.engines`` names one for the scheme of its addresses.
+    ``conninfo`` of a ``ServerAddress`` is the address as the user gave it, ``location`` how
+    messages show it, without a password.
+    """
+
+    def open_engine(
+        self, address: AgentAddress, *, create: bool, read_only: bool, synchronous: str
+    ) -> Engine:
+        """Open the memories of an agent.
+
+        Unless ``create``, and where it is ``read_only``, an agent that is not there is
+        ``AgentNotFound``: here, or when the engine is prepared. ``synchronous`` is ``FULL`` where
+        an acknowledged write must survive a power cut, else ``NORMAL``.
+        """
+
+    def agents_of(self, server: ServerAddress) -> list[str]:
+        """Return the names of the agents at an address, in order."""
 
 
 def open_engine(
@@ -34,7 +59,9 @@ def open_engine(
     Raises ``StorageError`` and its kinds.
     """
     if isinstance(address, AgentAddress):
-        return _open_postgres(address, create=create, read_only=read_only, synchronous=synchronous)
+        return _opener_of(address.server).open_engine(
+            address, create=create, read_only=read_only, synchronous=synchronous
+        )
     from agent_memory.storage.sqlite import schema  # noqa: PLC0415 - the engine of the address
     from agent_memory.storage.sqlite.connection import Database  # noqa: PLC0415
     from agent_memory.storage.sqlite.engine import SQLiteEngine  # noqa: PLC0415
@@ -45,33 +72,50 @@ def open_engine(
     )
 
 
-def _open_postgres(
-    address: AgentAddress, *, create: bool, read_only: bool, synchronous: str
-) -> Engine:
-    try:
-        from agent_memory.storage.postgres.connection import Database  # noqa: PLC0415
-        from agent_memory.storage.postgres.engine import PostgresEngine  # noqa: PLC0415
-    except ImportError as error:
-        raise _without_driver(error) from error
-    database = Database(address, read_only=read_only, synchronous=synchronous)
-    return PostgresEngine(database, create=create)
-
-
 def agents_of(server: ServerAddress) -> list[str]:
-    """Return the names of the agents in a database, in order."""
+    """Return the names of the agents at an address, in order."""
+    return _opener_of(server).agents_of(server)
+
+
+def _opener_of(server: ServerAddress) -> EngineOpener:
+    if server.scheme in POSTGRES_SCHEMES:
+        try:
+            from agent_memory.storage.postgres import opening  # noqa: PLC0415
+        except ImportError as error:
+            raise _without_driver(error) from error
+        return opening
+    from importlib.metadata import entry_points  # noqa: PLC0415 - 10 ms
+
+    entries = {entry.name: entry for entry in entry_points(group=_ENTRY_POINTS)}
+    entry = entries.get(server.scheme)
+    if entry is None:
+        names = ", ".join(f"{name}://" for name in sorted({"postgresql", *entries}))
+        raise ConfigurationError(
+            f"{server}: there is no engine for {server.scheme}://. Give a directory, or an address"
+            f" that begins with {names}"
+        )
     try:
-        from agent_memory.storage.postgres import schema  # noqa: PLC0415
-        from agent_memory.storage.postgres.connection import Database  # noqa: PLC0415
-    except ImportError as error:
-        raise _without_driver(error) from error
-    with contextlib.closing(Database(AgentAddress(server, ""), read_only=True)) as database:
-        return schema.agents(database)
+        opener: EngineOpener = entry.load()
+    except Exception as error:
+        raise ConfigurationError(
+            f"the engine {entry.name} ({entry.value}) cannot be had:"
+            f" {type(error).__name__}: {error!s:.300}"
+        ) from error
+    for name in ("open_engine", "agents_of"):
+        if not callable(getattr(opener, name, None)):
+            raise ConfigurationError(f"the engine {entry.name} ({entry.value}) has no {name}")
+    return opener
 
 
 def rows_on_server(
     server: ServerAddress,
 ) -> AbstractContextManager[Iterator[tuple[str, dict[str, object]]]]:
     """Give the body the rows that another program keeps in a database: see ``peer_rows``."""
+    if server.scheme not in POSTGRES_SCHEMES:
+        raise ConfigurationError(
+            f"{server} cannot be imported: of databases, only postgresql://… of LangGraph is read;"
+            " what another site has is imported from a file"
+        )
     try:
         from agent_memory.storage.postgres.peer_databases import peer_rows  # noqa: PLC0415
     except ImportError as error:

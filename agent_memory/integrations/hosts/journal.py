@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 from agent_memory.integrations.hosts.occasion import Occasion
 from agent_memory.integrations.hosts.table import STATE_FOLDER
-from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, SERVER_SCHEMES, VECTOR_DB_FILENAME
+from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, SERVER_ADDRESS, VECTOR_DB_FILENAME
 
 MOST_BYTES: Final = 500_000
 """A log that is longer than this makes room for a new one; the one before is kept."""
@@ -35,7 +35,7 @@ def agent_folder(agent_id: str, root: str | None) -> str:
     Beside a database there is one too, for this log: under the root that is the default.
     """
     chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or DEFAULT_MEMORY_ROOT
-    if chosen.startswith(SERVER_SCHEMES):
+    if SERVER_ADDRESS.match(chosen):
         chosen = DEFAULT_MEMORY_ROOT
     return os.path.join(os.path.realpath(os.path.expanduser(chosen)), agent_id)
 
@@ -43,9 +43,8 @@ def agent_folder(agent_id: str, root: str | None) -> str:
 def has_memories(folder: str, root: str | None) -> bool:
     """Return whether an agent's folder has a file of memories; of a database, that it may have."""
     chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or ""
-    return chosen.startswith(SERVER_SCHEMES) or os.path.lexists(
-        os.path.join(folder, VECTOR_DB_FILENAME)
-    )
+    file = os.path.join(folder, VECTOR_DB_FILENAME)
+    return SERVER_ADDRESS.match(chosen) is not None or os.path.lexists(file)
 
 
 def timestamp() -> str:

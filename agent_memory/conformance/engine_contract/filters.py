@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from contract_cases import AGENT, NOW, memory_of, stored
 
 from agent_memory import DateRange, SearchFilters, TaskStatus
+from agent_memory.conformance.engine_contract.cases import AGENT, NOW, memory_of, stored
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import (
     EVERYTHING,
@@ -66,39 +66,40 @@ CASES: list[tuple[dict[str, Any], set[int]]] = [
 ]
 
 
-@pytest.fixture
-def filled(engine: Engine) -> Engine:
-    stored(engine, *(memory_of(number, **fields) for number, fields in enumerate(MEMORIES)))
-    return engine
-
-
 def numbers(engine: Engine, filters: Filter) -> set[int]:
+    """Return which memories a filter passes."""
     ids = engine.memories.ids(filters)
     assert engine.memories.count(filters) == len(ids)
     return {int(memory_id.removeprefix("mem-")) for memory_id in ids}
 
 
-@pytest.mark.parametrize(("given", "expected"), CASES, ids=lambda case: str(case)[:60])
-def test_filters_pass_what_they_say(
-    filled: Engine, given: dict[str, Any], expected: set[int]
-) -> None:
-    filters = SearchFilters.model_validate(given)
-    assert numbers(filled, filter_of(filters, agent_id=AGENT)) == expected
+class FilterContract:
+    """Each filter passes the same memories as the filter's own words."""
 
+    @pytest.fixture
+    def filled(self, engine: Engine) -> Engine:
+        stored(engine, *(memory_of(number, **fields) for number, fields in enumerate(MEMORIES)))
+        return engine
 
-def test_the_tree_is_what_logic_says(filled: Engine) -> None:
-    first, second = AmongIds(("mem-0",)), AmongIds(("mem-1",))
-    assert numbers(filled, EVERYTHING) == {0, 1, 2, 3, 4}
-    assert numbers(filled, NOTHING) == set()
-    assert numbers(filled, any_of(first, second)) == {0, 1}
-    assert numbers(filled, all_of(first, second)) == set()
-    assert numbers(filled, all_of(NOT_ARCHIVED, Not(first))) == {1, 2, 3}
-    assert numbers(filled, EVERYTHING.and_also(Archived(archived=True))) == {4}
+    @pytest.mark.parametrize(("fields", "expected"), CASES, ids=lambda case: str(case)[:60])
+    def test_filters_pass_what_they_say(
+        self, filled: Engine, fields: dict[str, Any], expected: set[int]
+    ) -> None:
+        filters = SearchFilters.model_validate(fields)
+        assert numbers(filled, filter_of(filters, agent_id=AGENT)) == expected
 
+    def test_the_tree_is_what_logic_says(self, filled: Engine) -> None:
+        first, second = AmongIds(("mem-0",)), AmongIds(("mem-1",))
+        assert numbers(filled, EVERYTHING) == {0, 1, 2, 3, 4}
+        assert numbers(filled, NOTHING) == set()
+        assert numbers(filled, any_of(first, second)) == {0, 1}
+        assert numbers(filled, all_of(first, second)) == set()
+        assert numbers(filled, all_of(NOT_ARCHIVED, Not(first))) == {1, 2, 3}
+        assert numbers(filled, EVERYTHING.and_also(Archived(archived=True))) == {4}
 
-def test_repeats_are_left_out(engine: Engine) -> None:
-    rows = stored(engine, memory_of(1, "I like tea"), memory_of(2, "I like tea"), memory_of(3))
-    with engine.write():
-        engine.fingerprints.complete_page()
-    prints = engine.fingerprints.of_rows(rows[:1])
-    assert numbers(engine, NoRepeatOf(tuple(prints.items()))) == {1, 3}
+    def test_repeats_are_left_out(self, engine: Engine) -> None:
+        rows = stored(engine, memory_of(1, "I like tea"), memory_of(2, "I like tea"), memory_of(3))
+        with engine.write():
+            engine.fingerprints.complete_page()
+        prints = engine.fingerprints.of_rows(rows[:1])
+        assert numbers(engine, NoRepeatOf(tuple(prints.items()))) == {1, 3}

@@ -7,9 +7,9 @@ from itertools import product
 from typing import Any
 
 import pytest
-from contract_cases import NOW, memory_of, stored
 
 from agent_memory import AgentConfig, Memory, MemoryKind, ValidationError
+from agent_memory.conformance.engine_contract.cases import NOW, memory_of, stored
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.memory_fields import HISTORIC
@@ -22,12 +22,15 @@ from agent_memory.text.dates import date_spans
 
 
 def get(engine: Engine, number: int) -> Memory:
+    """Return a memory that is there."""
     memory = engine.memories.get(f"mem-{number}")
     assert memory is not None
     return memory
 
 
-class TestMemories:
+class MemoryTableContract:
+    """The memories, as models."""
+
     def test_a_memory_comes_back_as_it_was_stored(self, engine: Engine) -> None:
         memory = memory_of(
             1,
@@ -143,13 +146,15 @@ class TestMemories:
         assert engine.memories.between(EVERYTHING, days, limit=5) == [rows[0]]
 
 
-class TestRows:
+class MemoryRowContract:
+    """The memories by column."""
+
     def test_rows_are_what_the_columns_hold(self, engine: Engine) -> None:
         stored(engine, memory_of(1, tags=["a"]), memory_of(2))
         row = engine.memory_rows.get("mem-1")
         assert row is not None
         assert (row["content"], row["tags"], row["version"]) == ("fact number 1", '["a"]', 1)
-        assert [found["id"] for found in engine.memory_rows.iterate(page=1)] == ["mem-1", "mem-2"]
+        assert [row["id"] for row in engine.memory_rows.iterate(page=1)] == ["mem-1", "mem-2"]
         assert set(engine.memory_rows.get_many(["mem-2", "mem-9"])) == {"mem-2"}
 
     def test_a_row_can_be_brought_back_under_its_row_id(self, engine: Engine) -> None:
@@ -188,7 +193,9 @@ class TestRows:
         assert len(list(engine.memory_rows.texts_with(""))) == 4
 
 
-class TestHistoryAndOperations:
+class HistoryContract:
+    """Every change, and which belong together."""
+
     def test_each_change_is_recorded_with_what_it_changed(self, engine: Engine) -> None:
         (row_id,) = stored(engine, memory_of(1))
         before = engine.history.last_change()
@@ -239,7 +246,9 @@ class TestHistoryAndOperations:
         assert engine.operations.last() is None
 
 
-class TestAgent:
+class AgentTableContract:
+    """Settings and counters."""
+
     def test_settings_and_counters(self, engine: Engine) -> None:
         with engine.write():
             engine.agent.set_config(AgentConfig(scratchpad_max_size=17))
@@ -264,7 +273,9 @@ class TestAgent:
         assert engine.agent.was_rolled_back()
 
 
-class TestScratchpad:
+class ScratchpadContract:
+    """Who enters the scratchpad, and who leaves."""
+
     def test_the_least_recently_used_leaves_first_and_the_promoted_last(
         self, engine: Engine
     ) -> None:
@@ -289,7 +300,9 @@ class TestScratchpad:
         assert engine.scratchpad.promotable(rows, threshold=3) == [rows[0]]
 
 
-class TestRecallsAndReviews:
+class ReviewContract:
+    """Recalls, and memories that are in question."""
+
     def test_recalls_are_forgotten_after_an_hour(self, engine: Engine) -> None:
         rows = stored(engine, memory_of(1))
         assert engine.recalls.row_ids_of(["mem-1", "mem-9"]) == {"mem-1": rows[0]}
@@ -323,7 +336,9 @@ class TestRecallsAndReviews:
         assert [review.review_id for review in engine.reviews.all()] == [number]
 
 
-class TestRejections:
+class RejectionContract:
+    """Values that must not be stored."""
+
     def test_a_value_is_rejected_once_and_lifted(self, engine: Engine) -> None:
         digest = b"\x01" * 32
         with engine.write():
@@ -338,7 +353,9 @@ class TestRejections:
             assert not engine.rejections.remove(digest)
 
 
-class TestTombstones:
+class TombstoneContract:
+    """What was erased must not come back."""
+
     def test_a_tombstone_is_put_once_and_removed(self, engine: Engine) -> None:
         first = Tombstone(b"k" * 16, b"\x02" * 16, "id", format_time(NOW))
         later = Tombstone(b"j" * 16, b"\x01" * 16, "content", format_time(NOW + timedelta(days=1)))
@@ -372,7 +389,9 @@ class TestTombstones:
         }
 
 
-class TestFingerprints:
+class FingerprintContract:
+    """Near duplicates have one fingerprint."""
+
     def test_near_duplicates_have_one_fingerprint(self, engine: Engine) -> None:
         same = [memory_of(1, "I like tea"), memory_of(2, "I like  tea."), memory_of(3, "Oslo")]
         rows = stored(engine, *same)
@@ -386,12 +405,16 @@ class TestFingerprints:
         assert engine.fingerprints.is_complete()
         assert engine.fingerprints.of_rows(rows) == dict(zip(rows, prints, strict=True))
         assert engine.fingerprints.present([prints[0], 5]) == {prints[0]}
-        same_ids = [found.memory_id for found in engine.fingerprints.same(prints[0], limit=9)]
+        same_ids = [
+            duplicate.memory_id for duplicate in engine.fingerprints.same(prints[0], limit=9)
+        ]
         assert same_ids == ["mem-1", "mem-2"]
         assert engine.fingerprints.repeated() == [(prints[0], 2)]
 
 
-class TestUsageAndErasure:
+class ErasureContract:
+    """Use, statistics, and what erasing leaves."""
+
     def test_use_is_told_by_kind(self, engine: Engine) -> None:
         stored(engine, memory_of(1, kind="core"), memory_of(2, importance="high"), memory_of(3))
         every_kind = list(MemoryKind)

@@ -1,0 +1,10 @@
+"""What an engine must keep to, as tests to be collected by pytest: ``EngineContract``."""
+
+import pytest
+
+for module in ("filters", "graph_tables", "indexes", "tables", "transactions"):
+    pytest.register_assert_rewrite(f"{__name__}.{module}")
+
+from agent_memory.conformance.engine_contract.contract import EngineContract  # noqa: E402
+
+__all__ = ["EngineContract"]
