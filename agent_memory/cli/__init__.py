@@ -35,13 +35,13 @@ _DEBUG_HINT: Final = "this is a fault of agent-memory: run it again with --debug
 
 
 _EPILOG = """\b
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 a value was refused,
-5 the file cannot be read or written, 6 `check` or `doctor` found problems, 7 a duplicate was
-refused, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 a value was
+refused, 5 the file cannot be read or written, 6 `check` or `doctor` found
+problems, 7 a duplicate was refused, 130 interrupted.
 
 \b
 Examples:
-  agent-memory --agent bob store "Prefer PostgreSQL for new projects" --tag database
+  agent-memory --agent bob store "Prefer PostgreSQL" --tag database
   agent-memory --agent bob search "which database do we use?"
   agent-memory guide
 """

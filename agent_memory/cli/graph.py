@@ -27,7 +27,7 @@ def graph() -> None:
     Examples:
       agent-memory --agent bob graph add Alice works_at Acme
       agent-memory --agent bob graph show Alice --as-of 2026-01-28
-      agent-memory --agent bob graph export --format graphml --output graph.graphml
+      agent-memory --agent bob graph export --format graphml --output g.graphml
     """
 
 

@@ -102,7 +102,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
     \b
     Examples:
       agent-memory --agent bob rollback
-      agent-memory --agent bob rollback --from ~/.amplifier/memory/bob/scratchpad.yaml.backup
+      agent-memory --agent bob rollback --from scratchpad.yaml.backup
     """
     if backup is not None:
         confirm(f"Rebuild {session.path()} from {backup}?", yes=yes, otherwise="nothing was done")

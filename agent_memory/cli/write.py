@@ -113,7 +113,7 @@ def store(
 
     \b
     Examples:
-      agent-memory --agent bob store "Prefer PostgreSQL" --category preference --tag database
+      agent-memory --agent bob store "Prefer PostgreSQL" --tag database
       git log -1 --format=%B | agent-memory --agent bob store -
       agent-memory --agent bob store --jsonl notes.jsonl
 
@@ -294,7 +294,7 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
 
     \b
     Example:
-      agent-memory --agent bob update mem-a3f2c1b4e5d6 --content "Prefer PostgreSQL 17"
+      agent-memory --agent bob update mem-a3f2c1b4e5d6 --content "Prefer tea"
     """
     with session.open() as memory:
         changes = described(options, memory.get(memory_id))

@@ -53,7 +53,7 @@ _ROWS: Final = (
            "memory records with nested metadata: an array"),
     Format("record-jsonl", "formats.json_memories:RECORD_JSONL", "memory records, one a line"),
     Format("directory", "formats.directory:CODEC",
-           "core_memories.jsonl, learnings.jsonl, tasks.jsonl, index.json, archive/", 30),
+           "core_memories.jsonl, learnings.jsonl, tasks.jsonl, archive/", 30),
     Format("metadata", "formats.settings:CODEC", "metadata.json: figures and settings", 40),
     Format("settings", "formats.settings:CODEC_YAML", "the settings of migration, as YAML", 50),
     Format("markdown", "formats.markdown:CODEC",

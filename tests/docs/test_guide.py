@@ -160,6 +160,7 @@ def test_the_commands_pages_are_their_help(cli: Cli) -> None:
         assert f" {' '.join(['agent-memory', *words])}\n\n```text\n{page}```\n" in text
     pages = [line for line in text.splitlines() if line.startswith("### agent-memory ")]
     assert len(pages) > 40
+    assert [line for line in text.splitlines() if len(line) > 80] == []  # a terminal has no more
 
 
 # As a site ----------------------------------------------------------------------------------------

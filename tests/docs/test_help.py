@@ -54,7 +54,7 @@ def test_the_help_shows_every_command_once_under_its_heading(
 def test_no_line_of_the_help_is_cut_off(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_text(capsys)
     assert "..." not in text.partition("Options:")[2]
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     for name in cli.list_commands(click.Context(cli)):
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
