@@ -24,10 +24,14 @@ from agent_memory.errors import (
 from agent_memory.runtime.files import lacks_space_for_a_file
 from agent_memory.storage.sqlite.connection.introspection import damage
 
+_TOO_LARGE: Final = (
+    "does not fit: free space on its disk. Nothing stored was lost; where there is space,"
+    " `agent-memory check` says what is wrong"
+)
 _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
     (apsw.BusyError, StorageLocked, "is held by another process: try again in a moment"),
     (apsw.LockedError, StorageLocked, "is in use by another statement: try again in a moment"),
-    (apsw.FullError, StorageFull, "does not fit: free space on its disk. Nothing stored was lost"),
+    (apsw.FullError, StorageFull, _TOO_LARGE),
     (apsw.ReadOnlyError, StorageReadOnly, "cannot be written: check its permissions"),
     (apsw.NotADBError, NotAMemoryFile, "is not a database, or is encrypted: it was not touched"),
     (
@@ -161,6 +165,4 @@ def _by_the_drive(error: apsw.Error, path: Path) -> StorageError | None:
 
 
 def _full(path: Path, error: Exception) -> StorageFull:
-    return StorageFull(
-        f"{path} does not fit: free space on its disk. Nothing stored was lost ({error})"
-    )
+    return StorageFull(f"{path} {_TOO_LARGE} ({error})")

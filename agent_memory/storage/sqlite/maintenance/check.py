@@ -24,6 +24,7 @@ from agent_memory.storage.sqlite.maintenance import (
     check_history,
     check_ids,
     check_indexes,
+    check_numbers,
     check_rows,
     check_texts,
     check_values,
@@ -34,7 +35,7 @@ from agent_memory.storage.sqlite.tables.history import OperationTable
 from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 from agent_memory.storage.sqlite.vector_index import VectorIndex
 
-_BACKED_UP: Final = ("foreign", "unreadable", "wrong_id", "wrong_row")
+_BACKED_UP: Final = ("foreign", "unreadable", "wrong_id", "wrong_number", "wrong_row")
 """How the kinds of problems begin that are mended only after a backup."""
 
 
@@ -94,8 +95,9 @@ def _tolerated_damage() -> Iterator[None]:
 
 def _mend(database: Database) -> None:
     with database.write(vetted=False), _unchecked(database):
+        is_renumbered = check_numbers.repair(database)  # before any trigger runs, as the next
         before = OperationTable(database).last_number()
-        check_ids.repair(database)  # before any trigger runs, as the next
+        check_ids.repair(database)
         check_texts.repair(database, schema.objects())
         check_values.repair(database)
         check_rows.repair_versions(database)
@@ -107,7 +109,7 @@ def _mend(database: Database) -> None:
         VectorIndex(database).repair()
         GraphMaintenance(database).repair()
         TombstoneTable(database).repair()
-        if OperationTable(database).last_number() > before:
+        if is_renumbered or OperationTable(database).last_number() > before:
             # `undo` would bring back what no import takes.
             OperationTable(database).record_irreversible(
                 "check --repair", session_id="check", now=now_utc()
@@ -134,6 +136,7 @@ def _problems(database: Database) -> list[Problem]:
         with database.read():
             problems += _foreign(database)
             problems += check_indexes.find_problems(database, schema.objects())
+            problems += check_numbers.find_problems(database)
             problems += check_ids.find_problems(database)
             problems += check_texts.find_problems(database, schema.objects())
             problems += AgentTable(database).find_problems()

@@ -1,0 +1,89 @@
+"""Finds the tables whose row numbers are used up, and numbers the last rows anew.
+
+SQLite gives each new row a higher number than any before it. One row of another program that has
+the highest number there is, and nothing can be stored any more: "database or disk is full".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from agent_memory.errors import StorageError
+from agent_memory.models.agent import Problem
+from agent_memory.storage.sqlite.connection import Database
+
+_NUMBERS: Final = {
+    "memories": "seq",
+    "history": "change_id",
+    "operations": "operation_id",
+    "rejections": "rejection_id",
+    "reviews": "review_id",
+    "embedding_models": "model_id",
+}
+_HIGHEST: Final = 2**53
+"""No program gets there by counting."""
+_SELECT_CHILDREN: Final = """
+SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
+WHERE t.type = 'table' AND k."table" = 'memories' AND k."to" = 'seq'
+UNION SELECT 'embedding_queue'"""
+_CLAMP_OPERATIONS: Final = """
+UPDATE operations SET first_change = min(first_change, ?1 + 1), last_change = min(last_change, ?1)
+WHERE last_change > ?1"""
+
+
+def find_problems(database: Database) -> list[Problem]:
+    """Return the tables that no row can be added to. Must run inside a transaction."""
+    try:
+        return [
+            Problem(
+                kind="wrong_number",
+                detail=f"the row numbers of {table} are used up, which go on after {highest}:"
+                " `check --repair` numbers the last rows anew",
+            )
+            for table, highest in _used_up(database)
+        ]
+    except StorageError as error:  # damaged, or a table is missing
+        return [Problem(kind="damaged_file", detail=str(error))]
+
+
+def repair(database: Database) -> bool:
+    """Give the rows that are beyond all others new numbers; return whether there were any.
+
+    No trigger may run meanwhile: numbers cannot be changed otherwise. What is made of the memories
+    is made anew by other repairs. Must run inside ``write(vetted=False)``.
+    """
+    tables = [table for table, _ in _used_up(database)]
+    database.run("PRAGMA defer_foreign_keys = 1")  # until all who refer to a memory have followed
+    for table in tables:
+        last = _number_anew(database, table)
+        database.run("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (last, table))
+        if table == "history":
+            database.run(_CLAMP_OPERATIONS, (last,))
+    return bool(tables)
+
+
+def _used_up(database: Database) -> Iterator[tuple[str, int]]:
+    for table, column in _NUMBERS.items():
+        sql = f"""SELECT max(coalesce((SELECT max({column}) FROM {table}), 0),
+  coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = ?), 0))"""
+        highest = database.value(sql, (table,))
+        if not isinstance(highest, int) or highest > _HIGHEST:
+            yield table, highest
+
+
+def _number_anew(database: Database, table: str) -> int:
+    """Give the rows beyond all others the next numbers, and return the last number then."""
+    column = _NUMBERS[table]
+    last = int(
+        database.value(f"SELECT max({column}) FROM {table} WHERE {column} <= ?", (_HIGHEST,)) or 0
+    )
+    tables = [table]
+    if table == "memories":
+        tables += [name for (name,) in database.rows(_SELECT_CHILDREN)]
+    sql = f"SELECT {column} FROM {table} WHERE {column} > ? ORDER BY {column}"
+    for (number,) in database.rows(sql, (_HIGHEST,)):
+        last += 1
+        for name in tables:
+            database.run(f"UPDATE {name} SET {column} = ? WHERE {column} = ?", (last, number))
+    return last
