@@ -26,7 +26,7 @@ from typing import Any, Final
 from agent_memory import AgentMemory
 from agent_memory.integrations.hosts.hook import occasion_of, parse
 from agent_memory.integrations.hosts.occasion import Outcome
-from agent_memory.integrations.hosts.session import handle
+from agent_memory.integrations.hosts.session import recall
 from agent_memory.services.rendering import estimate_tokens
 from bench.machine import describe_machine
 from bench.workload import NOW, Workload
@@ -133,7 +133,7 @@ def answered(root: str, event: str, fields: dict[str, Any]) -> str:
         raise SystemExit(call)
     outcome = Outcome()
     data = json.dumps({"cwd": root, **fields}).encode()
-    handle(occasion_of(call, data), outcome, recalls=True, keeps=False)
+    recall(occasion_of(call, data), outcome)
     return outcome.context
 
 

@@ -30,6 +30,7 @@ from agent_memory import (
     TaskStatus,
     memory_root,
 )
+from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.paths import agent_address, import_advice, server_root
@@ -122,9 +123,19 @@ class Session:
             return AgentMemory.open(
                 self.db, agent_id=self.agent, create=create, session_id=session_id, config=config
             )
+        self._take_in_heard(self.agent or "")
         return AgentMemory(
             self.agent or "", root=self.root, create=create, session_id=session_id, config=config
         )
+
+    def _take_in_heard(self, agent_id: str) -> None:
+        """Store what hooks of coding agents heard, where their own process could not."""
+        folder = agent_folder(agent_id, self.root)
+        if is_anything_heard(folder):
+            from agent_memory.integrations.hosts.intake import take_in  # noqa: PLC0415 - seldom
+
+            with contextlib.suppress(OSError):
+                take_in(folder, agent_id, self.root)
 
     def refuse_missing(self) -> None:
         """Raise ``AgentNotFound`` for an agent that has no memories."""

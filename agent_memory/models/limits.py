@@ -19,6 +19,10 @@ VECTOR_DB_FILENAME: Final = "memories.db"
 METADATA_FILENAME: Final = "metadata.json"
 BACKUP_SUFFIX: Final = ".backup"
 EVENTS_FILENAME: Final = "events.jsonl"
+HOOKS_FOLDER: Final = "hooks"
+"""Where hooks of coding agents keep what they need between two processes, in an agent's folder."""
+HEARD_FILENAME: Final = "heard.jsonl"
+"""What they have heard, in that folder, until it is stored."""
 
 MAX_MEMORY_CONTENT_LENGTH: Final = 10_000
 """Characters (code points) in a memory's content."""

@@ -135,6 +135,8 @@ characters of ``sk-sk-sk-``: what a match must hold is looked for in the match (
 
 _PASSWORD: Final = "password"  # noqa: S105 - what it is called
 _KEY: Final = "API key or token"
+MASK: Final = "[masked: "
+"""How what stands in place of a secret begins."""
 
 
 class SecretSpan(NamedTuple):
@@ -172,7 +174,7 @@ def replace_spans(text: str, spans: Iterable[SecretSpan], mask: Callable[[str], 
 
 def mask_of(kind: str) -> str:
     """Return what stands in place of a secret: no scanner of this library takes it for one."""
-    return f"[masked: {kind}]"
+    return f"{MASK}{kind}]"
 
 
 def merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:

@@ -22,12 +22,8 @@ from pydantic import BaseModel
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, ValidationError
 from agent_memory.integrations.capture import capture as capture_module
-from agent_memory.integrations.capture.capture import (
-    MOST_PARTS,
-    CaptureReport,
-    MemoryCapture,
-    texts_of,
-)
+from agent_memory.integrations.capture.capture import CaptureReport, MemoryCapture
+from agent_memory.integrations.result_texts import MOST_PARTS, texts_of
 
 FACT = "We decided to keep the job queue in SQLite."
 KEY = tokens("capture")["github classic"]

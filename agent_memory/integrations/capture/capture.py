@@ -11,7 +11,7 @@ import os
 import re
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -27,6 +27,7 @@ from agent_memory.integrations.capture.writer import (
     logger,
 )
 from agent_memory.integrations.identity import opener_of
+from agent_memory.integrations.result_texts import texts_of
 from agent_memory.models.fields import clean_label, new_session_name
 
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ class MemoryCapture:
         over 4,000 characters, and those that promise several observations, are looked through in
         the background: what they give is not in the number, but in ``report``.
         """
-        if not self.config.observe_tool_outputs or _OUR_TOOLS.search(_text_of(tool)):
+        if not self.config.observe_tool_outputs or is_our_tool(tool):
             return 0
-        return self._engine.offer(lambda: texts_of(result), f"tool:{_named(tool)}")
+        return self._engine.offer(lambda: texts_of(result), source_of_tool(tool))
 
     def turn(self, text: str, role: str = "assistant") -> int:
         """Look through what the ``role`` said, as ``tool_output`` does."""
@@ -299,6 +300,16 @@ def _session_name(session_id: str | None, memory: MemoryOrSession | Opener) -> s
         raise ValidationError.of("session_id", str(error), name) from error
 
 
+def is_our_tool(tool: object) -> bool:
+    """Return whether a tool is one of this library's: what it gives out is stored already."""
+    return _OUR_TOOLS.search(_text_of(tool)) is not None
+
+
+def source_of_tool(tool: object) -> str:
+    """Return what the metadata of a memory call a tool that it was captured from."""
+    return f"tool:{_named(tool)}"
+
+
 def _named(name: object) -> str:
     """Return the name of a tool or a role as it may stand in metadata."""
     return _NAME.sub(" ", _text_of(name)).strip()[:100] or "unknown"
@@ -321,71 +332,3 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_in_child)
-
-
-MOST_PARTS: Final = 1_000
-"""Parts of one result that are looked at. What comes after them is not."""
-_DEEPEST: Final = 8
-# What was asked is not what was answered.
-_ASKED: Final = frozenset(
-    """
-    args arguments cmd command cwd encoding file filename id input kwargs language mime_type
-    mimetype model name path pattern query role tool tool_call_id tool_input tool_name type uri url
-    """.split()
-)
-_NAMES: Final = (
-    "output", "stdout", "stderr", "content", "structured_content", "text", "result", "results",
-    "message", "messages", "error", "body", "data", "summary", "value",
-)  # fmt: skip
-"""The attributes in which objects have texts."""
-
-
-def texts_of(result: object) -> Iterator[str]:
-    """Yield the texts in a result, in order.
-
-    Of mappings the values are taken, but for those that say what was asked (``command``, ``path``,
-    ``query``, …); of objects the attributes ``output``, ``stdout``, ``content``, ``text``,
-    ``error`` and the like. Bytes are read as UTF-8. The same part is looked at once.
-    """
-    waiting: list[tuple[object, int]] = [(result, 0)]
-    seen: set[int] = set()
-    for _ in range(MOST_PARTS):
-        if not waiting:
-            return
-        part, depth = waiting.pop()
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, bytes | bytearray):
-            yield part.decode(errors="replace")
-        elif isinstance(part, BaseException):
-            yield str(part)
-        elif depth < _DEEPEST and id(part) not in seen:
-            seen.add(id(part))
-            inner = list(_inside(part))
-            waiting.extend((value, depth + 1) for value in reversed(inner))
-
-
-def _inside(part: object) -> Iterable[object]:
-    """Return what a part is made of, as much of it as may be looked at."""
-    if isinstance(part, Mapping):
-        values = (value for key, value in part.items() if str(key).lower() not in _ASKED)
-        return _first(values)
-    if isinstance(part, list | tuple | set | frozenset):
-        return _first(part)
-    if part is None or isinstance(part, bool | int | float):
-        return ()
-    return _first(_attributes(part))
-
-
-def _attributes(part: object) -> Iterator[object]:
-    for name in _NAMES:
-        try:
-            value = getattr(part, name, None)
-        except Exception:  # noqa: BLE001, S112 - a property of anybody's class
-            continue
-        if value is not None and not callable(value):
-            yield value
-
-
-def _first(values: Iterable[object]) -> list[object]:
-    return [value for value, _ in zip(values, range(MOST_PARTS), strict=False)]

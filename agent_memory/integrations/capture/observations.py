@@ -22,6 +22,7 @@ from agent_memory.models.times import now_utc
 from agent_memory.text import passages
 from agent_memory.text.capture_words import CAPTURE_WORDS
 from agent_memory.text.passages import Passage
+from agent_memory.text.secrets import MASK
 
 LONGEST_PIECE: Final = 1_000
 """Characters of a line that a pattern sees at a time: some patterns take long for long lines."""
@@ -34,6 +35,7 @@ MOST_KEYWORDS: Final = 5
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _RECALLED: Final = re.compile(r"<memories-([0-9a-f]{8})>")
+_MASK: Final = re.compile(rf"{re.escape(MASK)}[^\]]*\]")
 _ENTRY: Final = re.compile(r"\{[\w.:-]{1,200} by [^{}]{1,200}\}\s*$")
 _ESCAPED_SPACE: Final = re.compile(r"\\[nrt]")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
@@ -162,8 +164,10 @@ def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
 def keywords(content: str) -> list[str]:
     """Return up to five words that say what a sentence is about, names first, in lower case.
 
-    None of them is a number or looks made up: a key or a password must not become a tag.
+    None of them is a number or looks made up: a key or a password must not become a tag, nor
+    what stands in its place.
     """
+    content = _MASK.sub(" ", content)
     words = [word for word in _KEYWORD.findall(content) if _is_telling(word)]
     ranked = sorted(dict.fromkeys(words), key=_rank)
     return list(dict.fromkeys(word.lower().strip(".-") for word in ranked))[:MOST_KEYWORDS]

@@ -108,6 +108,8 @@ class ObservationWriter:
         self._kept: set[str] = set()
         self._one_at_a_time = threading.RLock()
         self._logged: set[str] = set()
+        self.is_stuck = False
+        """Whether the store failed: what was not stored may be, later."""
 
     def start_anew(self, counts: Counts) -> None:
         """In a forked child: the counts begin again, and the locks may have been held."""
@@ -149,11 +151,13 @@ class ObservationWriter:
                 return self._stored(observation)
             except _PASSING as error:
                 if wait is None or self.give_up.wait(wait):
+                    self.is_stuck = True
                     self._log(f"an observation could not be stored: {error}")
                     return "failed"
             except (SecretFound, RejectedContent, LimitReached):
                 return "refused"
             except StorageError as error:
+                self.is_stuck = True
                 if isinstance(error, StorageCorrupt):
                     self._log("the memory is damaged: `agent-memory check` says how")
                 else:

@@ -23,6 +23,7 @@ from agent_memory.integrations.hosts.installation import Installation, Installed
 from agent_memory.integrations.hosts.journal import Journal, agent_folder
 from agent_memory.integrations.hosts.occasion import Call
 from agent_memory.integrations.hosts.project import Project
+from agent_memory.integrations.hosts.spool import Spool
 from agent_memory.integrations.hosts.table import HOOK_TOOL, HOSTS, SERVER, Host
 from agent_memory.runtime.paths import agent_address
 
@@ -85,6 +86,7 @@ class Examination:
             "project": self._project,
             "hosts": hosts,
             "last": last,
+            "waiting": self._waiting(),
             "memory": self._memory(),
             "problems": [finding._asdict() for finding in self.findings],
         }
@@ -220,6 +222,26 @@ class Examination:
                 "see hooks/log.jsonl of the agent's folder",
             )
         return last
+
+    def _waiting(self) -> int:
+        """Return how many texts that hooks heard wait to be stored."""
+        spool = Spool(agent_folder(self._agent_id, self._root))
+        try:
+            entries = spool.entries()
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            self._find(f"nothing can be captured: {error}", f"move {spool.path} away")
+            return 0
+        count = sum(len(entry.get("texts") or ()) for entry in entries)
+        if count:
+            since = entries[0].get("at")
+            self._find(
+                f"{count:,} texts that hooks heard wait to be stored, since {since}",
+                f"agent-memory --agent {self._agent_id} recent stores them; where it does not,"
+                " hooks/log.jsonl of the agent's folder says why",
+            )
+        return count
 
     def _memory(self) -> dict[str, Any]:
         """Return what can be said of the memory itself, which is looked through for damage."""

@@ -22,6 +22,7 @@ from agent_memory.integrations.hosts.journal import (
     agent_folder,
     forget_old_sessions,
     has_memories,
+    is_anything_heard,
 )
 from agent_memory.integrations.hosts.occasion import Call, Occasion, Outcome
 from agent_memory.integrations.hosts.project import project_of
@@ -58,7 +59,7 @@ def main(words: Sequence[str]) -> None:
     if isinstance(call, str):
         _complain(call)
         os._exit(0)
-    _thread.start_new_thread(_run, (call, outcome, entry, _standard_input))
+    _thread.start_new_thread(_run, (call, outcome, entry, _standard_input, False))
     outcome.wait_until_ready(deadline - time.monotonic())
     with contextlib.suppress(OSError):
         os.write(outgoing, rendered(call, outcome.context))
@@ -76,7 +77,7 @@ def answer(call: Call, fields: Mapping[str, Any]) -> str:
     outcome = Outcome()
     entry: dict[str, Any] = {}
     data = json.dumps(fields, ensure_ascii=False).encode(errors="replace")
-    _thread.start_new_thread(_run, (call, outcome, entry, lambda: data))
+    _thread.start_new_thread(_run, (call, outcome, entry, lambda: data, True))
     if not outcome.wait_until_done(seconds):
         _log_lateness(entry, seconds)
     return rendered(call, outcome.context).decode()
@@ -121,7 +122,11 @@ def rendered(call: Call, context: str) -> bytes:
 
 
 def _run(
-    call: Call, outcome: Outcome, entry: dict[str, Any], read_input: Callable[[], bytes]
+    call: Call,
+    outcome: Outcome,
+    entry: dict[str, Any],
+    read_input: Callable[[], bytes],
+    is_served: bool,  # noqa: FBT001 - threads are given no keywords
 ) -> None:
     """Do what an event asks for, in a thread that the process does not wait for."""
     started = time.monotonic()
@@ -132,9 +137,12 @@ def _run(
         occasion = occasion_of(call, read_input())
         entry.update(folder=occasion.folder, session=occasion.label)
         _handle(occasion, outcome)
+        _keep(occasion, outcome, is_served=is_served)
     except Exception as error:  # noqa: BLE001 - no fault of ours may reach the host
         outcome.why = _reason(error)
-    entry["outcome"] = "failed" if outcome.why else "answered" if outcome.context else "nothing"
+    is_noted = "noted" in outcome.counts
+    usual = "answered" if outcome.context else "noted" if is_noted else "nothing"
+    entry["outcome"] = "failed" if outcome.why else usual
     entry.update(outcome.counts, ms=round((time.monotonic() - started) * 1000))
     if outcome.why:
         entry["why"] = outcome.why
@@ -167,21 +175,34 @@ def occasion_of(call: Call, data: bytes) -> Occasion:
 
 
 def _handle(occasion: Occasion, outcome: Outcome) -> None:
+    """Let the host have its answer."""
     kind = occasion.call.event.kind
     if kind == "start" and not occasion.is_trial:
         forget_old_sessions(occasion.folder)
-    is_memory_there = has_memories(occasion.folder, occasion.call.root)
-    recalls = is_memory_there and (
-        kind == "start" or (kind == "prompt" and occasion.source in _HUMAN_SOURCES)
-    )
-    if kind == "tool" and SERVER in occasion.tool:
-        return
-    keeps = kind == "summary" or (kind != "start" and has_capture_word(occasion.text))
-    if not recalls and not (keeps and occasion.text.strip()):
-        return
-    from agent_memory.integrations.hosts.session import handle  # noqa: PLC0415 - the whole library
+    is_asking = kind == "start" or (kind == "prompt" and occasion.source in _HUMAN_SOURCES)
+    if is_asking and has_memories(occasion.folder, occasion.call.root):
+        from agent_memory.integrations.hosts.session import recall  # noqa: PLC0415 - 40 ms
 
-    handle(occasion, outcome, recalls=recalls, keeps=keeps)
+        recall(occasion, outcome)
+    outcome.answer(outcome.context)
+
+
+def _keep(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
+    """Write down what is worth keeping, and have that stored, with what waits already."""
+    kind = occasion.call.event.kind
+    if occasion.is_trial or (kind == "tool" and SERVER in occasion.tool):
+        return
+    is_summary = kind == "summary" and bool(occasion.text.strip())
+    if is_summary or (kind not in ("start", "summary") and has_capture_word(occasion.text)):
+        from agent_memory.integrations.hosts.spool import note  # noqa: PLC0415 - seldom needed
+
+        if noted := note(occasion):
+            outcome.counts = {**outcome.counts, "noted": noted}
+    if is_anything_heard(occasion.folder):
+        from agent_memory.integrations.hosts.intake import start, take_in  # noqa: PLC0415 - likewise
+
+        store = take_in if is_served else start
+        store(occasion.folder, occasion.agent_id, occasion.call.root)
 
 
 def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:

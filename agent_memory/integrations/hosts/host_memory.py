@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from agent_memory import (
-    FoundSecrets,
+    AgentMemory,
+    AgentMemoryError,
+    MemoryCaptureConfig,
     MemoryExcerpt,
     OnSecret,
     RejectedContent,
-    SecretFound,
+    StorageError,
 )
-from agent_memory.integrations.capture import CaptureReport, MemoryCapture
-from agent_memory.integrations.hosts.journal import shown_to
+from agent_memory.integrations.capture.capture import is_our_tool, source_of_tool
+from agent_memory.integrations.capture.observations import scan
+from agent_memory.integrations.capture.writer import Counts, ObservationWriter
 from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion
 from agent_memory.integrations.identity import LazyMemory
 from agent_memory.integrations.texts import searchable
+from agent_memory.text.secrets import MASK
 
+_RULES: Final = MemoryCaptureConfig()
 _EMBEDDER_SECONDS: Final = 0.6
 """After which a provider is not waited for: keywords answer then."""
 
@@ -51,48 +56,84 @@ class HostMemory(LazyMemory):
         return self().context(token_budget)
 
 
-def keep(occasion: Occasion) -> tuple[dict[str, int], str]:
-    """Keep what an event says, by rules; return how much was stored, refused and dropped, and why.
+class Keeper:
+    """Keeps what hooks heard, by rules, in the memory of an agent, which is opened for the first.
 
-    The second is why something could not be kept; an empty text if all could.
+    ``is_stuck`` says whether the store failed: what was not kept may be, later.
     """
-    with contextlib.closing(HostMemory(occasion)) as memory:
-        if occasion.call.event.kind == "summary":
-            return _keep_summary(occasion, memory), ""
-        return _capture(occasion, memory)
 
+    def __init__(self, agent_id: str, root: str | None) -> None:
+        self._memory = LazyMemory(agent_id, root=root)
+        self.is_stuck = False
 
-def _capture(occasion: Occasion, memory: LazyMemory) -> tuple[dict[str, int], str]:
-    kind = occasion.call.event.kind
-    capture = MemoryCapture(memory, session_id=occasion.label, config={"async_capture": False})
-    with capture, _logged("agent_memory.capture") as reasons:
-        if kind == "tool":
-            capture.tool_output(occasion.tool, occasion.content)
-        else:
-            capture.turn(occasion.text, "user" if kind == "prompt" else "assistant")
-    return _counts_of(capture.report), "; ".join(reasons)
+    def keep(self, entry: Mapping[str, Any]) -> tuple[dict[str, int], str]:
+        """Keep what stands in an entry of a ``Spool``; return the counts for the log.
 
+        The second is why something could not be kept; an empty text if all could.
+        """
+        try:
+            if entry["kind"] == "summary":
+                return self._keep_summary(entry), ""
+            return self._capture(entry)
+        except (AgentMemoryError, OSError) as error:
+            self.is_stuck = isinstance(error, StorageError | OSError)
+            return {} if self.is_stuck else {"dropped": 1}, f"{type(error).__name__}: {error}"
+        except (KeyError, TypeError, ValueError) as error:  # of another version
+            return {"dropped": 1}, type(error).__name__
 
-def _keep_summary(occasion: Occasion, memory: LazyMemory) -> dict[str, int]:
-    """Keep the summary that a host made of a conversation, without what it had been given."""
-    with shown_to(occasion) as shown:
-        recalled = [memory().get(memory_id) for memory_id in sorted(shown.ids)]
-    text = occasion.text
-    for shown_memory in recalled:
-        if shown_memory is not None:
-            text = text.replace(shown_memory.content, "")
-    try:
-        memory_id = memory().store(
-            searchable(text, name="A session was compacted."),
-            tags=[SUMMARY_TAG],
-            metadata={"source": f"{occasion.call.host.name}:compact", "auto_captured": True},
-            on_duplicate="merge",
-            on_secret=_masked_or_refused,
-        )
-    except (SecretFound, RejectedContent):
-        return {"refused": 1}
-    memory().demote(memory_id)  # in the scratchpad it would leave no room for others
-    return {"captured": 1}
+    def close(self) -> None:
+        """Close the memory."""
+        self._memory.close()
+
+    def _capture(self, entry: Mapping[str, Any]) -> tuple[dict[str, int], str]:
+        kind, tool = entry["kind"], entry["tool"]
+        if kind == "tool" and is_our_tool(tool):
+            return {}, ""
+        speaker = "turn:user" if kind == "prompt" else "turn:assistant"
+        source = source_of_tool(tool) if kind == "tool" else speaker
+        counts = Counts()
+        most = _RULES.max_captures_per_session
+        writer = ObservationWriter(self._memory, counts, most=most, is_patient=False)
+        with _logged("agent_memory.capture") as reasons:
+            for text in entry["texts"]:
+                scanned = scan(text, source=source, session_id=entry["session"], config=_RULES)
+                for observation in scanned.observations:
+                    if MASK in observation.content and self._refuses_secrets():
+                        counts.add("refused")
+                    else:
+                        writer.keep(observation)
+        self.is_stuck = writer.is_stuck
+        return _counts_of(counts, is_stuck=self.is_stuck), "; ".join(reasons)
+
+    def _keep_summary(self, entry: Mapping[str, Any]) -> dict[str, int]:
+        """Keep the summary that a host made of a conversation, without what it had been given."""
+        memory = self._memory()
+        (text,) = entry["texts"]
+        if MASK in text and self._refuses_secrets():
+            return {"refused": 1}
+        for memory_id in entry["shown"]:
+            shown_memory = memory.get(memory_id)
+            if shown_memory is not None:
+                text = text.replace(shown_memory.content, "")
+        try:
+            memory_id = memory.store(
+                searchable(text, name="A session was compacted."),
+                tags=[SUMMARY_TAG],
+                session_id=entry["session"],
+                metadata={"source": f"{entry['host']}:compact", "auto_captured": True},
+                on_duplicate="merge",
+                on_secret=OnSecret.MASK,
+            )
+        except RejectedContent:
+            return {"refused": 1}
+        memory.demote(memory_id)  # in the scratchpad it would leave no room for others
+        return {"captured": 1}
+
+    def _refuses_secrets(self) -> bool:
+        """Return whether the file's setting refuses what a secret was masked in."""
+        memory = self._memory()
+        assert isinstance(memory, AgentMemory)  # noqa: S101 - no session of one was asked for
+        return OnSecret(memory.info().config.on_secret) is OnSecret.REFUSE
 
 
 @contextlib.contextmanager
@@ -108,16 +149,11 @@ def _logged(logger: str) -> Iterator[list[str]]:
         logging.getLogger(logger).removeHandler(handler)
 
 
-def _counts_of(report: CaptureReport) -> dict[str, int]:
-    counts = {
-        "captured": report.stored,
-        "known": report.duplicates + report.echoes,
-        "refused": report.refused,
-        "dropped": report.dropped + report.failed + report.over_limit + report.unread,
+def _counts_of(counts: Counts, *, is_stuck: bool) -> dict[str, int]:
+    named = {
+        "captured": counts["stored"],
+        "known": counts["duplicates"] + counts["echoes"],
+        "refused": counts["refused"],
+        "dropped": counts["over_limit"] + (0 if is_stuck else counts["failed"]),
     }
-    return {name: count for name, count in counts.items() if count}
-
-
-def _masked_or_refused(secrets: FoundSecrets) -> str:
-    """Mask what nobody looked at before it was stored, unless the file's setting refuses it."""
-    return OnSecret.REFUSE if secrets.decision is OnSecret.REFUSE else OnSecret.MASK
+    return {name: count for name, count in named.items() if count}

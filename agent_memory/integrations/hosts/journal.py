@@ -16,8 +16,13 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Self
 
 from agent_memory.integrations.hosts.occasion import Occasion
-from agent_memory.integrations.hosts.table import STATE_FOLDER
-from agent_memory.models.limits import DEFAULT_MEMORY_ROOT, SERVER_ADDRESS, VECTOR_DB_FILENAME
+from agent_memory.models.limits import (
+    DEFAULT_MEMORY_ROOT,
+    HEARD_FILENAME,
+    HOOKS_FOLDER,
+    SERVER_ADDRESS,
+    VECTOR_DB_FILENAME,
+)
 
 MOST_BYTES: Final = 500_000
 """A log that is longer than this makes room for a new one; the one before is kept."""
@@ -25,8 +30,9 @@ _SESSION_SECONDS: Final = 14 * 86_400
 """After which a session that did nothing is forgotten."""
 _SESSION_FILE: Final = "session-"
 _COMPACTED: Final = "#compacted "
-_NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 """A pipe in the place of a file must keep nobody waiting, and a link lead nowhere."""
+_BEYOND: Final = 2**30
 
 
 def agent_folder(agent_id: str, root: str | None) -> str:
@@ -47,6 +53,14 @@ def has_memories(folder: str, root: str | None) -> bool:
     return SERVER_ADDRESS.match(chosen) is not None or os.path.lexists(file)
 
 
+def is_anything_heard(folder: str) -> bool:
+    """Return whether something waits to be stored that hooks heard: see ``Spool``."""
+    try:
+        return os.stat(os.path.join(folder, HOOKS_FOLDER, HEARD_FILENAME)).st_size > 0
+    except OSError:
+        return False
+
+
 def timestamp() -> str:
     """Return the time, in UTC, as it stands in these files."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -56,14 +70,14 @@ class Journal:
     """The log of an agent's hooks, ``hooks/log.jsonl``: a line for each that ran."""
 
     def __init__(self, folder: str) -> None:
-        self.folder: Final = os.path.join(folder, STATE_FOLDER)
+        self.folder: Final = os.path.join(folder, HOOKS_FOLDER)
         self.path: Final = os.path.join(self.folder, "log.jsonl")
 
     def append(self, entry: dict[str, Any]) -> None:
         """Write a line. Raises ``OSError`` where it cannot be written."""
         line = json.dumps({"at": timestamp(), **entry}, ensure_ascii=False) + "\n"
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        handle = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | _NO_BLOCKING, 0o600)
+        handle = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | NO_BLOCKING, 0o600)
         try:
             os.write(handle, line.encode(errors="replace"))
             status = os.fstat(handle)
@@ -84,7 +98,7 @@ class Journal:
 
 
 def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | _NO_BLOCKING)
+    return os.open(path, flags | NO_BLOCKING)
 
 
 class ShownMemories:
@@ -97,7 +111,7 @@ class ShownMemories:
 
     def __init__(self, folder: str, host: str, session: str) -> None:
         key = zlib.crc32(session.encode(errors="replace"))
-        self.folder: Final = os.path.join(folder, STATE_FOLDER)
+        self.folder: Final = os.path.join(folder, HOOKS_FOLDER)
         self.path: Final = os.path.join(self.folder, f"{_SESSION_FILE}{host}-{key:08x}.txt")
         self.ids: set[str] = set()
         self.compacted_at = ""
@@ -105,9 +119,9 @@ class ShownMemories:
 
     def __enter__(self) -> Self:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        self._handle = os.open(self.path, os.O_CREAT | os.O_RDWR | _NO_BLOCKING, 0o600)
+        self._handle = os.open(self.path, os.O_CREAT | os.O_RDWR | NO_BLOCKING, 0o600)
         try:
-            _lock(self._handle)
+            lock(self._handle)
             self._read()
         except BaseException:
             os.close(self._handle)
@@ -147,22 +161,52 @@ def shown_to(occasion: Occasion) -> AbstractContextManager[ShownMemories]:
     return shown if occasion.is_noted else contextlib.nullcontext(shown)
 
 
-def _lock(handle: int) -> None:
-    """Lock an open file, as soon as nobody else has it."""
+def lock(handle: int, *, wait: bool = True) -> bool:
+    """Lock an open file, as soon as nobody else has it; without ``wait``, or return false."""
+    try:
+        if os.name == "posix":
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        else:
+            import msvcrt  # noqa: PLC0415 - only on Windows
+
+            os.lseek(handle, _BEYOND, os.SEEK_SET)  # what is locked there, nobody else can read
+            msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        if wait:
+            raise
+        return False
+    return True
+
+
+def unlock(handle: int) -> None:
+    """Let go of the lock on an open file."""
     if os.name == "posix":
         import fcntl  # noqa: PLC0415 - not on Windows
 
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_UN)
     else:
         import msvcrt  # noqa: PLC0415 - only on Windows
 
-        msvcrt.locking(handle, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+        os.lseek(handle, _BEYOND, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+
+
+def sync_folder(folder: str) -> None:
+    """Bring the names of new files in a folder to the disk, where that can be asked for."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def forget_old_sessions(folder: str) -> None:
     """Delete what is kept of sessions that did nothing for two weeks."""
     oldest = time.time() - _SESSION_SECONDS
-    with contextlib.suppress(OSError), os.scandir(os.path.join(folder, STATE_FOLDER)) as entries:
+    with contextlib.suppress(OSError), os.scandir(os.path.join(folder, HOOKS_FOLDER)) as entries:
         for entry in entries:
             is_session = entry.name.startswith(_SESSION_FILE)
             if is_session and entry.stat(follow_symlinks=False).st_mtime < oldest:

@@ -47,22 +47,14 @@ class Readable(Protocol):
         """Close it."""
 
 
-def handle(occasion: Occasion, outcome: Outcome, *, recalls: bool, keeps: bool) -> None:
-    """Answer an event, and then keep what is worth keeping of it."""
-    if recalls:
-        with contextlib.closing(_readable(occasion)) as memory:
-            recall = _Recall(memory, occasion)
-            is_start = occasion.call.event.kind == "start"
-            context = recall.beginning() if is_start else recall.answer()
-            outcome.counts = recall.counts
-            outcome.answer(context[: occasion.call.host.most_characters])
-    else:
-        outcome.answer()
-    if keeps and not occasion.is_trial:
-        from agent_memory.integrations.hosts.host_memory import keep  # noqa: PLC0415 - 100 ms
-
-        counts, outcome.why = keep(occasion)
-        outcome.counts = {**outcome.counts, **counts}
+def recall(occasion: Occasion, outcome: Outcome) -> None:
+    """Answer the start of a session, or a prompt."""
+    with contextlib.closing(_readable(occasion)) as memory:
+        recalled = _Recall(memory, occasion)
+        is_start = occasion.call.event.kind == "start"
+        context = recalled.beginning() if is_start else recalled.answer()
+        outcome.counts = recalled.counts
+        outcome.answer(context[: occasion.call.host.most_characters])
 
 
 def _readable(occasion: Occasion) -> Readable:

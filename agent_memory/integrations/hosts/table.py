@@ -10,8 +10,6 @@ SERVER: Final = "agent-memory"
 """The name of the MCP server in every host's settings."""
 HOOK_TOOL: Final = "memory_hook"
 """The tool of that server which hooks call. No model is shown it: it is on no list."""
-STATE_FOLDER: Final = "hooks"
-"""Where hooks keep what they need between two processes, in the agent's folder."""
 
 
 class Event(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
-from agent_memory.models.limits import VECTOR_DB_FILENAME
+from agent_memory.models.limits import HEARD_FILENAME, HOOKS_FOLDER, VECTOR_DB_FILENAME
 from agent_memory.runtime.event_log import EventFile
 from agent_memory.runtime.files import (
     CUT_OFF,
@@ -46,9 +46,12 @@ def copies_of(place: Path) -> list[Path]:
     """Return the plain files that the library may have made of a store, but for its log.
 
     That is what is in ``backups/``, and beside the store what was set aside or left unfinished, and
-    the YAML files of document A. A link is somebody else's.
+    the YAML files of document A, and what hooks heard that nobody has stored yet. A link is
+    somebody else's.
     """
     paths = _plain_files(place.parent / _FOLDER)
+    heard = place.parent / HOOKS_FOLDER / HEARD_FILENAME
+    paths += [path for path in _plain_files(heard.parent) if path == heard and path.stat().st_size]
     beginnings = (f"{place.name}.", f".{place.name}.", _YAML, f".{_YAML}")
     paths += [path for path in _plain_files(place.parent) if path.name.startswith(beginnings)]
     return sorted(paths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import json
 import os
 import subprocess
@@ -108,6 +109,13 @@ def event(host: str, kind: str, project: Path, text: str = "", **fields: Any) ->
     return data | fields
 
 
+def wait_until_stored(root: Path) -> None:
+    """Wait for the processes that store what hooks heard."""
+    for path in root.rglob("heard.jsonl.taking") if root.is_dir() else ():
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+
 def answer(
     root: Path,
     host: str,
@@ -131,4 +139,5 @@ def answer(
     started = time.monotonic()
     done = subprocess.run(words, input=content, capture_output=True, check=False, **run)
     taken = time.monotonic() - started
+    wait_until_stored(root)
     return Answer(done.returncode, done.stdout.decode(), done.stderr.decode(), taken)

@@ -8,15 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from host_inputs import wait_until_stored
 
 from agent_memory import AgentMemory, MemoryReader
 from agent_memory.integrations.hosts.hook import occasion_of, parse
 from agent_memory.integrations.hosts.journal import Journal
 from agent_memory.integrations.hosts.occasion import Outcome
-from agent_memory.integrations.hosts.session import handle
+from agent_memory.integrations.hosts.session import recall
 from bench.workload import NOW, Workload
 
 PROMPTS = 40
+SAID = "the gateway listens on 8443 from now on."
 HEAVY = {"pydantic", "pydantic_core", "dataclasses", "inspect", "yaml", "click", "numpy", "openai"}
 
 
@@ -36,7 +38,7 @@ def given(root: Path, event: str, **fields: str) -> tuple[str, dict[str, int]]:
     call = parse(["claude-code", event, "--agent", "bob", "--root", str(root)])
     assert not isinstance(call, str)
     occasion = occasion_of(call, json.dumps({"cwd": str(root), **fields}).encode())
-    handle(occasion, outcome := Outcome(), recalls=True, keeps=False)
+    recall(occasion, outcome := Outcome())
     return outcome.context, outcome.counts
 
 
@@ -61,7 +63,10 @@ def test_the_whole_library_gives_the_same(
         ("SessionStart", {"source": "startup"}),
         ("UserPromptSubmit", {"prompt": "which kettle?"}),
         ("PostToolUse", {"tool_name": "Bash", "tool_response": {"stdout": "12 passed"}}),
+        ("PostToolUse", {"tool_name": "Bash", "tool_response": {"stdout": f"NOTE: {SAID}"}}),
         ("Stop", {"last_assistant_message": "Done."}),
+        ("Stop", {"last_assistant_message": f"Important: {SAID}"}),
+        ("PostCompact", {"compact_summary": f"1. It was decided that {SAID}"}),
     ],
 )
 def test_its_process_waits_for_no_heavy_import(
@@ -88,5 +93,9 @@ hook.main(sys.argv[1:])
     assert done.stderr == b""
     is_recall = event in ("SessionStart", "UserPromptSubmit")
     assert (b"The kettle is blue" in done.stdout) == is_recall
-    (entry,) = Journal(str(tmp_path / "bob")).entries()
-    assert entry["outcome"] == ("answered" if is_recall else "nothing")
+    entry, *_ = Journal(str(tmp_path / "bob")).entries()
+    is_noted = SAID in json.dumps(fields)
+    assert entry["outcome"] == ("answered" if is_recall else "noted" if is_noted else "nothing")
+    wait_until_stored(tmp_path)
+    with AgentMemory("bob", root=tmp_path) as memory:
+        assert is_noted == any(SAID in kept.content for kept in memory.list_recent(5))

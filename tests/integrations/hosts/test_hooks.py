@@ -27,7 +27,7 @@ from agent_memory.integrations.hosts.session import (
     PAD_TOKENS,
     PROMPT_TOKENS,
     RECENT_TOKENS,
-    handle,
+    recall,
 )
 from agent_memory.integrations.hosts.table import HOSTS
 from agent_memory.services.rendering import estimate_tokens
@@ -121,7 +121,9 @@ def test_where_nothing_was_ever_stored_nothing_is_said_and_no_memory_made(
         assert (done.code, done.err) == (0, "")
         assert done.out == ("{}" if host == "gemini" else "")
     assert list(root.rglob("memories.db")) == []
-    assert [entry["outcome"] for entry in log_of(root, project)] == ["nothing"] * len(EVENTS[host])
+    outcomes = [entry["outcome"] for entry in log_of(root, project)]
+    assert outcomes.count("noted") == 3
+    assert outcomes.count("nothing") == len(EVENTS[host]) - 3
 
 
 @hosts
@@ -199,9 +201,7 @@ def test_a_day_of_sessions_gives_nothing_twice_and_stays_within_the_budget(
             call = parse(["claude-code", name, "--root", str(root)])
             assert not isinstance(call, str)
             data = json.dumps({"session_id": f"day-{session}", "cwd": str(project), **fields})
-            handle(
-                occasion_of(call, data.encode()), outcome := Outcome(), recalls=True, keeps=False
-            )
+            recall(occasion_of(call, data.encode()), outcome := Outcome())
             most = PAD_TOKENS + RECENT_TOKENS if name == "SessionStart" else PROMPT_TOKENS
             assert estimate_tokens(outcome.context) <= most + HEADING_TOKENS
             entries = [line for line in outcome.context.splitlines() if line.startswith("- ")]
@@ -341,10 +341,11 @@ def test_no_input_fails_the_host(root: Path, project: Path, host: str, name: str
     done = answer(root, host, ODD_INPUTS[name], "--agent", "bob", name=shown, cwd=project)
     assert done.code == 0
     assert done.out in ("", "{}")
-    (entry,) = Journal(str(root / "bob")).entries()
+    entry, *_ = Journal(str(root / "bob")).entries()
     assert (entry["host"], entry["event"]) == (host, shown)
     is_fault = name in ("garbage", "deep", "list", "text", "too long")
-    assert entry["outcome"] == ("failed" if is_fault else "nothing")
+    usual = "noted" if name == "surrogate" else "nothing"
+    assert entry["outcome"] == ("failed" if is_fault else usual)
     assert "x" * 50 not in json.dumps(entry)
 
 
@@ -363,7 +364,7 @@ def test_ten_megabytes_are_looked_through(root: Path, project: Path) -> None:
     assert len(json.dumps(data)) > 10_000_000
     done = answer(root, "claude-code", data)
     assert (done.code, done.out) == (0, "")
-    assert log_of(root, project)[0]["outcome"] == "nothing"
+    assert log_of(root, project)[0]["outcome"] == "noted"
     assert "the port of the gateway is 8443 from now on." in contents(root, project)
 
 
@@ -463,7 +464,7 @@ def test_a_root_that_cannot_be_written_is_no_error(tmp_path: Path, project: Path
     data = event("claude-code", "prompt", project, "Remember that staging is in Oslo.")
     done = answer(file / "root", "claude-code", data)
     assert (done.code, done.out) == (0, "")
-    assert "agent-memory: an observation could not be stored: " in done.err
+    assert done.err.startswith("agent-memory: NotADirectoryError: ")
 
 
 def test_killed_hooks_leave_a_sound_memory(root: Path, project: Path) -> None:

@@ -1,0 +1,91 @@
+"""Taking in what hooks heard: looked through by rules, and stored under the rules of the file.
+
+A hook starts a process for it that the host does not wait for (``start``); the server that runs
+already, and the command line, do it themselves (``take_in``). Only one process is at it at a time.
+What cannot be stored, as the file is locked or the disk full, waits for the next of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agent_memory.integrations.hosts.journal import Journal, is_anything_heard
+from agent_memory.integrations.hosts.spool import Spool
+
+_NAMES: Final = ("host", "event", "session")
+"""What the log says of an entry, besides what became of it."""
+_CLAIM: Final = 3
+"""The open file by which the process that is started holds the claim."""
+
+
+def start(folder: str, agent_id: str, root: str | None) -> None:
+    """Let another process take in what waits, unless one is at it; it outlives this one.
+
+    Raises ``OSError`` where none can be started.
+    """
+    spool = Spool(folder)
+    if os.name != "posix" or not sys.executable:
+        take_in(folder, agent_id, root)
+        return
+    claim = spool.claim()
+    if claim is None:
+        return
+    try:
+        os.set_inheritable(claim, claim == _CLAIM)  # the other one is a copy that would stay open
+        handles: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, claim, _CLAIM)]
+        handles += [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in range(3)]
+        # Not from the folder that the host is in: a project may have modules of any name.
+        words = [sys.executable, "-P", "-m", "agent_memory.integrations.hosts.intake"]
+        words += [folder, agent_id, *([root] if root else [])]
+        os.posix_spawn(sys.executable, words, os.environ, file_actions=handles, setsid=True)
+    finally:
+        os.close(claim)
+
+
+def take_in(folder: str, agent_id: str, root: str | None, *, claim: int | None = None) -> bool:
+    """Store what waits, unless another process is at it; return whether nothing is left to do.
+
+    ``claim`` is that of ``Spool.claim``, where the caller has it; it is closed. Never raises for
+    what cannot be stored: that is a line of the log. Raises ``OSError`` for a file that cannot be
+    read or written.
+    """
+    spool = Spool(folder)
+    while claim is not None or is_anything_heard(folder):
+        claim = spool.claim() if claim is None else claim
+        if claim is None:
+            return False
+        try:
+            is_done = not is_anything_heard(folder) or _all_stored(spool, folder, agent_id, root)
+        finally:
+            os.close(claim)
+        if not is_done:
+            return False
+        claim = None
+    return True
+
+
+def _all_stored(spool: Spool, folder: str, agent_id: str, root: str | None) -> bool:
+    from agent_memory.integrations.hosts.host_memory import Keeper  # noqa: PLC0415 - the whole library
+
+    journal = Journal(folder)
+    with contextlib.closing(Keeper(agent_id, root)) as keeper:
+
+        def take(entry: Mapping[str, Any] | None) -> bool:
+            counts, why = ({"dropped": 1}, "") if entry is None else keeper.keep(entry)
+            names = {
+                name: str((entry or {}).get(name, "")) for name in ("host", "event", "session")
+            }
+            line: dict[str, Any] = {**names, "outcome": "failed" if why else "stored", **counts}
+            with contextlib.suppress(OSError):
+                journal.append({**line, "why": why} if why else line)
+            return not keeper.is_stuck
+
+        return spool.hand_out(take)
+
+
+if __name__ == "__main__":
+    take_in(sys.argv[1], sys.argv[2], sys.argv[3] if sys.argv[3:] else None, claim=_CLAIM)

@@ -1,0 +1,191 @@
+"""What hooks have heard, until it is stored: the library's import takes longer than hosts wait.
+
+A hook writes it down (``note``), without secrets and synced to the disk, and another process takes
+it in: see ``intake``. It stands in ``hooks/heard.jsonl`` of the agent's folder, an entry a line,
+for as long as it takes to store it; while nobody can store it, it waits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from agent_memory.integrations.hosts.journal import (
+    NO_BLOCKING,
+    lock,
+    shown_to,
+    sync_folder,
+    timestamp,
+    unlock,
+)
+from agent_memory.integrations.hosts.occasion import Occasion
+from agent_memory.integrations.result_texts import texts_of
+from agent_memory.models.limits import HEARD_FILENAME, HOOKS_FOLDER
+from agent_memory.text.capture_words import has_capture_word
+from agent_memory.text.secrets import mask_secrets
+
+MOST_BYTES: Final = 64 * 2**20
+"""More does not wait: it is told as dropped."""
+_CLAIM: Final = ".taking"
+"""What the name of the file ends in that is locked by who takes the entries in."""
+_TAKEN: Final = b" "
+"""Stands in the place of the first character of an entry that was taken."""
+
+
+class Spool:
+    """The file in which entries wait, in order. Processes share it."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder: Final = os.path.join(folder, HOOKS_FOLDER)
+        self.path: Final = os.path.join(self._folder, HEARD_FILENAME)
+
+    def append(self, entry: dict[str, Any]) -> None:
+        """Write an entry; when this returns, it is on the disk. Raises ``OSError``."""
+        line = json.dumps(entry, ensure_ascii=False).encode(errors="replace") + b"\n"
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        handle = self._opened(os.O_CREAT | os.O_RDWR | os.O_APPEND)
+        try:
+            lock(handle)
+            size = os.fstat(handle).st_size
+            if size + len(line) > MOST_BYTES:
+                raise OSError(f"{self.path} is full: nobody stores what is in it")
+            is_torn = size and _read(handle, size - 1, 1) != b"\n"  # by a power cut
+            try:
+                _write(handle, b"\n" + line if is_torn else line)
+            except OSError:
+                os.ftruncate(handle, size)
+                raise
+            unlock(handle)  # others need not wait for the disk
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if not size:
+            sync_folder(self._folder)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return what waits, oldest first. Raises ``OSError``."""
+        handle = self._opened(os.O_RDONLY)
+        try:
+            lines = [line for _, line in _lines(_read(handle, 0))]
+        finally:
+            os.close(handle)
+        return [entry for line in lines if (entry := _entry(line)) is not None]
+
+    def hand_out(self, take: Callable[[dict[str, Any] | None], bool]) -> bool:
+        """Give each entry to ``take``, oldest first, and forget those of which it returns true.
+
+        It ends at the first that is not taken, and returns whether all were. What cannot be read is
+        given as ``None``. Who calls it holds the claim. Raises ``OSError``.
+        """
+        handle = self._opened(os.O_RDWR)
+        try:
+            end = 0
+            while True:
+                data = _read(handle, end)
+                data = data[: data.rfind(b"\n") + 1]  # somebody is writing the rest
+                for place, line in _lines(data):
+                    if not take(_entry(line)):
+                        return False
+                    os.lseek(handle, end + place, os.SEEK_SET)
+                    os.write(handle, _TAKEN)
+                end += len(data)
+                lock(handle)
+                left = _read(handle, end)
+                if b"\n" not in left:
+                    if left:  # by a power cut: nobody is writing now
+                        take(None)
+                    os.ftruncate(handle, 0)
+                    return True
+                unlock(handle)
+        finally:
+            os.close(handle)
+
+    def claim(self) -> int | None:
+        """Return an open file that is locked while entries are taken in; ``None`` where it is.
+
+        Closing it lets go. Who had it looks again whether something came, so nobody need wait for
+        it. Raises ``OSError``.
+        """
+        handle = os.open(self.path + _CLAIM, os.O_CREAT | os.O_RDWR | NO_BLOCKING, 0o600)
+        try:
+            is_free = lock(handle, wait=False)
+        except BaseException:
+            os.close(handle)
+            raise
+        if not is_free:
+            os.close(handle)
+            return None
+        return handle
+
+    def _opened(self, flags: int) -> int:
+        handle = os.open(self.path, flags | NO_BLOCKING, 0o600)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(f"{self.path} is no file")
+        return handle
+
+
+def note(occasion: Occasion) -> int:
+    """Write down what is worth looking through of an event, and return how many texts that are.
+
+    Raises ``OSError`` where it cannot be written.
+    """
+    event = occasion.call.event
+    texts = [occasion.text] if event.kind == "summary" else list(_promising(occasion.content))
+    if not texts:
+        return 0
+    entry = {
+        "at": timestamp(),
+        "host": occasion.call.host.name,
+        "event": event.name,
+        "kind": event.kind,
+        "session": occasion.label,
+        "tool": occasion.tool,
+        "texts": [mask_secrets(text) for text in texts],
+    }
+    if event.kind == "summary":
+        with shown_to(occasion) as shown:
+            entry["shown"] = sorted(shown.ids)
+    Spool(occasion.folder).append(entry)
+    return len(texts)
+
+
+def _promising(content: object) -> Iterator[str]:
+    return (text for text in texts_of(content) if has_capture_word(text))
+
+
+def _write(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _read(handle: int, start: int, most: int | None = None) -> bytes:
+    """Return what stands in a file from a place on."""
+    os.lseek(handle, start, os.SEEK_SET)
+    parts = []
+    while part := os.read(handle, most or 2**20):
+        parts.append(part)
+        if most:
+            break
+    return b"".join(parts)
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that were not taken, and where each begins."""
+    place = 0
+    for line in data.splitlines(keepends=True):
+        if line.strip() and not line.startswith(_TAKEN):
+            yield place, line
+        place += len(line)
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None

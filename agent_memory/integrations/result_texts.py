@@ -1,0 +1,73 @@
+"""The texts in what a tool returned, whatever form that has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+MOST_PARTS: Final = 1_000
+"""Parts of one result that are looked at. What comes after them is not."""
+_DEEPEST: Final = 8
+# What was asked is not what was answered.
+_ASKED: Final = frozenset(
+    """
+    args arguments cmd command cwd encoding file filename id input kwargs language mime_type
+    mimetype model name path pattern query role tool tool_call_id tool_input tool_name type uri url
+    """.split()
+)
+_NAMES: Final = (
+    "output", "stdout", "stderr", "content", "structured_content", "text", "result", "results",
+    "message", "messages", "error", "body", "data", "summary", "value",
+)  # fmt: skip
+"""The attributes in which objects have texts."""
+
+
+def texts_of(result: object) -> Iterator[str]:
+    """Yield the texts in a result, in order.
+
+    Of mappings the values are taken, but for those that say what was asked (``command``, ``path``,
+    ``query``, …); of objects the attributes ``output``, ``stdout``, ``content``, ``text``,
+    ``error`` and the like. Bytes are read as UTF-8. The same part is looked at once.
+    """
+    waiting: list[tuple[object, int]] = [(result, 0)]
+    seen: set[int] = set()
+    for _ in range(MOST_PARTS):
+        if not waiting:
+            return
+        part, depth = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, bytes | bytearray):
+            yield part.decode(errors="replace")
+        elif isinstance(part, BaseException):
+            yield str(part)
+        elif depth < _DEEPEST and id(part) not in seen:
+            seen.add(id(part))
+            inner = list(_inside(part))
+            waiting.extend((value, depth + 1) for value in reversed(inner))
+
+
+def _inside(part: object) -> Iterable[object]:
+    """Return what a part is made of, as much of it as may be looked at."""
+    if isinstance(part, Mapping):
+        values = (value for key, value in part.items() if str(key).lower() not in _ASKED)
+        return _first(values)
+    if isinstance(part, list | tuple | set | frozenset):
+        return _first(part)
+    if part is None or isinstance(part, bool | int | float):
+        return ()
+    return _first(_attributes(part))
+
+
+def _attributes(part: object) -> Iterator[object]:
+    for name in _NAMES:
+        try:
+            value = getattr(part, name, None)
+        except Exception:  # noqa: BLE001, S112 - a property of anybody's class
+            continue
+        if value is not None and not callable(value):
+            yield value
+
+
+def _first(values: Iterable[object]) -> list[object]:
+    return [value for value, _ in zip(values, range(MOST_PARTS), strict=False)]
