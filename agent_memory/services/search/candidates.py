@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
@@ -161,9 +161,9 @@ def _candidates(
     signals.update(
         (row.row_id, row) for row in engine.memories.ranking_signals(list(around), request.passing)
     )
-    for row_id in around & signals.keys():
-        neighbours[row_id] = {}
-    _complete(neighbours)
+    around &= signals.keys()
+    neighbours.update((row_id, {}) for row_id in around)
+    _complete(neighbours, around)
     words = engine.keywords.words(list(signals), request.terms)
     cosines = _cosines(engine, request, nearest, list(signals))
     return [
@@ -183,11 +183,11 @@ def _cosines(
     return nearest.cosines | engine.vectors.cosines(model_id, others, request.vector.asked)
 
 
-def _complete(neighbours: dict[int, dict[int, int]]) -> None:
+def _complete(neighbours: dict[int, dict[int, int]], around: Collection[int]) -> None:
     """Make nearness mutual: a memory found only as a neighbour has the finder for a neighbour."""
     for row_id, places in list(neighbours.items()):
         for distance, other in places.items():
-            if other in neighbours:
+            if other in around:
                 neighbours[other].setdefault(-distance, row_id)
 
 
@@ -198,19 +198,21 @@ def _candidate(
     cosine: float | None,
     request: SearchRequest,
 ) -> Candidate:
-    moment = read_stored_time(row.timestamp)
+    row_id, session, timestamp, access_count = row
+    counts, length, opens, asks, variants = words
+    moment = read_stored_time(timestamp)
     return Candidate(
-        row_id=row.row_id,
+        row_id,
         # Five notes of one process: "Buy oat milk" was the second hit for the Postgres password.
-        session=row.session if is_named_session(row.session) else f"{row.session} {row.row_id}",
-        counts=words.counts,
-        length=words.length,
-        day=moment.date(),
-        age_days=age_in_days(moment, request.moment),
-        access_count=row.access_count + request.uncounted.get(row.row_id, 0),
-        neighbours=neighbours,
-        cosine=cosine,
-        opens=words.opens,
-        asks=words.asks,
-        variants=words.variants,
+        session if is_named_session(session) else f"{session} {row_id}",
+        counts,
+        length,
+        moment.date(),
+        age_in_days(moment, request.moment),
+        access_count + request.uncounted.get(row_id, 0),
+        neighbours,
+        cosine,
+        opens,
+        asks,
+        variants,
     )

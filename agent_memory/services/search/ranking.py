@@ -127,19 +127,19 @@ def rank(
     if best <= 0:
         return Ranking([], 0.0)
     floor = floor_of(query)
-    order = [
-        _ranked(
-            candidate,
-            scores.evidence[candidate.row_id],
-            relative=(totals[candidate.row_id] / best) ** CONTRAST,
-            strength=scores.strength,
-            rates=rates,
-            floor=floor,
-        )
-        for candidate in candidates
-        if totals[candidate.row_id] > 0
-    ]
-    order.sort(key=_place)
+    placed = []
+    for candidate in candidates:
+        row_id = candidate.row_id
+        if totals[row_id] > 0:
+            relative = (totals[row_id] / best) ** CONTRAST
+            hit = _ranked(
+                candidate, scores.evidence[row_id], relative, scores.strength, rates, floor
+            )
+            is_weak = relative < hit.gate
+            score = hit.similarity if is_weak else hit.relevance
+            placed.append((is_weak, -score, -hit.similarity, -row_id, hit))
+    placed.sort()  # a row id is there but once: hits are not compared
+    order = [hit for *_, hit in placed]
     if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
         order = _with_places_for_meaning(order, least=floor / 2)
     return Ranking(order, scores.strength, strength_floor(query))
@@ -173,7 +173,6 @@ def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> lis
 def _ranked(
     candidate: Candidate,
     evidence: Evidence,
-    *,
     relative: float,
     strength: float,
     rates: RankingRates,
@@ -182,20 +181,20 @@ def _ranked(
     by_words = bool(candidate.counts) or evidence.date > 0
     similarity = relative * strength
     return RankedHit(
-        candidate=candidate,
-        evidence=evidence,
-        relative=relative,
-        similarity=similarity,
-        relevance=relevance_score(
+        candidate,
+        evidence,
+        relative,
+        similarity,
+        relevance_score(
             similarity,
             age_days=candidate.age_days,
             access_count=candidate.access_count,
             decay_rate=rates.decay,
             boost_rate=rates.boost,
         ),
-        gate=gate(candidate, rates.gate),
-        matches=by_words or (candidate.cosine is not None and candidate.cosine > floor),
-        by_words=by_words,
+        gate(candidate, rates.gate),
+        by_words or (candidate.cosine is not None and candidate.cosine > floor),
+        by_words,
     )
 
 
@@ -212,8 +211,3 @@ def gate(candidate: Candidate, middle: float) -> float:
     if candidate.access_count == 0 and candidate.age_days > STALE_DAYS:
         return min(1.0, middle + THRESHOLD_STEP_STALE)
     return middle
-
-
-def _place(ranked: RankedHit) -> tuple[bool, float, float, int]:
-    score = ranked.relevance if ranked.passed_gate else ranked.similarity
-    return not ranked.passed_gate, -score, -ranked.similarity, -ranked.row_id

@@ -62,9 +62,9 @@ SHORT_QUESTION: Final = 20
 """The same for what is taken off where it ends with a question. "My app keeps its sessions in
 Redis. Can you suggest a timeout?" is an answer too."""
 
-AROUND_WORDS: Final = {1: 0.7, 2: 0.3}
+AROUND_WORDS: Final = {-2: 0.3, -1: 0.7, 1: 0.7, 2: 0.3}
 """What a neighbour's word counts, by distance in the session, in both directions."""
-AROUND_MEANING: Final = {1: 1.0, 2: 0.33}
+AROUND_MEANING: Final = {-2: 0.33, -1: 1.0, 1: 1.0, 2: 0.33}
 """What a neighbour's meaning counts, likewise."""
 SESSION_BEST: Final = 3
 """So many of a session's meanings are its meaning: the best."""
@@ -274,19 +274,24 @@ def _weigh_words(
     surroundings = weights.words_around + weights.words_of_session
     for candidate in candidates:
         row_id = candidate.row_id
+        of_around = around.get(row_id, 0.0)
+        of_all = of_session.get(candidate.session, 0.0)
+        if not (of_around or of_all):
+            continue  # nor has it words of its own
         parts = evidence[row_id]
         fade = _fade(candidate, SHORT)
         of_own = own.get(row_id, 0.0) / best_own
-        of_around = around.get(row_id, 0.0) / best_around
-        of_all = of_session.get(candidate.session, 0.0) / best_of_session
         parts.words = share * (1 + (1 - fade) * surroundings) * of_own
-        parts.words_around = share * fade * weights.words_around * of_around
-        parts.words_of_session = share * fade * weights.words_of_session * of_all
+        parts.words_around = share * fade * weights.words_around * (of_around / best_around)
+        parts.words_of_session = (
+            share * fade * weights.words_of_session * (of_all / best_of_session)
+        )
 
 
 def _fade(candidate: Candidate, short: int) -> float:
     """Return 1 for a memory of ``short`` words at most, and less the longer it is."""
-    return min(1.0, short / max(1, candidate.length))
+    length = candidate.length
+    return 1.0 if length <= short else short / length
 
 
 Text = tuple[Mapping[int, float], float]
@@ -298,24 +303,26 @@ def _texts_around(candidates: Sequence[Candidate]) -> dict[int, Text]:
 
     Left out are those where neither has a word of the query.
     """
-    by_row_id = {candidate.row_id: candidate for candidate in candidates}
-    lengths = [candidate.length for candidate in candidates]
-    mean = math.fsum(lengths) / len(lengths)  # in whatever order they come
+    texts_of = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
+    # In whatever order they come.
+    mean = math.fsum([candidate.length for candidate in candidates]) / len(candidates)
+    unknown: Text = ({}, mean)
     texts: dict[int, Text] = {}
     for candidate in candidates:
-        counts = candidate.counts
-        length: float = candidate.length
-        for distance, row_id in candidate.neighbours.items():
-            weight = AROUND_WORDS.get(abs(distance), 0.0)
-            other = by_row_id.get(row_id)
-            length += weight * (mean if other is None else other.length)
-            if other is not None and other.counts:
-                merged = dict(counts)
-                for place, count in other.counts.items():
+        row_id, length = candidate.row_id, float(candidate.length)
+        merged: dict[int, float] | None = None
+        for distance, other in candidate.neighbours.items():
+            weight = AROUND_WORDS.get(distance, 0.0)
+            counts, other_length = texts_of.get(other, unknown)
+            length += weight * other_length
+            if counts:
+                if merged is None:
+                    merged = dict(candidate.counts)
+                for place, count in counts.items():
                     merged[place] = merged.get(place, 0.0) + weight * count
-                counts = merged
-        if counts:
-            texts[candidate.row_id] = counts, length
+        of_all = candidate.counts if merged is None else merged
+        if of_all:
+            texts[row_id] = of_all, length
     return texts
 
 
@@ -326,10 +333,11 @@ def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
     for candidate in candidates:
         session = candidate.session
         lengths[session] = lengths.get(session, 0) + candidate.length
-        of_session = counts.setdefault(session, {})
-        for place, count in candidate.counts.items():
-            of_session[place] = of_session.get(place, 0.0) + count
-    return {session: (counts[session], length) for session, length in lengths.items()}
+        if candidate.counts:
+            of_session = counts.setdefault(session, {})
+            for place, count in candidate.counts.items():
+                of_session[place] = of_session.get(place, 0.0) + count
+    return {session: (counts.get(session, {}), length) for session, length in lengths.items()}
 
 
 def _score_sessions(candidates: Sequence[Candidate]) -> dict[str, float]:
@@ -363,7 +371,7 @@ def _bm25(
     counts, length = text
     slowness = k1 * (1 - b + b * length / pivot)
     return math.fsum(
-        rarities[place] * count / (count + slowness) for place, count in counts.items()
+        [rarities[place] * count / (count + slowness) for place, count in counts.items()]
     )
 
 
@@ -401,15 +409,14 @@ def _weigh_meaning(
         parts.meaning_of_session = (
             fade * weights.meaning_of_session * of_session.get(candidate.session, 0.0)
         )
-        parts.meaning_around = (
-            fade
-            * weights.meaning_around
-            * sum(
-                AROUND_MEANING.get(abs(distance), 0.0) * evidence[row_id].meaning
+        around = sum(
+            [
+                AROUND_MEANING.get(distance, 0.0) * evidence[row_id].meaning
                 for distance, row_id in candidate.neighbours.items()
                 if row_id in evidence
-            )
+            ]
         )
+        parts.meaning_around = fade * weights.meaning_around * around
 
 
 # Strength ---------------------------------------------------------------------------------------
@@ -432,22 +439,24 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
     asked = [weight for weight in [*weights, of_date] if weight]
     most = most_sure = 0.0
     for candidate in candidates:
+        if not (of_date or candidate.counts):
+            continue
         dated = of_date and of_date * (
             1 if _says_date(candidate, query) else _nearness(candidate, query)
         )
         # A guess at what was meant counts less than 1.
         met = [
-            (weight * min(1.0, count), count)
+            (weights[place] * min(1.0, count), count)
             for place, count in candidate.counts.items()
-            if (weight := weights[place])
+            if weights[place]
         ]
-        share = math.fsum(weight for weight, _ in met) + dated
+        share = math.fsum([weight for weight, _ in met]) + dated
         if share <= most_sure:
             continue  # nor is what it is a sign of more
         most = max(most, share)
         chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
         # Divided first: where chance is 0 the share must be 1 exactly, whatever the count.
-        sure = math.fsum(weight * (count / (count + chance)) for weight, count in met) + dated
+        sure = math.fsum([weight * (count / (count + chance)) for weight, count in met]) + dated
         is_lone = len(asked) > 3 and len(met) + (dated > 0) == 1
         most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
     whole = sum(sorted(asked, reverse=True)[:_COVERED_WORDS])

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage import query_terms
 from agent_memory.storage.filters import Filter
-from agent_memory.storage.records import Alternative, Term, WordCounts
+from agent_memory.storage.records import Alternative, Row, Term, WordCounts
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import compiled
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
 
-LONG: Final = 500
-"""Characters from which on the words of a text are kept for the next search, as those of any text
-with other letters than ASCII: to cut the same ones up again took a search of messages of 2,700
-characters a third of its time, of Japanese, whose pairs SQL makes, nearly all."""
-MOST_KEPT: Final = 2_000_000
-"""Words that are kept, of all texts together, in 16 MB: then those read first go."""
+MOST_KEPT: Final = 16_000_000
+"""Bytes of texts and their words that are kept for the next search, about: then those read first
+go. To cut the same texts up again took a search of short ones a third of its time, of Japanese,
+whose pairs SQL makes, nearly all."""
+
+_SIZE_BESIDE: Final = 500
+"""Bytes of the tags, the time, and what holds it all together."""
 
 _UNSTEMMED_ENDINGS: Final = ("", "e", "s", "es", "y", "ed", "ing", "er", "ity", "ation")
 """What is put after a stem until FTS5 makes that stem of it again."""
@@ -48,13 +49,22 @@ _SELECT_TEXTS: Final = """
 SELECT seq, content, tags || ' ' || dates || ' ' || pairs
 FROM memory_text WHERE seq IN (SELECT value FROM json_each(?))"""
 
-
-# Of texts that take long to cut up, what they are made from, and no words yet.
-_SELECT_WORDS: Final = f"""
-SELECT m.seq, m.content, m.tags, m.timestamp,
-  CASE WHEN length(m.content) <= {LONG} AND length(m.content) = octet_length(m.content)
-    THEN (SELECT tags || ' ' || dates || ' ' || pairs FROM memory_text WHERE seq = m.seq) END
+_SELECT_SOURCES: Final = """
+SELECT m.seq, m.content, m.tags, m.timestamp
 FROM memories AS m NOT INDEXED WHERE m.seq IN (SELECT value FROM json_each(?))"""
+
+
+class _KeptText(NamedTuple):
+    """The words of a memory, which are current as long as its row is still ``source``."""
+
+    source: Row
+    words: list[str]
+    asks: bool
+
+    @property
+    def size(self) -> int:
+        """Return about how many bytes it takes."""
+        return sys.getsizeof(self.source[1]) + sys.getsizeof(self.words) + _SIZE_BESIDE
 
 
 class KeywordIndex(Table):
@@ -62,8 +72,8 @@ class KeywordIndex(Table):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._long_texts: dict[tuple[str, ...], list[str]] = {}
-        self._kept_words = 0
+        self._kept: dict[int, _KeptText] = {}
+        self._kept_size = 0
 
     def terms_of(self, query: str) -> list[Term]:
         return query_terms.terms_of(query, self._db)
@@ -200,36 +210,35 @@ class KeywordIndex(Table):
         return {token: guess for guess, token in reversed(list(stems)) if token in wanted}
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
-        rows = self._db.rows(_SELECT_WORDS, (to_json(list(row_ids)),))
-        short = [(row_id, f"{content} {rest}") for row_id, content, *_, rest in rows if rest]
-        tokens = dict(self._tokenized(short))
-        tokens |= self._words_of_long(
-            {row_id: tuple(map(str, parts)) for row_id, *parts, rest in rows if not rest}
-        )
-        counter = TermCounter(terms)
-        return {
-            row_id: counter.count(tokens[row_id], asks=asks(content))
-            for row_id, content, *_ in rows
-        }
+        texts = self._texts(self._db.rows(_SELECT_SOURCES, (to_json(list(row_ids)),)))
+        count = TermCounter(terms).count
+        return {row_id: count(text.words, asks=text.asks) for row_id, text in texts.items()}
 
-    def _tokenized(self, texts: Sequence[tuple[int, str]]) -> Iterable[tuple[int, list[str]]]:
-        words = self._db.tokenize(text for _, text in texts)
-        return zip((row_id for row_id, _ in texts), words, strict=True)
-
-    def _words_of_long(self, keys: Mapping[int, tuple[str, ...]]) -> dict[int, list[str]]:
-        """Return the words of texts that take long to cut up, which are kept: see ``LONG``."""
-        kept = self._long_texts
-        missing = [row_id for row_id, key in keys.items() if key not in kept]
-        rows = self._db.rows(_SELECT_TEXTS, (to_json(missing),)) if missing else []
-        texts = [(row_id, f"{content} {rest}") for row_id, content, rest in rows]
-        words_of = {
-            row_id: list(map(sys.intern, words)) for row_id, words in self._tokenized(texts)
+    def _texts(self, sources: Sequence[Row]) -> dict[int, _KeptText]:
+        """Return the words of some memories, cut up where they are not kept."""
+        kept = self._kept
+        texts = {
+            source[0]: text
+            for source in sources
+            if (text := kept.get(source[0])) is not None and text.source == source
         }
-        words_of |= {row_id: kept[key] for row_id, key in keys.items() if row_id not in words_of}
-        for row_id in missing:
-            if keys[row_id] not in kept:  # else two memories have the same text, tags and time
-                kept[keys[row_id]] = words_of[row_id]
-                self._kept_words += len(words_of[row_id])
-        while self._kept_words > MOST_KEPT:
-            self._kept_words -= len(kept.pop(next(iter(kept))))
-        return words_of
+        missing = {source[0]: source for source in sources if source[0] not in texts}
+        if missing:
+            for row_id, words in self._cut_up(list(missing)):
+                source = missing[row_id]
+                texts[row_id] = _KeptText(source, words, asks(source[1]))
+                self._keep(row_id, texts[row_id])
+        return texts
+
+    def _cut_up(self, row_ids: Sequence[int]) -> Iterable[tuple[int, list[str]]]:
+        rows = self._db.rows(_SELECT_TEXTS, (to_json(row_ids),))
+        words = self._db.tokenize(f"{content} {rest}" for _, content, rest in rows)
+        for (row_id, *_), text in zip(rows, words, strict=True):
+            yield row_id, list(map(sys.intern, text))
+
+    def _keep(self, row_id: int, text: _KeptText) -> None:
+        former = self._kept.pop(row_id, None)
+        self._kept_size += text.size - (former.size if former else 0)
+        self._kept[row_id] = text
+        while self._kept_size > MOST_KEPT:
+            self._kept_size -= self._kept.pop(next(iter(self._kept))).size

@@ -78,20 +78,28 @@ SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > ?1)
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
-# The two nearest of a side, the nearest first, by two looks into the index. A comparison of
-# (timestamp, seq) looks up the timestamp alone: in an import that has one date for 25,000 memories
-# a search then took 0.4 s. Of one owner's rows the index of users has the same order: memories of
-# others in that session are not even passed by.
+SHORT_SESSION: Final = 64
+"""Memories of a session that are all listed to see what stands beside one of it: that takes a look
+into the index for a session, where each memory of it would take four."""
+_SELECT_SESSIONS: Final = f"""
+WITH session (name) AS MATERIALIZED (
+  SELECT DISTINCT m.created_by_session FROM memories AS m NOT INDEXED
+  WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3')
+SELECT (SELECT group_concat(seq) FROM (
+    SELECT seq FROM memories WHERE created_by_session = session.name
+    ORDER BY timestamp, seq LIMIT {SHORT_SESSION + 1}))
+FROM session"""
+# The two nearest of a side, the nearest first: those of the same time, then those of another. A
+# comparison of (timestamp, seq) looks up the timestamp alone: in an import that has one date for
+# 25,000 memories a search then took 0.4 s. Of one owner's rows the index of users has the same
+# order: memories of others in that session are not even passed by.
 _SELECT_SIDE: Final = """
-  (SELECT group_concat(seq, ',' ORDER BY timestamp {order}, seq {order}) FROM (
-     SELECT * FROM (SELECT timestamp, seq FROM memories
-       WHERE created_by_session = m.created_by_session
-         AND timestamp = m.timestamp AND seq {than} m.seq {{own}}
-       ORDER BY seq {order} LIMIT 2)
-     UNION ALL
-     SELECT * FROM (SELECT timestamp, seq FROM memories
-       WHERE created_by_session = m.created_by_session AND timestamp {than} m.timestamp {{own}}
-       ORDER BY timestamp {order}, seq {order} LIMIT 2)
+  (SELECT group_concat(seq) FROM (SELECT seq FROM memories
+     WHERE created_by_session = m.created_by_session
+       AND timestamp = m.timestamp AND seq {than} m.seq {{own}}
+     ORDER BY seq {order} LIMIT 2)),
+  (SELECT group_concat(seq) FROM (SELECT seq FROM memories
+     WHERE created_by_session = m.created_by_session AND timestamp {than} m.timestamp {{own}}
      ORDER BY timestamp {order}, seq {order} LIMIT 2))"""
 _SIDES: Final = ", ".join(
     _SELECT_SIDE.format(than=than, order=order) for than, order in (("<", "DESC"), (">", "ASC"))
@@ -274,9 +282,8 @@ class MemoryTable(Table):
     def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
         condition = compiled(filters)
         sql = _SELECT_SIGNALS.format(condition=condition.sql)
-        return [
-            Signals(*row) for row in self._db.rows(sql, (to_json(list(row_ids)), *condition.values))
-        ]
+        rows = self._db.rows(sql, (to_json(list(row_ids)), *condition.values))
+        return list(map(Signals._make, rows))
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
         condition = compiled(filters)
@@ -293,14 +300,31 @@ class MemoryTable(Table):
     def neighbours(
         self, row_ids: Sequence[int], owner: Owner | None = None
     ) -> dict[int, dict[int, int]]:
-        own = "" if owner is None else "AND user_id = m.user_id"
-        if owner is not None and owner.run_id is not None:
-            own += " AND run_id = m.run_id"
-        rows = self._db.rows(_SELECT_AROUND.format(own=own), (to_json(list(row_ids)),))
-        return {
-            row_id: _by_distance(before, (-1, -2)) | _by_distance(after, (1, 2))
-            for row_id, before, after in rows
-        }
+        around = self._around_in_short_sessions(row_ids) if owner is None else {}
+        others = [row_id for row_id in row_ids if row_id not in around]
+        if others:
+            own = "" if owner is None else "AND user_id = m.user_id"
+            if owner is not None and owner.run_id is not None:
+                own += " AND run_id = m.run_id"
+            rows = self._db.rows(_SELECT_AROUND.format(own=own), (to_json(others),))
+            for row_id, *sides in rows:
+                same_before, before, same_after, after = map(_listed, sides)
+                around[row_id] = _by_distance(same_before + before, same_after + after)
+        return {row_id: around[row_id] for row_id in sorted(around)}
+
+    def _around_in_short_sessions(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
+        """Return the neighbours of those rows whose session is listed as far as they stand."""
+        sought = set(row_ids)
+        around: dict[int, dict[int, int]] = {}
+        for (listed,) in self._db.rows(_SELECT_SESSIONS, (to_json(list(row_ids)),)):
+            session = _listed(listed)
+            known = len(session) if len(session) <= SHORT_SESSION else SHORT_SESSION - 1
+            for place, row_id in enumerate(session[:known]):
+                if row_id in sought:
+                    before = session[max(0, place - 2) : place]
+                    before.reverse()
+                    around[row_id] = _by_distance(before, session[place + 1 : place + 3])
+        return around
 
     def _models(self, rows: Sequence[Row]) -> list[Memory]:
         """Make models of rows. Their classes need Pydantic, with which a hook would start late."""
@@ -329,7 +353,13 @@ def _behind(order: MemoryOrder) -> str:
     return f"({key} {than} {seen} OR ({key} = {seen} AND {behind}))"
 
 
-def _by_distance(listed: str | None, distances: Sequence[int]) -> dict[int, int]:
-    """Return the rows of a list, the nearest first, by their distances."""
-    row_ids = map(int, listed.split(",")) if listed else ()
-    return dict(zip(distances, row_ids, strict=False))
+def _listed(text: str | None) -> list[int]:
+    """Return the rows that SQLite listed, in the order in which an index gave them."""
+    return [int(row_id) for row_id in text.split(",")] if text else []
+
+
+def _by_distance(before: Sequence[int], after: Sequence[int]) -> dict[int, int]:
+    """Return the two nearest rows of each side by their distances."""
+    around = dict(zip((-1, -2), before, strict=False))
+    around.update(zip((1, 2), after, strict=False))
+    return around
