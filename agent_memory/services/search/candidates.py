@@ -6,6 +6,9 @@ import heapq
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
@@ -25,7 +28,9 @@ SURROUNDED: Final = 64
 """The best by words, whose neighbours become candidates too."""
 SURROUNDED_BY_MEANING: Final = 24
 """The same of those whose vectors are nearest."""
+_NOBODY: Final[Mapping[int, int]] = MappingProxyType({})
 _WORDS: Final = re.compile(r"\w+")
+_stored_time: Final = lru_cache(maxsize=4_096)(read_stored_time)
 
 
 class Candidates(NamedTuple):
@@ -166,8 +171,16 @@ def _candidates(
     _complete(neighbours, around)
     words = engine.keywords.words(list(signals), request.terms)
     cosines = _cosines(engine, request, nearest, list(signals))
+    now, uncounted = request.moment, request.uncounted
     return [
-        _candidate(row, words[row_id], neighbours.get(row_id, {}), cosines.get(row_id), request)
+        _candidate(
+            row,
+            words[row_id],
+            neighbours.get(row_id, _NOBODY),
+            cosines.get(row_id),
+            now,
+            uncounted.get(row_id, 0),
+        )
         for row_id, row in signals.items()
     ]
 
@@ -196,11 +209,12 @@ def _candidate(
     words: WordCounts,
     neighbours: Mapping[int, int],
     cosine: float | None,
-    request: SearchRequest,
+    now: datetime,
+    uncounted: int,
 ) -> Candidate:
     row_id, session, timestamp, access_count = row
     counts, length, opens, asks, variants = words
-    moment = read_stored_time(timestamp)
+    moment = _stored_time(timestamp)
     return Candidate(
         row_id,
         # Five notes of one process: "Buy oat milk" was the second hit for the Postgres password.
@@ -208,8 +222,8 @@ def _candidate(
         counts,
         length,
         moment.date(),
-        age_in_days(moment, request.moment),
-        access_count + request.uncounted.get(row_id, 0),
+        age_in_days(moment, now),
+        access_count + uncounted,
         neighbours,
         cosine,
         opens,

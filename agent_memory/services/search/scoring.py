@@ -280,8 +280,8 @@ def _weigh_words(
             continue  # nor has it words of its own
         parts = evidence[row_id]
         fade = _fade(candidate, SHORT)
-        of_own = own.get(row_id, 0.0) / best_own
-        parts.words = share * (1 + (1 - fade) * surroundings) * of_own
+        if row_id in own:
+            parts.words = share * (1 + (1 - fade) * surroundings) * (own[row_id] / best_own)
         parts.words_around = share * fade * weights.words_around * (of_around / best_around)
         parts.words_of_session = (
             share * fade * weights.words_of_session * (of_all / best_of_session)

@@ -319,10 +319,19 @@ class MemoryTable(Table):
         for (listed,) in self._db.rows(_SELECT_SESSIONS, (to_json(list(row_ids)),)):
             session = _listed(listed)
             known = len(session) if len(session) <= SHORT_SESSION else SHORT_SESSION - 1
+            last = len(session) - 2
             for place, row_id in enumerate(session[:known]):
-                if row_id in sought:
-                    before = session[max(0, place - 2) : place]
-                    before.reverse()
+                if row_id not in sought:
+                    continue
+                if 2 <= place < last:
+                    around[row_id] = {
+                        -1: session[place - 1],
+                        -2: session[place - 2],
+                        1: session[place + 1],
+                        2: session[place + 2],
+                    }
+                else:
+                    before = session[max(0, place - 2) : place][::-1]
                     around[row_id] = _by_distance(before, session[place + 1 : place + 3])
         return around
 
