@@ -37,6 +37,28 @@ class Condition(NamedTuple):
     values: tuple[Any, ...] = ()
 
 
+_AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"
+
+
+def with_tags_looked_up(condition: Condition, row_id: str = "m.seq") -> Condition:
+    """Return a condition that looks for each tag at each row, whose number is in a column.
+
+    Else SQLite first lists all the memories that have the tag, and may go by that list.
+    """
+    looked_up = f"(SELECT count(*) FROM memory_tags AS t WHERE t.seq = {row_id} AND"
+    return condition._replace(sql=condition.sql.replace(_AMONG_TAGGED, looked_up))
+
+
+def tags_of(filters: Filter) -> list[str]:
+    """Return the tags that a filter asks for."""
+    if isinstance(filters, HasTag):
+        return [filters.tag]
+    if isinstance(filters, Not):
+        return tags_of(filters.part)
+    parts = filters.parts if isinstance(filters, All | AnyOf) else ()
+    return [tag for part in parts for tag in tags_of(part)]
+
+
 @singledispatch
 def compiled(filters: Filter) -> Condition:
     """Return the condition of a filter."""
@@ -94,7 +116,7 @@ def _(filters: HasTag) -> Condition:
         if tag.isascii()
         else ("casefold(CAST(t.tag AS BLOB)) = ?", tag.casefold())
     )
-    return Condition(f"m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE {same})", (value,))
+    return Condition(f"{_AMONG_TAGGED} {same})", (value,))
 
 
 @compiled.register

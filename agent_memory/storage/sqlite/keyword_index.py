@@ -11,7 +11,12 @@ from agent_memory.storage import query_terms
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.records import Alternative, Row, Term, WordCounts
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import compiled
+from agent_memory.storage.sqlite.filters import (
+    Condition,
+    compiled,
+    tags_of,
+    with_tags_looked_up,
+)
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
@@ -21,6 +26,10 @@ MOST_KEPT: Final = 16_000_000
 go. To cut the same texts up again took a search of short ones a third of its time, of Japanese,
 whose pairs SQL makes, nearly all."""
 
+MANY_MATCHES: Final = 1_000
+"""From so many on it is asked which way to the best of them under a filter is the quickest."""
+SAMPLE: Final = 200
+"""Memories that tell how many pass a filter."""
 _SIZE_BESIDE: Final = 500
 """Bytes of the tags, the time, and what holds it all together."""
 
@@ -38,6 +47,11 @@ WHERE v.term >= p.value AND v.term < p.value || char(0x10FFFF)"""
 _SELECT_CANDIDATES: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY {order} LIMIT ?"""
+# The limit lets SQLite keep the order of the inner query, and read no more memories than it needs.
+_SELECT_BEST: Final = """
+SELECT i.rowid FROM
+  (SELECT rowid FROM memory_index WHERE memory_index MATCH ? ORDER BY rank LIMIT -1) AS i
+CROSS JOIN memories AS m NOT INDEXED ON m.seq = i.rowid WHERE {condition} LIMIT ?"""
 _SELECT_POSTINGS: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition}"""
@@ -151,24 +165,53 @@ class KeywordIndex(Table):
         ``needed`` rows, and then the newest that have them follow.
         """
         chosen, common = query_terms.rarest_of(terms, frequencies, filters)
-        # Sorted by FTS5 itself, every match is scored; otherwise only those that pass the
-        # condition.
-        order = "bm25(memory_index)" if filters.is_narrowing else "i.rank"
-        row_ids = self._matching(chosen, filters, order, limit) if chosen else []
+        row_ids: list[int] = []
+        if chosen:
+            counted = zip(terms, frequencies, strict=True)
+            most = sum(count for term, count in counted if term in chosen)
+            sql, condition = self._best_first(filters, most, limit)
+            row_ids = self._matching(chosen, sql, condition, limit)
         if len(row_ids) < needed and common:
-            newest = self._matching(common, filters, "i.rowid DESC", limit)
+            sql = _SELECT_CANDIDATES.replace("{order}", "i.rowid DESC")
+            condition = MemoryTable(self._db).condition_of_first(filters, limit, "i.rowid")
+            newest = self._matching(common, sql, condition, limit)
             row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
         return row_ids, common
 
-    def _matching(
-        self, terms: Sequence[Term], filters: Filter, order: str, limit: int
-    ) -> list[int]:
+    def _best_first(self, filters: Filter, most: int, limit: int) -> tuple[str, Condition]:
+        """Return the quickest query for the best of ``most`` matches, and its condition.
+
+        Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
+        Where those are many, it is quicker to score all, and to read the best of them until enough
+        have passed: to read a memory takes longer than to score it.
+        """
         condition = compiled(filters)
-        sql = _SELECT_CANDIDATES.format(condition=condition.sql, order=order)
+        if not filters.is_narrowing:
+            return _SELECT_CANDIDATES.replace("{order}", "i.rank"), condition
+        by_score = _SELECT_CANDIDATES.replace("{order}", "bm25(memory_index)")
+        if most < MANY_MATCHES:
+            return by_score, condition
+        if tags := tags_of(filters):
+            # The tag is looked for before the memory is read.
+            is_rare = MemoryTable(self._db).tagged(tags, limit=most) < most
+            return by_score, condition if is_rare else with_tags_looked_up(condition, "i.rowid")
+        passing = most * self._share_passing(filters)
+        return _SELECT_BEST if passing > 2 * limit else by_score, condition
+
+    def _share_passing(self, filters: Filter) -> float:
+        """Return about which share of the memories passes a filter."""
+        memories = MemoryTable(self._db)
+        last = memories.last_row_id()
+        sample = range(1, last + 1, max(1, last // SAMPLE))
+        return len(memories.row_ids(filters, among=sample)) / max(1, len(sample))
+
+    def _matching(
+        self, terms: Sequence[Term], sql: str, condition: Condition, limit: int
+    ) -> list[int]:
         alternatives = [alternative for term in terms for alternative in term.alternatives]
         matches = [*(term.match for term in terms), *self._alternative_matches(alternatives)]
-        match = " OR ".join(matches)
-        return [row_id for (row_id,) in self._db.rows(sql, (match, *condition.values, limit))]
+        values = (" OR ".join(matches), *condition.values, limit)
+        return [row_id for (row_id,) in self._db.rows(sql.format(condition=condition.sql), values)]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
         """Return, for each term, the rows that have it, of the memories that pass the filters.

@@ -16,7 +16,12 @@ from agent_memory.storage.excerpts import EXCERPT_COLUMNS, excerpt_of_values
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter
 from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import compiled
+from agent_memory.storage.sqlite.filters import (
+    Condition,
+    compiled,
+    tags_of,
+    with_tags_looked_up,
+)
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.text.dates import Span
@@ -107,6 +112,9 @@ _SIDES: Final = ", ".join(
 _SELECT_AROUND: Final = f"""
 SELECT m.seq, {_SIDES} FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
+_COUNT_TAGGED: Final = """
+SELECT count(*) FROM (SELECT 1 FROM memory_tags
+  WHERE tag IN (SELECT value FROM json_each(?)) LIMIT ?)"""
 _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740991),
   last_accessed = max(coalesce(last_accessed, ''), ?)
@@ -228,6 +236,7 @@ class MemoryTable(Table):
             sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql} LIMIT ?"
             values: tuple[object, ...] = (*condition.values, limit)
         else:
+            condition = with_tags_looked_up(condition)
             sql = f"{_SELECT_AMONG.format(condition=condition.sql)} LIMIT ?"
             values = (to_json(list(among)), *condition.values, limit)
         return [row_id for (row_id,) in self._db.rows(sql, values)]
@@ -279,14 +288,35 @@ class MemoryTable(Table):
             ((times, moment, row_id) for row_id, (times, moment) in accesses.items()),
         )
 
-    def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
+    def tagged(self, tags: Sequence[str], *, limit: int) -> int:
+        """Count the memories that have some tags, up to a limit."""
+        return int(self._db.value(_COUNT_TAGGED, (to_json(list(tags)), limit)))
+
+    def condition_of_first(self, filters: Filter, limit: int, row_id: str = "m.seq") -> Condition:
+        """Return the condition by which the first of an order are sooner found.
+
+        A tag that many have is looked for at each row until enough have it. Of one that few have,
+        the memories are listed.
+        """
         condition = compiled(filters)
+        tags = tags_of(filters)
+        if not tags:
+            return condition
+        size = self.last_row_id()
+        tagged = self.tagged(tags, limit=size)
+        is_common = tagged * tagged > limit * size
+        return with_tags_looked_up(condition, row_id) if is_common else condition
+
+    def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
+        condition = with_tags_looked_up(compiled(filters))
         sql = _SELECT_SIGNALS.format(condition=condition.sql)
         rows = self._db.rows(sql, (to_json(list(row_ids)), *condition.values))
         return list(map(Signals._make, rows))
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
-        condition = compiled(filters)
+        if not (spans := list(spans)):
+            return []
+        condition = self.condition_of_first(filters, limit)
         sql = _SELECT_BETWEEN.format(condition=condition.sql)
         row_ids: list[int] = []
         for span in spans:
