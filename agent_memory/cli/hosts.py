@@ -172,7 +172,10 @@ def _doctor_text(report: dict[str, Any]) -> str:
         shown = hooks if each["hooks"] else ""
         lines.append(f"{each['host']} ({each['scope']}): {server}{shown}")
     last = {name: at for name, at in report["last"].items() if name != "failed"}
-    lines += [f"last {name.replace('_', ' ')}: {at or 'never'}" for name, at in last.items()]
+    if any(last.values()):
+        lines += [f"last {name.replace('_', ' ')}: {at or 'never'}" for name, at in last.items()]
+    else:
+        lines.append("no hook has run yet")
     memory = report["memory"]
     unknown = "damage is its server's to find" if memory["memory_count"] else "nothing stored yet"
     sound = {True: "sound", False: "NOT sound", None: unknown}[memory["sound"]]

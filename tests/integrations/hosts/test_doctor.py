@@ -97,11 +97,21 @@ def test_hooks_that_codex_does_not_run_are_told(root: Path, shop: Path, doctor: 
     assert doctor(code=0)["problems"] == []
 
 
-def test_what_never_ran_is_told(root: Path, shop: Path, doctor: Doctor) -> None:
+def test_what_never_ran_is_told(
+    root: Path, shop: Path, doctor: Doctor, capsys: pytest.CaptureFixture[str]
+) -> None:
     install(root, "gemini")
     assert "no hook has ever run in this project" in problems(doctor(code=6))
+    run(["--root", str(root), "doctor"])
+    text = capsys.readouterr().out
+    assert "\nno hook has run yet\n" in text
+    assert "last ran" not in text
     answer(root, "gemini", event("gemini", "start", shop))
     assert doctor(code=0)["last"]["ran"] is not None
+    run(["--root", str(root), "doctor"])
+    text = capsys.readouterr().out
+    assert "\nlast recalled: never\n" in text or "\nlast captured: never\n" in text
+    assert "no hook has run yet" not in text
     answer(root, "gemini", b"garbage", name="BeforeAgent", cwd=shop)
     report = doctor(code=6)
     assert "had to give up: UnreadableInput" in problems(report)
