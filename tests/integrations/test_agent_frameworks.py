@@ -69,10 +69,12 @@ def test_openais_agents_sdk(memory: AgentMemory) -> None:
     tools = MemoryTools(memory)
     agent = Agent(name="bob", model=model, tools=[*function_tools(tools)])
     config = RunConfig(tracing_disabled=True)
-    done = asyncio.run(Runner.run(agent, "hello", run_config=config))
+    done = asyncio.run(Runner.run(agent, "I live in Oslo.", run_config=config))
     assert done.final_output == "done"
     outputs = [item for item in model.inputs[-1] if item.get("type") == "function_call_output"]
     check(memory, [json.loads(item["output"]) for item in outputs])
+    kept = memory.session({"user_id": "ann"}).add(done.to_input_list())  # what lasts of it
+    assert [entry.memory for entry in kept.data] == ["I live in Oslo."]
 
 
 def test_pydantic_ai(memory: AgentMemory) -> None:
