@@ -18,6 +18,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from statistics import median
@@ -27,12 +28,17 @@ from agent_memory import AgentMemory
 from agent_memory.integrations.hosts.hook import occasion_of, parse
 from agent_memory.integrations.hosts.occasion import Outcome
 from agent_memory.integrations.hosts.session import recall
+from agent_memory.integrations.hosts.spool import Spool
 from agent_memory.services.rendering import estimate_tokens
 from bench.machine import describe_machine
 from bench.workload import NOW, Workload
 
 PROGRAM: Final = str(Path(sys.executable).with_name("agent-memory"))
 IMPORT: Final = "from agent_memory import AgentMemory"
+TAKE_IN: Final = (
+    "import sys; from agent_memory.integrations.hosts.intake import take_in; take_in(*sys.argv[1:])"
+)
+STORING: Final = "storing it, behind the host"
 ROUNDS: Final = 15
 PROMPTS: Final = 7
 
@@ -61,15 +67,29 @@ def measure_processes(root: str, queries: list[str]) -> None:
         "a start": ([*hook, "SessionStart"], {**base, "source": "startup"}),
         "a prompt": ([*hook, "UserPromptSubmit"], {**base, "prompt": queries[0]}),
         "a tool that said something": ([*hook, "PostToolUse"], {**base, **note}),
+        STORING: ([sys.executable, "-c", TAKE_IN, str(Path(root, "bench")), "bench", root], {}),
         "importing AgentMemory": ([sys.executable, "-c", IMPORT], {}),
     }
     times: dict[str, list[float]] = {name: [] for name in kinds}
+    spool = Spool(str(Path(root, "bench")))
     for turn in range(ROUNDS):
         for name, (words, data) in kinds.items():
+            if name == STORING:
+                wait_for_something(spool, turn)
             times[name].append(cpu_of(words, {**data, "session_id": f"s-{turn}"}, environment))
     alone = median(times["Python alone"])
     for name, taken in times.items():
         print(f"{name:30}{median(taken):8.1f} ms CPU{median(taken) - alone:8.1f} beside Python")
+
+
+def wait_for_something(spool: Spool, turn: int) -> None:
+    """Let something wait to be stored, when the process that a hook started has ended."""
+    while (claim := spool.claim()) is None:
+        time.sleep(0.01)
+    text = f"NOTE: port {turn} is open from now on."
+    names = {"host": "claude-code", "event": "PostToolUse", "session": "s", "tool": "Bash"}
+    spool.append({"kind": "tool", **names, "texts": [text]})
+    os.close(claim)
 
 
 def measure_server(root: str, queries: list[str]) -> None:

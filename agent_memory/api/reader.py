@@ -27,13 +27,19 @@ class MemoryReader:
 
     @classmethod
     def open(
-        cls, agent_id: str, *, root: paths.Root | None = None, read_only: bool = False
+        cls,
+        agent_id: str,
+        *,
+        root: paths.Root | None = None,
+        read_only: bool = False,
+        by_keyword: bool = False,
     ) -> Self | None:
         """Open the memory of an agent; ``None`` where only ``AgentMemory`` can answer.
 
         That is where there is no file yet, where the memories are in a database or are searched by
-        meaning, and where the agent has settings of its own. Searches are counted as ever, unless
-        ``read_only``. Raises what ``AgentMemory`` raises.
+        meaning (unless ``by_keyword``: then they are searched without that), and where the agent
+        keeps an ``event_log``. Searches are counted as ever, unless ``read_only``. Raises what
+        ``AgentMemory`` raises.
         """
         address = paths.agent_address(agent_id, root)
         if not isinstance(address, Path) or not address.exists():
@@ -46,7 +52,7 @@ class MemoryReader:
                     f"{address} holds the memories of agent {excerpts.agent_id!r}, not of"
                     f" {agent_id!r}: use the agent id {excerpts.agent_id!r}"
                 )
-            if not excerpts.suffice:
+            if not excerpts.suffice(by_keyword=by_keyword):
                 return None
             tighten_folder(address.parent)
             opened.pop_all()

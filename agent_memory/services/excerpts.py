@@ -5,11 +5,12 @@ Their import takes longer than all that is done here: see ``Excerpts``.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.services.rendering import PLAIN, render_context
@@ -33,6 +34,7 @@ class Excerpts:
         self, path: Path, agent_id: str, *, clock: Callable[[], datetime], read_only: bool
     ) -> None:
         self._clock = clock
+        self._threshold: float | None = None
         self._engine = open_engine(path, create=False, read_only=read_only)
         self._unit_of_work = UnitOfWork(
             self._engine, clock, promotion_threshold=_PROMOTION_THRESHOLD
@@ -44,24 +46,32 @@ class Excerpts:
             self._engine.close()
             raise
 
-    @property
-    def suffice(self) -> bool:
-        """Whether they are all that a search looks at, and nobody set how it is done.
+    def suffice(self, *, by_keyword: bool = False) -> bool:
+        """Whether they are all that is needed to answer, as far as settings say how it is done.
 
-        An embedder is not asked here, no setting is read, and no event is told.
+        An embedder is not asked here, and no event is told. With ``by_keyword`` it does not matter
+        that searches are by meaning.
         """
         with self._engine.read():
-            models = self._engine.embeddings.models()
-            return not any(model.state == "active" for model in models) and (
-                self._engine.agent.settings() == "{}"
-            )
+            if not by_keyword and any(
+                model.state == "active" for model in self._engine.embeddings.models()
+            ):
+                return False
+            try:
+                settings = json.loads(self._engine.agent.settings())
+                self._threshold = _threshold_of(settings)
+            except (ValueError, TypeError, RecursionError):
+                return False  # another program wrote it: the models say what is wrong
+            return bool(settings.get("event_log", "off") == "off")
 
     def search(self, query: str, limit: int) -> list[MemoryExcerpt]:
         """Return what answers a query, best first, without what only fills up the limit."""
         started = time.perf_counter()
         now = self._clock()
         with self._engine.read():
-            request = SearchRequest(query, None, limit, include_weak=False, now=now)
+            request = SearchRequest(
+                query, None, limit, threshold=self._threshold, include_weak=False, now=now
+            )
             request = completed(self._engine, request, self._unit_of_work.accesses())
             outcome = find(self._engine, request)
             row_ids = [hit.row_id for hit in outcome.hits]
@@ -95,3 +105,13 @@ class Excerpts:
         """Write what the searches counted, and close the file."""
         self._unit_of_work.close()
         self._engine.close()
+
+
+def _threshold_of(settings: Mapping[str, Any]) -> float | None:
+    """Return the least similarity that is set. Raises ``TypeError`` for what can be none."""
+    threshold = settings.get("similarity_threshold")
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not 0 <= threshold <= 1:
+        raise TypeError
+    return float(threshold)

@@ -117,10 +117,42 @@ def test_there_is_none_where_only_the_whole_can_answer(tmp_path: Path) -> None:
         opened(tmp_path).close()
         memory.migrate()
     assert MemoryReader.open("bob", root=tmp_path) is None
+    reader = MemoryReader.open("bob", root=tmp_path, by_keyword=True)
+    assert reader is not None
+    with reader:
+        assert [hit.content for hit in reader.search("kettle")] == ["The kettle is blue"]
     with AgentMemory("bob", root=tmp_path) as memory:
         memory.rollback()
         opened(tmp_path).close()
         memory.configure(event_log="brief")
+    assert MemoryReader.open("bob", root=tmp_path) is None
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.9, 1.0])
+def test_settings_of_the_agent_count_for_it_too(tmp_path: Path, threshold: float) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store_many({"content": f"The kettle of kitchen {n} is blue"} for n in range(9))
+        memory.store("The kettle and the stove are red")
+        memory.configure(
+            similarity_threshold=threshold, categories=["kitchen"], scratchpad_max_size=10
+        )
+        hits = memory.search("red kettle", 12, include_weak=False, count_accesses=False)
+        context = memory.context(500)
+    with opened(tmp_path) as reader:
+        assert reader.search("red kettle", 12) == [MemoryExcerpt.of(hit.memory) for hit in hits]
+        assert reader.context(500) == context
+
+
+@pytest.mark.parametrize("threshold", ['"high"', "7", "true"])
+def test_settings_that_no_program_of_ours_wrote_are_left_to_the_whole(
+    tmp_path: Path, threshold: str
+) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("The kettle is blue")
+        path = memory.path
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE agent SET config = ?", (f'{{"similarity_threshold": {threshold}}}',))
+    connection.close()
     assert MemoryReader.open("bob", root=tmp_path) is None
 
 

@@ -60,7 +60,10 @@ def recall(occasion: Occasion, outcome: Outcome) -> None:
 def _readable(occasion: Occasion) -> Readable:
     """Open the memory to be read: quickly, where that can answer."""
     root, is_trial = occasion.call.root, occasion.is_trial
-    reader = MemoryReader.open(occasion.agent_id, root=root, read_only=is_trial)
+    is_start = occasion.call.event.kind == "start"  # which searches for nothing
+    reader = MemoryReader.open(
+        occasion.agent_id, root=root, read_only=is_trial, by_keyword=is_start
+    )
     if reader is not None:
         return reader
     from agent_memory.integrations.hosts.host_memory import HostMemory  # noqa: PLC0415 - 100 ms
