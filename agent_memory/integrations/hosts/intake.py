@@ -18,6 +18,7 @@ from agent_memory.integrations.hosts.spool import Spool
 
 _NAMES: Final = ("host", "event", "session")
 """What the log says of an entry, besides what became of it."""
+_UNREADABLE: Final = "a line of what hooks heard cannot be read"
 _CLAIM: Final = 3
 """The open file by which the process that is started holds the claim."""
 
@@ -75,13 +76,14 @@ def _all_stored(spool: Spool, folder: str, agent_id: str, root: str | None) -> b
     with contextlib.closing(Keeper(agent_id, root)) as keeper:
 
         def take(entry: Mapping[str, Any] | None) -> bool:
-            counts, why = ({"dropped": 1}, "") if entry is None else keeper.keep(entry)
-            names = {
-                name: str((entry or {}).get(name, "")) for name in ("host", "event", "session")
-            }
-            line: dict[str, Any] = {**names, "outcome": "failed" if why else "stored", **counts}
-            with contextlib.suppress(OSError):
-                journal.append({**line, "why": why} if why else line)
+            counts, why = ({"dropped": 1}, _UNREADABLE) if entry is None else keeper.keep(entry)
+            line = {name: (entry or {}).get(name, "") for name in _NAMES}
+            line |= {"outcome": "failed" if why else "kept", **counts}
+            if why:
+                line["why"] = why
+            if counts or why:
+                with contextlib.suppress(OSError):
+                    journal.append(line)
             return not keeper.is_stuck
 
         return spool.hand_out(take)
