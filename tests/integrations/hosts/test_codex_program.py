@@ -101,9 +101,9 @@ def test_codex_recalls_and_captures_by_the_server_that_it_runs(
     assert done.returncode == 0, done.stderr
     assert ANSWER in done.stdout
     assert "deployed with Nomad" in asked[0]
-    entries = {entry["event"]: entry for entry in Journal(str(root / "bob")).entries()}
-    assert entries.keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
-    assert entries["UserPromptSubmit"]["recalled"] + entries["SessionStart"]["recalled"] == 1
-    assert entries["Stop"]["captured"] == 1
+    entries = list(Journal(str(root / "bob")).entries())
+    assert {entry["event"] for entry in entries} == {"SessionStart", "UserPromptSubmit", "Stop"}
+    assert sum(entry.get("recalled", 0) for entry in entries) == 1
+    assert [entry["event"] for entry in entries if entry.get("captured")] == ["Stop"]
     with AgentMemory("bob", root=root) as memory:
         assert ANSWER in {each.content for each in memory.list_recent()}
