@@ -158,6 +158,37 @@ def test_rows_of_another_program(
         assert_comes_back(memory, folder)
 
 
+BESIDE = [
+    ("relationship_sources", "valid_from", "'9'"),
+    ("relationship_sources", "valid_from", "NULL"),
+    ("relationships", "closed_by", "'no-memory'"),
+    ("entity_sources", "name", "NULL"),
+    ("embeddings", "scale", "-1.0"),
+    ("embeddings", "scale", "9e999"),
+    ("agent", "agent_id", "CAST(x'ff' AS TEXT)"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "value"), BESIDE)
+def test_values_beside_the_memories_are_named_and_mended(
+    tmp_path: Path, table: str, column: str, value: str
+) -> None:
+    with AgentMemory("bob", root=tmp_path, clock=Clock(), embedder="wordllama") as memory:
+        memory.store("good tea with Alice", id="good", tags=["drinks"])
+        memory.graph.add("Alice", "drinks", "tea", memory_id="good")
+        memory.migrate()
+    path = tmp_path / "bob" / "memories.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute(f"UPDATE {table} SET {column} = {value}")
+    with AgentMemory.open(path, clock=Clock(), embedder="wordllama") as memory:
+        assert memory.check().problems
+        assert memory.check(repair=True).ok
+        assert memory.check().problems == []
+        read_everything(memory, tmp_path)
+        assert_comes_back(memory, tmp_path, ["store"])
+
+
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with memories that were added, changed, deleted and brought back: twelve changes."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_memory.errors import ConfigurationError, StorageCorrupt, ValidationError
-from agent_memory.models.fields import to_json
+from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.times import format_time
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
@@ -22,6 +22,10 @@ _COUNT: Final = """
 UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
   total_query_ms = total_query_ms + ?,
   last_accessed = max(last_accessed, ?)"""
+
+_NAME: Final = """
+UPDATE agent SET agent_id = ?
+WHERE length(agent_id) NOT BETWEEN 1 AND 64 OR agent_id GLOB '*[^A-Za-z0-9_-]*'"""
 
 
 class AgentTable(Table):
@@ -97,9 +101,14 @@ class AgentTable(Table):
         return []
 
     def repair(self) -> None:
-        """Restore the default settings where those in the file are wrong."""
+        """Restore the default settings where those in the file are wrong, and name the agent anew.
+
+        A file lies in the folder of its agent.
+        """
         if self.find_problems():
             self._db.run("UPDATE agent SET config = '{}'")
+        folder = self._db.path.parent.name
+        self._db.run(_NAME, (folder if validate_agent_id(folder) else "agent",))
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
         self._db.run(_COUNT, (queries, total_ms, format_time(now)))

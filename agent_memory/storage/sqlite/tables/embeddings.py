@@ -48,8 +48,8 @@ SELECT m.seq FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)"""
 # The plus sign keeps SQLite from sorting all vectors of the model for each page.
 _SELECT_EVERYTHING: Final = """
-SELECT e.embedding_id, e.seq, m.id, CAST(m.content AS BLOB), e.text_hash, e.vector,
-  q.seq IS NOT NULL
+SELECT e.embedding_id, e.seq, m.id, CAST(m.content AS BLOB), e.text_hash,
+  CASE WHEN e.scale > 0 AND e.scale < 1e99 THEN e.vector END, q.seq IS NOT NULL
 FROM embeddings AS e LEFT JOIN memories AS m ON m.seq = e.seq
 LEFT JOIN embedding_queue AS q ON q.seq = e.seq
 WHERE +e.model_id = ? AND e.embedding_id > ? ORDER BY e.embedding_id LIMIT ?"""

@@ -18,7 +18,7 @@ from agent_memory.storage.graph_rows import (
     exported_sources,
     imported_sources,
 )
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.tables import Table
 
 _PAGE: Final = 1_000
@@ -44,6 +44,22 @@ JOIN entities AS b ON b.id = r.target_id
 WHERE a.user_id IS NOT r.user_id OR b.user_id IS NOT r.user_id"""
 _CLOSED: Final = ("relationships", "relationship_sources")
 """The tables of what can be closed."""
+_NAMING_MEMORIES: Final = (
+    ("relationship_sources", "memory_id"),
+    ("entity_sources", "memory_id"),
+    ("entity_aliases", "memory_id"),
+    ("relationships", "closed_by"),
+    ("relationship_sources", "closed_by"),
+)
+_SAID: Final = (
+    (
+        "relationship_sources",
+        "valid_from",
+        "SELECT valid_from FROM relationships WHERE id = relationship_id",
+    ),
+    ("entity_sources", "name", "SELECT name FROM entities WHERE id = entity_id"),
+)
+"""What a statement always says; without it, an import takes it to say what all say together."""
 _SOURCE: Final = ("memory_id", "change_id", "is_undone")
 _SELECT_TEXTS: Final = f"""
 SELECT e.name, e.type FROM entities AS e JOIN entity_sources AS x ON x.entity_id = e.id
@@ -195,10 +211,15 @@ AND id NOT IN (
         for (edge_id,) in self._db.rows(_MIXED):
             detail = f"relationship {edge_id} joins entities of different users"
             problems.append(Problem(kind="mixed_users", detail=detail))
-        lost = f"SELECT count(*) FROM relationship_sources WHERE memory_id NOT IN {_KNOWN_IDS}"
-        if count := self._db.value(lost):
-            detail = f"{count} relationships were read from memories of which nothing is left"
-            problems.append(Problem(kind="orphan", detail=detail))
+        for table, column in _NAMING_MEMORIES:
+            lost = f"{column} IS NOT NULL AND {column} NOT IN {_KNOWN_IDS}"
+            if count := self._db.value(f"SELECT count(*) FROM {table} WHERE {lost}"):
+                detail = f"{column} of {count} rows of {table} names memories that never were"
+                problems.append(Problem(kind="orphan", detail=detail))
+        for table, column, _ in _SAID:
+            if count := self._db.value(f"SELECT count(*) FROM {table} WHERE {column} IS NULL"):
+                detail = f"{column} is missing in {count} rows of {table}"
+                problems.append(Problem(kind="wrong_row", detail=detail))
         return problems
 
     def repair(self) -> None:
@@ -216,6 +237,8 @@ AND id NOT IN (
             f"UPDATE relationships SET valid_from = {now}, valid_to = NULL WHERE {is_wrong}"
         )
         self._db.run(f"UPDATE relationships SET valid_to = valid_from WHERE {_WRONG_TIMES}")
+        for table, column, summary in _SAID:
+            self._db.run(f"UPDATE {table} SET {column} = ({summary}) WHERE {column} IS NULL")
         self.sweep()
 
     # Writing out and taking in -------------------------------------------------------------------
@@ -240,7 +263,7 @@ AND id NOT IN (
 
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         sql = f"SELECT {', '.join(columns)}, seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"
-        after = -(2**63)
+        after = BEFORE_ALL
         while rows := self._db.rows(sql, (after, _PAGE)):
             for row in rows:
                 yield dict(zip(columns, row, strict=False))
