@@ -115,7 +115,8 @@ class AgentMemory(MemoryVerbs):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
     ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
-    ``~/.amplifier/memory``; or the address of a PostgreSQL database, ``postgresql://host/db``.
+    ``~/.amplifier/memory``; or the address of a PostgreSQL database, ``postgresql://host/db``, or
+    one that another package's engine reads.
     ``session_id`` names the conversation or run that stores (else ``AGENT_MEMORY_SESSION``, else a
     new name); memories of one session support each other in searches. ``config`` and
     ``context_config`` are settings as models; ``clock`` returns the time, aware, in UTC.

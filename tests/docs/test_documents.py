@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,18 @@ def test_every_file_and_benchmark_that_is_named_is_there(document: Path) -> None
         assert place.exists() or place.with_suffix(".py").exists(), name
     for name in re.findall(r"`([\w/]+/[\w]+\.(?:py|sql))`", text):
         assert (CHECKOUT / name).is_file() or (PACKAGE / name).is_file(), name
+
+
+def test_a_source_distribution_holds_all_that_is_in_the_repository() -> None:
+    if not (CHECKOUT / ".git").exists():
+        pytest.skip("this is no repository")
+    git = ["git", "-C", str(CHECKOUT), "ls-files"]
+    tracked = {name.partition("/")[0] for name in subprocess.check_output(git, text=True).split()}
+    build = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"][
+        "build"
+    ]
+    kept = {name.removeprefix("/") for name in build["targets"]["sdist"]["include"]}
+    assert tracked - kept == {".gitignore", "pyproject.toml"}  # which a build adds by itself
 
 
 @pytest.mark.parametrize("document", [README, PACKAGE / "guides" / "working-on-it.md"], ids=name_of)
