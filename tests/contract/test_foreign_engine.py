@@ -15,6 +15,8 @@ import pytest
 
 from agent_memory import AgentMemory, ConfigurationError
 from agent_memory.api.memory import has_memories, list_agents
+from agent_memory.integrations.hosts.journal import agent_folder
+from agent_memory.integrations.hosts.journal import has_memories as has_file_of_memories
 
 PACKAGE = Path(__file__).parent / "shelf_engine"
 
@@ -116,6 +118,14 @@ def test_what_is_no_address_of_a_server_stays_a_folder(tmp_path: Path) -> None:
     for name in ("a:b", "C:", "9://x"):
         with AgentMemory("bob", root=tmp_path / name) as memory:
             assert memory.path.is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize("root", ["shelf:///place", "postgresql://host/db"])
+def test_hooks_keep_their_log_under_the_usual_root_beside_an_address(root: str) -> None:
+    folder = agent_folder("bob", root)
+    assert folder == agent_folder("bob", None)
+    assert has_file_of_memories(folder, root)
+    assert not has_file_of_memories(folder, None)
 
 
 def test_only_a_database_that_is_known_is_imported(memory: AgentMemory) -> None:
