@@ -33,9 +33,9 @@ from agent_memory.services.search.scoring import WEIGHTS, QueryProfile, Weights
 from agent_memory.services.search.terms import terms_of
 from agent_memory.storage.filters import NOT_ARCHIVED
 from bench.engine import engine_of
-from bench.locomo import CUTOFFS, Recall, read, stored
+from bench.locomo import CUTOFFS, Recall, stored
 from bench.machine import describe_machine
-from bench.retrieval import Query, Store, read_corpus
+from bench.retrieval import Query, Store, stores_of
 
 STILL: Final = RankingRates(decay=0.0, boost=0.0)
 PARTS: Final = Weights._fields
@@ -69,30 +69,6 @@ class Variant:
         """Return what is known of a question to this way of ranking."""
         query = asked.gathered.query
         return query if self.by_meaning else query._replace(cosine_scale=None)
-
-
-def stores_of(path: Path, most: int | None) -> dict[str, list[Store]]:
-    """Read a file as the stores that it makes: of LoCoMo, one of turns and one of observations."""
-    if not is_locomo(path):
-        return {path.stem: read_corpus(path)[:most]}
-    conversations = read(path)[:most]
-    return {
-        corpus: [
-            Store(
-                getattr(conversation, corpus),
-                [Query(question.text, question.evidence) for question in conversation.questions],
-                conversation.now,
-            )
-            for conversation in conversations
-        ]
-        for corpus in ("turns", "observations")
-    }
-
-
-def is_locomo(path: Path) -> bool:
-    """Return whether a file is LoCoMo's, and no corpus of ``bench.retrieval``."""
-    with path.open(encoding="utf-8") as file:
-        return '"documents"' not in file.read(1_000)
 
 
 def ask(source: str, stores: Sequence[Store], embedder: str) -> Iterator[Asked]:
@@ -249,7 +225,7 @@ def main() -> None:
     by_corpus = {
         corpus: list(ask(path.stem, stores, arguments.embedder))
         for path in arguments.paths
-        for corpus, stores in stores_of(path, arguments.stores).items()
+        for corpus, stores in stores_of(path, most=arguments.stores).items()
     }
     if arguments.cross_validate:
         cross_validate(by_corpus)

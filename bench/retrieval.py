@@ -13,7 +13,9 @@ the first k hits, averaged over the queries that have some; nDCG@10 counts each 
 
 With ``--unrelated`` each store is asked its own questions and those of the other corpora. Printed
 is in how many nothing is found, and how many hits of each confidence are relevant, where half of
-the questions are its own.
+the questions are its own. A LoCoMo file among the paths is two corpora, its turns and its
+observations. Each conversation is asked the next one's questions too, and LoCoMo's, which name
+somebody, are asked once more with "I" and "my" instead.
 
 Baselines over the same documents: FTS5's own ``bm25()`` (English stems, stop words left out, words
 joined by OR), the cosine of the embedder's vectors, and both joined by the ranks (RRF, k = 60).
@@ -31,7 +33,7 @@ import string
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -41,13 +43,17 @@ import numpy as np
 from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.embeddings.registry import create_embedder
 from agent_memory.embeddings.settings import EmbedderSettings
-from agent_memory.storage.query_terms import STOP_WORDS
-from bench.locomo import CUTOFFS, Document, Recall, stored
+from agent_memory.storage.query_terms import STOP_WORDS, names_of
+from bench.locomo import CUTOFFS, Document, Recall, read, stored
 from bench.machine import describe_machine
 
 MAX_CHARACTERS: Final = 9_900
 """What is stored of a document: a memory has 10,000 characters at most."""
 RRF_CONSTANT: Final = 60
+LOCOMO: Final = "LoCoMo"
+NEXT: Final = "the next conversation"
+MOST_FOREIGN: Final = 150
+"""So many questions of each other corpus a corpus is asked, parted among its stores."""
 _WORDS: Final = re.compile(r"\w+")
 _LONE_BACKSLASH: Final = re.compile(r'(\\["\\/bfnrtu])|\\')
 
@@ -67,6 +73,8 @@ class Store:
     documents: list[Document]
     queries: list[Query]
     now: datetime
+    source: str = ""
+    """The file that it comes from: the same questions may be asked of several corpora."""
 
 
 @dataclass
@@ -94,6 +102,29 @@ class Row:
         )
 
 
+def stores_of(
+    path: Path, sessions: str = "own", typos: str = "none", most: int | None = None
+) -> dict[str, list[Store]]:
+    """Read a file as the stores that it makes: of LoCoMo, one of turns and one of observations."""
+    with path.open(encoding="utf-8") as file:
+        is_locomo = '"documents"' not in file.read(1_000)
+    if not is_locomo:
+        return {path.stem: read_corpus(path, sessions, typos)[:most]}
+    conversations = read(path)[:most]
+    return {
+        corpus: [
+            Store(
+                getattr(conversation, corpus),
+                [Query(question.text, question.evidence) for question in conversation.questions],
+                conversation.now,
+                LOCOMO,
+            )
+            for conversation in conversations
+        ]
+        for corpus in ("turns", "observations")
+    }
+
+
 def read_corpus(path: Path, sessions: str = "own", typos: str = "none") -> list[Store]:
     """Read the stores of a corpus."""
     text = path.read_text(encoding="utf-8")
@@ -101,7 +132,7 @@ def read_corpus(path: Path, sessions: str = "own", typos: str = "none") -> list[
         entries = json.loads(text)
     except ValueError:  # a corpus whose backslashes were not all doubled
         entries = json.loads(_LONE_BACKSLASH.sub(lambda match: match[1] or r"\\", text))
-    return [_store(entry, sessions, typos) for entry in entries]
+    return [replace(_store(entry, sessions, typos), source=path.stem) for entry in entries]
 
 
 def _store(entry: Mapping[str, Any], sessions: str, typos: str) -> Store:
@@ -247,12 +278,13 @@ class Abstention:
 
     def curve(self, own: str) -> str:
         """Return the share of relevant hits by confidence, where half of the questions are own."""
-        others = sum(self.asked.values()) - self.asked[own]
-        weights = {True: 1 / max(1, self.asked[own]), False: 1 / max(1, others)}
+        own_asked = self.asked[own] + self.asked[f"{own}, I"]
+        others = sum(self.asked.values()) - own_asked
+        weights = {True: 1 / max(1, own_asked), False: 1 / max(1, others)}
         bins = []
         for low in range(0, 10, 2):
             part = [
-                (weights[source == own], right)
+                (weights[source in (own, f"{own}, I")], right)
                 for source, confidence, right in self.hits
                 if low <= 10 * confidence < low + 2
             ]
@@ -262,32 +294,65 @@ class Abstention:
         return "   ".join(bins)
 
 
+def in_first_person(text: str) -> str:
+    """Return a question with "I" and "my" in place of the names in it."""
+    names = "|".join(map(re.escape, sorted(names_of(text), key=len, reverse=True)))
+    named = rf"\b(?:{names})(?:\s+(?:{names}))*(['\u2019]s)?(?!\w)"
+    return re.sub(named, lambda match: "my" if match[1] else "I", text) if names else text
+
+
 def measure_abstention(
     own: str, corpora: Mapping[str, Sequence[Store]], embedder: str
 ) -> Abstention:
-    """Ask every store of a corpus its own questions, and as many of each other corpus at most."""
+    """Ask every store of a corpus its own questions, and some of each other corpus."""
     counted = Abstention()
-    for store in corpora[own]:
+    stores = corpora[own]
+    for number, store in enumerate(stores):
+        answerable = [query for query in store.queries if query.relevant]
+        asked = {own: answerable, **_foreign(store, number, stores, corpora)}
+        named = [own, LOCOMO, NEXT] if store.source == LOCOMO else [LOCOMO]
+        for source in [source for source in named if source in asked]:
+            asked[f"{source}, I"] = [
+                Query(text, query.relevant)
+                for query in asked[source]
+                if (text := in_first_person(query.text)) != query.text
+            ]
         with stored(store.documents, embedder, {}) as (memory, ids):
             places = {memory_id: place for place, memory_id in enumerate(ids)}
-            most = len(store.queries)
-            asked = {
-                source: [query for other in stores for query in other.queries if query.relevant]
-                for source, stores in corpora.items()
-            }
-            asked[own] = [query for query in store.queries if query.relevant]
             for source, queries in asked.items():
-                for query in queries[:: max(1, len(queries) // most)][:most]:
+                for query in queries:
                     found = memory.search(query.text, 10, now=store.now, count_accesses=False)
-                    counted.add(
-                        source,
-                        query if source == own else Query(query.text, set()),
-                        [
-                            (hit.confidence, store.documents[places[hit.memory.id]].evidence)
-                            for hit in found
-                        ],
-                    )
+                    evidence = [
+                        (hit.confidence, store.documents[places[hit.memory.id]].evidence)
+                        for hit in found
+                    ]
+                    counted.add(source, query, evidence)
     return counted
+
+
+def _foreign(
+    store: Store, number: int, stores: Sequence[Store], corpora: Mapping[str, Sequence[Store]]
+) -> dict[str, list[Query]]:
+    """Return the questions of the other files, by the file, and of LoCoMo's next conversation.
+
+    Of each the store gets its part, spread over all. They have no answer here.
+    """
+    questions = {
+        others[0].source: [query for other in others for query in other.queries if query.relevant]
+        for others in corpora.values()
+        if others[0].source != store.source
+    }
+    most = MOST_FOREIGN // len(stores)
+    parts = {
+        source: queries[number :: len(stores)][:: max(1, len(queries) // MOST_FOREIGN)][:most]
+        for source, queries in questions.items()
+    }
+    if store.source == LOCOMO and len(stores) > 1:
+        queries = [query for query in stores[(number + 1) % len(stores)].queries if query.relevant]
+        parts[NEXT] = queries[:: max(1, len(queries) // most)][:most]
+    return {
+        source: [Query(query.text, set()) for query in queries] for source, queries in parts.items()
+    }
 
 
 def _searchers(store: Store, embedder: str) -> Iterator[tuple[str, Searcher]]:
@@ -324,8 +389,11 @@ def main() -> None:
     print(describe_machine())
     paths: list[Path] = arguments.paths
     corpora = {
-        path.stem: read_corpus(path, arguments.sessions, arguments.typos)[: arguments.stores]
+        corpus: stores
         for path in paths
+        for corpus, stores in stores_of(
+            path, arguments.sessions, arguments.typos, arguments.stores
+        ).items()
     }
     if arguments.unrelated:
         print(f"embedder: {arguments.embedder}; questions of each corpus in which nothing is found")

@@ -53,7 +53,7 @@ def terms_of(query: str, tokenizer: Tokenizer) -> list[Term]:
     text = query[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode(errors="replace").decode()
     terms: dict[str, Term] = {}
     stop_words: dict[str, Term] = {}
-    names = _names(text)
+    names = names_of(text)
     for piece, is_dense in _pieces(text):
         if is_dense:
             for term in _dense_terms(piece, tokenizer):
@@ -82,7 +82,7 @@ def single_tokens(words: Sequence[str], tokenizer: Tokenizer) -> list[str]:
     return [tokens[0] if len(tokens) == 1 else "" for tokens in tokenizer.tokenize(words)]
 
 
-def _names(text: str) -> frozenset[str]:
+def names_of(text: str) -> frozenset[str]:
     """Return the words that are written as names: with a capital, where a sentence goes on.
 
     Words in capitals throughout are no names ("NOT", "API"), nor those of a text that has most of

@@ -260,14 +260,14 @@ def test_among_more_memories_an_answer_must_have_more_of_the_question(
         strength_floor(QueryProfile([1], corpus_size=size, cosine_scale=space)) for size in sizes
     ]
     assert floors == sorted(floors)
-    assert floors[0] == floors[2] == (STRENGTH_FLOOR if space is None else 0.22)
+    assert floors[0] == floors[2] == STRENGTH_FLOOR
     assert floors[2] < floors[3] < floors[4] < floors[5]
     assert floors[5] == floors[6] == STRENGTH_FLOOR_OF_MANY
 
 
 def test_the_two_commoner_words_of_five_are_an_answer_among_few_and_chance_among_many() -> None:
     def found(size: int) -> Ranking:
-        rare, common = size // 100, size // 20
+        rare, common = size // 140, size // 20
         asked = QueryProfile([rare, rare, rare, common, common], corpus_size=size)
         return ranking([candidate(1, 0, 0, 0, 1, 1, length=30)], asked)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from agent_memory.services.search.ranking import STRENGTH_FLOOR
 from agent_memory.services.search.scoring import (
     NAME_WEIGHT,
     Candidate,
@@ -176,6 +177,21 @@ def test_a_word_in_a_long_text_says_less_unless_it_is_said_again_and_again() -> 
         for count, length in ((1, 30), (1, 3_000), (20, 3_000))
     )
     assert long < often < short
+
+
+def test_all_the_words_of_a_query_are_no_chance_however_long_the_text() -> None:
+    page = candidate(1, 1, 1, length=3_000)
+    assert strength([page], query(3, 3)) == 1.0
+    guess = page._replace(counts={0: 0.5, 1: 0.5})
+    assert strength([guess], query(3, 3)) == pytest.approx(0.5)
+
+
+def test_a_rare_word_alone_does_not_make_up_for_three_that_are_missing() -> None:
+    asked = query(1, 60, 60, 60)._replace(corpus_size=1_000)
+    rare, common = (
+        strength([candidate(1, *counts)], asked) for counts in ((1, 0, 0, 0), (0, 1, 1, 1))
+    )
+    assert rare < STRENGTH_FLOOR < common
 
 
 def test_no_strength_is_over_1() -> None:
