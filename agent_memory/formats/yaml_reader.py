@@ -86,7 +86,10 @@ def _named_faults(file: BinaryIO, prefix: str) -> Iterator[None]:
 def _fault_text(error: Any, file: BinaryIO) -> str:  # noqa: ANN401 - yaml's types are loose
     """Say where a file is no YAML, and why."""
     if mark := getattr(error, "problem_mark", None):
-        return f"line {mark.line + 1}: is not YAML: {error.problem}"
+        # From 0.2.6 on libyaml stops at a depth of its own, before it tells of what is so deep.
+        is_deep = "nesting depth" in str(error.problem)
+        fault = f"nested over {_MAX_DEPTH} deep" if is_deep else f"not YAML: {error.problem}"
+        return f"line {mark.line + 1}: is {fault}"
     what = f"is not YAML: {getattr(error, 'reason', error)}"
     if getattr(error, "encoding", "unicode") == "unicode":
         return what  # PyYAML without libyaml counts characters, and not from where the file begins
