@@ -228,13 +228,15 @@ class Examination:
         spool = Spool(agent_folder(self._agent_id, self._root))
         try:
             entries = spool.entries()
+            claim = spool.claim() if entries else None
         except FileNotFoundError:
             return 0
         except OSError as error:
             self._find(f"nothing can be captured: {error}", f"move {spool.path} away")
             return 0
         count = sum(len(entry.get("texts") or ()) for entry in entries)
-        if count:
+        if claim is not None:  # else a process is storing them
+            os.close(claim)
             since = entries[0].get("at")
             self._find(
                 f"{count:,} texts that hooks heard wait to be stored, since {since}",

@@ -192,13 +192,16 @@ def _keep(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
     kind = occasion.call.event.kind
     if occasion.is_trial or (kind == "tool" and SERVER in occasion.tool):
         return
+    noted = 0
     is_summary = kind == "summary" and bool(occasion.text.strip())
     if is_summary or (kind not in ("start", "summary") and has_capture_word(occasion.text)):
         from agent_memory.integrations.hosts.spool import note  # noqa: PLC0415 - seldom needed
 
         if noted := note(occasion):
             outcome.counts = {**outcome.counts, "noted": noted}
-    if is_anything_heard(occasion.folder):
+    # What could not be stored is tried again now and then: that the memory is damaged, a process
+    # for each of a hundred tools would not mend.
+    if noted or (kind in ("start", "prompt") and is_anything_heard(occasion.folder)):
         from agent_memory.integrations.hosts.intake import start, take_in  # noqa: PLC0415 - likewise
 
         store = take_in if is_served else start

@@ -81,7 +81,9 @@ def test_what_is_said_while_the_file_is_locked_is_stored_later_and_once(
     (entry,) = Journal(folder).entries()
     assert entry["outcome"] == "failed"
     assert "is held by another process" in entry["why"]
-    ask(root, "Done.", "turn")  # the next hook, whatever it is about
+    ask(root, "12 passed", "tool")
+    assert len(Spool(folder).entries()) == 2
+    ask(root, "which kettle?")
     assert contents(root) == [
         "The kettle is blue",
         "port 0 is closed from now on.",
@@ -225,6 +227,11 @@ def test_doctor_tells_what_waits(
     (problem,) = [each for each in report["problems"] if "wait to be stored" in each["problem"]]
     assert problem["problem"].startswith("1 texts that hooks heard wait to be stored, since 20")
     assert "agent-memory --agent bob recent stores them" in problem["advice"]
+    claim = Spool(str(root / "bob")).claim()  # somebody is storing them
+    run(["--root", str(root), "--agent", "bob", "doctor", "--json"])
+    assert "wait to be stored" not in capsys.readouterr().out
+    assert claim is not None
+    os.close(claim)
 
 
 def test_erasing_tells_that_it_waits_to_be_stored_again(root: Path, folder: str) -> None:
