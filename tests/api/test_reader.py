@@ -128,18 +128,27 @@ def test_there_is_none_where_only_the_whole_can_answer(tmp_path: Path) -> None:
     assert MemoryReader.open("bob", root=tmp_path) is None
 
 
-@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.9, 1.0])
-def test_settings_of_the_agent_count_for_it_too(tmp_path: Path, threshold: float) -> None:
+@pytest.mark.parametrize(("threshold", "count"), [(0.0, 3), (0.86, 2), (1.0, 1)])
+def test_settings_of_the_agent_count_for_it_too(
+    tmp_path: Path, threshold: float, count: int
+) -> None:
+    kettles = [
+        "The blue kettle of the kitchen is old",
+        "The blue kettle of the kitchen is old, and so is the stove of it, says the cook every day",
+        "A blue kettle stands in the kitchen, by the window, as the old cook wants to have it",
+    ]
+    query = "old blue kettle kitchen"
     with AgentMemory("bob", root=tmp_path) as memory:
-        memory.store_many({"content": f"The kettle of kitchen {n} is blue"} for n in range(9))
-        memory.store("The kettle and the stove are red")
+        memory.store_many({"content": kettle} for kettle in kettles)
+        memory.store_many({"content": f"The bell of house {number} is red"} for number in range(9))
         memory.configure(
             similarity_threshold=threshold, categories=["kitchen"], scratchpad_max_size=10
         )
-        hits = memory.search("red kettle", 12, include_weak=False, count_accesses=False)
+        hits = memory.search(query, 12, include_weak=False, count_accesses=False)
         context = memory.context(500)
     with opened(tmp_path) as reader:
-        assert reader.search("red kettle", 12) == [MemoryExcerpt.of(hit.memory) for hit in hits]
+        assert len(hits) == count
+        assert reader.search(query, 12) == [MemoryExcerpt.of(hit.memory) for hit in hits]
         assert reader.context(500) == context
 
 
