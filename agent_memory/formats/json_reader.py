@@ -27,6 +27,7 @@ _DIGITS: Final = re.compile(r"[-+.0-9eE]*")
 _BOTH: Final = "has a 'content' and a list of items: leave one of them out"
 _LISTS: Final = ("results", "memories")
 """The keys whose list has the items, where an object stands around it (A, C)."""
+_AROUND: Final = frozenset({*_LISTS, "data"})
 
 
 class JsonItem(NamedTuple):
@@ -75,7 +76,7 @@ def read_items(file: BinaryIO, *, longest: int = MAX_ITEM) -> Iterator[JsonItem]
 def unwrapped(item: JsonItem, *, is_inside: bool = False) -> Iterator[JsonItem]:
     """Yield the items of an object around a list, or the item itself where it is none."""
     is_around_items, keys = False, set[str]()
-    if isinstance(item.value, dict):
+    if isinstance(item.value, dict) and not _AROUND.isdisjoint(item.value):
         for key, value in item.value.items():
             first = "[" if isinstance(value, list) else "{" if isinstance(value, dict) else ""
             if _holds_items(key, first, keys):

@@ -245,9 +245,14 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
     raise ValueError(f"metadata {path:.100} is a {type(value).__name__}, which JSON cannot hold")
 
 
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False
+)  # once: json.dumps() makes one for each call
+
+
 def to_json(value: object) -> str:
     """Write JSON as the file holds it: readable, without white space, text as it is."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def finite_or_text(text: str) -> float | str:

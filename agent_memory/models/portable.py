@@ -364,6 +364,8 @@ class StagedEntry(NamedTuple):
     section: Section
     place: str
     values: dict[str, Any]
+    fingerprint: int = 0
+    """Of a memory: by which near duplicates are found."""
 
 
 def content_id(content: object, timestamp: object, user_id: object, run_id: object) -> str:

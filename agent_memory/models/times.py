@@ -40,12 +40,8 @@ def to_utc(moment: datetime) -> datetime:
 
 def format_time(moment: datetime) -> str:
     """Write a time as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, 27 characters."""
-    moment = to_utc(moment)
     # strftime("%Y") does not pad years below 1000 on Linux.
-    return (
-        f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}T"
-        f"{moment.hour:02d}:{moment.minute:02d}:{moment.second:02d}.{moment.microsecond:06d}Z"
-    )
+    return f"{to_utc(moment).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def parse_time(text: str) -> datetime:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_memory.models.enums import HistoryEvent
+from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.times import read_stored_time
@@ -18,6 +19,12 @@ def change_of_row(row: Sequence[Any]) -> Change:
     """Make a change of a row: change id, memory id, event, time, session, old and new values."""
     number, memory_id, event, changed_at, session_id, old, new = row
     return Change(number, memory_id, event, changed_at, session_id, _values(old), _values(new))
+
+
+def row_of_change(change: Change) -> tuple[str | None, ...]:
+    """Make a row of a change: memory id, event, time, session, old and new values."""
+    old, new = (to_json(values) if values else None for values in (change.old, change.new))
+    return change.memory_id, change.event, change.changed_at, change.session_id, old, new
 
 
 def _values(text: str | None) -> dict[str, Any]:

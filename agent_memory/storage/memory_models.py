@@ -34,6 +34,12 @@ def column_value(value: object) -> object:
     return value
 
 
+NEW_ROW: Final[dict[str, Any]] = {
+    name: column_value(of_memory.plain_default) for name, of_memory in MEMORY_FIELDS.items()
+}
+"""What the columns of a new memory hold, by name; ``None`` also for what must be told."""
+
+
 def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:
     """Make the model of a row, its values in the order of ``MEMORY_COLUMNS``, without validation.
 

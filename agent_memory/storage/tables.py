@@ -142,6 +142,12 @@ class MemoryRowTable(Protocol):
     def insert(self, values: Mapping[str, Any]) -> int:
         """Add a row of the columns that are given, and return its row id."""
 
+    def insert_many(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+        """Add up to 1,000 rows, each with its id, in order; return the row ids by id.
+
+        What is not given of a row is as in a new memory.
+        """
+
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
         """Change columns of a row; its version goes up by one."""
 
@@ -203,8 +209,8 @@ class HistoryTable(Protocol):
     def born_after(self, moment: datetime) -> list[str]:
         """Return the ids of the memories whose history begins after a moment."""
 
-    def insert(self, change: Change) -> None:
-        """Insert a change that was made in another file."""
+    def insert(self, changes: Iterable[Change]) -> None:
+        """Insert changes that were made in another file, in order."""
 
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""

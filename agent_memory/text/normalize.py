@@ -132,6 +132,8 @@ def _lowered(line: str) -> list[str]:
 
 def _has_inner_capital(word: str) -> bool:
     """Return whether a letter after the first is a capital, in a word that is no filler."""
+    if word[1:].islower() and word[0].isalnum():
+        return False  # as most words with a capital: the patterns below take six times as long
     bare = _LEADING_MARKS.sub("", word)
     return bare[1:] != bare[1:].lower() and _without_end_marks(bare).lower() not in _FILLERS
 
@@ -154,7 +156,10 @@ def near_form(exact: str) -> str:
     words: list[str] = []
     commas: list[int] = []
     for written in exact.split(" "):
-        bare = written if written[-1:].isalnum() else _without_end_marks(written)
+        if written[-1:].isalnum():
+            words.append(written)
+            continue
+        bare = _without_end_marks(written)
         if bare != written and _is_negation(bare):
             bare = written
         words.append(bare)
@@ -180,12 +185,17 @@ def _sentence(words: list[str], commas: list[int]) -> list[str]:
         words = words[commas[0] :] + words[: commas[0]]
     if _FILLERS.isdisjoint(words):
         return words
-    return [word for place, word in enumerate(words) if not _is_filler(words, place)] or words
+    return [
+        word
+        for place, word in enumerate(words)
+        if word not in _FILLERS or not _is_filler(words, place)
+    ] or words
 
 
 def _is_filler(words: list[str], place: int) -> bool:
+    """Return whether one of the fillers is none of what counts where it stands."""
     word = words[place]
-    if word not in _FILLERS or (place and _is_negation(words[place - 1])):
+    if place and _is_negation(words[place - 1]):
         return False  # "not very important" is not "not important"
     if word not in _LEADING_FILLERS:
         return True

@@ -157,6 +157,22 @@ def find_secrets(text: str, *, any_case: bool = False) -> list[SecretSpan]:
     return merge_spans(spans) if len(spans) > 1 else spans
 
 
+def may_hold_secrets(text: str, *json: str | None) -> bool:
+    """Return whether secrets must be looked for in a text, and in the texts and keys of JSON.
+
+    Most hold nothing that a secret cannot be without, and that is quick to tell of all together.
+    """
+    others = "\n".join(filter(None, json))
+    # Where a text of JSON ends, what is escaped in it hides.
+    if "\\" in others or "://" in text or "://" in others:
+        return True
+    words = text.split() + others.replace('"', " ").split()
+    if max(map(len, words), default=0) >= _SHORTEST:
+        return True
+    folded = f"{text}\n{others}".lower()
+    return "curl" in folded or any(map(folded.__contains__, _NAMES))
+
+
 def mask_secrets(text: str) -> str:
     """Return a text with ``[masked: GitHub token]`` and the like in place of secrets."""
     return replace_spans(text, find_secrets(text), mask_of)

@@ -17,6 +17,7 @@ from test_public_names import loaded_by
 
 from agent_memory import AgentMemory, AgentMemoryError, Memory, SecretFound, ValidationError
 from agent_memory.models.enums import OnSecret
+from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.services.policies.secrets import apply_secret_policy, screen_for_secrets
@@ -25,6 +26,7 @@ from agent_memory.text.secrets import (
     find_secrets,
     kind_of,
     mask_secrets,
+    may_hold_secrets,
     merge_spans,
     replace_spans,
 )
@@ -63,6 +65,16 @@ def test_of_the_labelled_texts_every_secret_is_found_and_nothing_else_is() -> No
     wrong = [one.text for one in ordinary() if find_secrets(one.text)]
     assert (len(with_secrets()) >= 60, len(ordinary()) >= 300) == (True, True)
     assert (missed, wrong) == ([], [])
+
+
+def test_what_may_hold_a_secret_is_told_wherever_it_stands() -> None:
+    for one in with_secrets():
+        assert may_hold_secrets(one.text)
+        assert may_hold_secrets("a note", "[]", to_json({"note": one.text}))
+        assert may_hold_secrets("a note", to_json([one.text.lower()]), "{}")
+    assert may_hold_secrets("a note", None, to_json({"db_password": WORD}))
+    assert may_hold_secrets("a note", to_json(['it is"' + TOKENS[min(TOKENS)]]))
+    assert not may_hold_secrets("Prefer PostgreSQL for new projects", '["database"]', "{}")
 
 
 def test_a_value_without_quotes_is_masked_to_its_end() -> None:

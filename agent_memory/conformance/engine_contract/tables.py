@@ -170,6 +170,27 @@ class MemoryRowContract:
         assert get(engine, 1).version == 2
         assert set(HISTORIC) <= row.keys()
 
+    def test_many_rows_are_written_together_in_order(self, engine: Engine) -> None:
+        rows = [
+            {
+                "id": f"mem-{number}",
+                "content": f"fact number {number}",
+                "timestamp": format_time(memory_of(number).timestamp),
+                "updated_at": format_time(memory_of(number).updated_at),
+                "created_by_session": "s",
+                **({"tags": '["a"]', "archived": 1} if number == 2 else {}),
+            }
+            for number in (3, 2, 1)
+        ]
+        with engine.write():
+            row_ids = engine.memory_rows.insert_many(rows)
+        in_order = ["mem-3", "mem-2", "mem-1"]
+        assert sorted(row_ids, key=row_ids.__getitem__) == in_order
+        assert [change.memory_id for change in engine.history.iterate()] == in_order
+        for number in (1, 3):
+            assert get(engine, number) == memory_of(number, created_by_session="s")
+        assert get(engine, 2) == memory_of(2, created_by_session="s", tags=["a"], archived=True)
+
     def test_archiving_counts_what_changed(self, engine: Engine) -> None:
         stored(engine, memory_of(1), memory_of(2))
         with engine.write():
@@ -228,7 +249,7 @@ class HistoryContract:
         stored(engine, memory_of(1))
         (change,) = engine.history.of_memory("mem-1")
         with engine.write():
-            engine.history.insert(change)
+            engine.history.insert([change])
         assert len(engine.history.of_memory("mem-1")) == 2
         assert [texts[0] for texts in engine.history.texts()] == ["mem-1", "mem-1"]
 

@@ -158,8 +158,7 @@ def purge(engine: Engine, *, session_id: str, now: datetime) -> Purged:
         removed = remove_rows(engine, sorted(erased))
         last = engine.operations.last_number()
         engine.history.forget(sorted(changed), after=0, until=last)
-        for memory_id, row in sorted(changed.items()):
-            engine.history.insert(_as_added(memory_id, row))
+        engine.history.insert(_as_added(*entry) for entry in sorted(changed.items()))
         engine.operations.record_irreversible("erase", session_id=session_id, now=now)
     engine.files.compact()
     return Purged(len(erased) + len(changed), removed.memories)

@@ -38,6 +38,11 @@ class Admission:
         self._counts = counts
         self._counted: dict[MemoryKind, tuple[int, int]] = {}
 
+    @property
+    def has_limits(self) -> bool:
+        """Return whether there are limits to how many memories there may be, or how long."""
+        return self._policy is not None
+
     def refuse(
         self, memory: Memory, *, at: tuple[int, ...] = (), fields: AbstractSet[str] | None = None
     ) -> None:

@@ -67,6 +67,7 @@ class HistoryImporter:
         others = ids - new - self._first_events.keys()
         with_history = self._engine.history.ids_with_history(sorted(others)) | had_history
         rows = self._engine.memory_rows.get_many(sorted(ids))
+        changes: list[Change] = []
         for entry in page:
             memory_id = entry.values["id"]
             is_new = memory_id in new or memory_id in self._first_events
@@ -83,8 +84,10 @@ class HistoryImporter:
                 self._refuse(entry, error)
                 continue
             self._first_events.setdefault(memory_id, entry.values["event"])
-            if not self._dry_run:
-                self._engine.history.insert(_change_of(entry.values, row))
+            changes.append(_change_of(entry.values, row))
+        if not self._dry_run:
+            kept = [change for change in changes if change.memory_id not in self._forgotten]
+            self._engine.history.insert(kept)
 
     def _is_erased(self, entry: StagedEntry, row: Columns | None) -> bool:
         """Return whether a change is of a memory that was erased, or says what was.

@@ -18,6 +18,8 @@ from typing import Any, Final, Self
 
 from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
+from pydantic_core import from_json
+from pydantic_core import to_json as to_json_bytes
 
 from agent_memory.errors import (
     StorageError,
@@ -56,6 +58,8 @@ from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.times import format_time
 from agent_memory.runtime.addresses import Address, ServerAddress
 from agent_memory.services.policies.secrets import apply_secret_policy
+from agent_memory.storage.fingerprints import fingerprint_of
+from agent_memory.text.secrets import may_hold_secrets
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
@@ -70,6 +74,8 @@ _MODELS: Final[dict[Section, type[Record]]] = {
     Section.CHANGE: PortableChange,
     Section.TOMBSTONE: PortableTombstone,
 }
+_SECTIONS: Final = {section.value: section for section in Section}
+_SCREENED_JSON: Final = ("tags", "metadata", "task_metadata")
 _ABOUT_MEMORIES: Final = frozenset(
     {
         Section.SCRATCHPAD,
@@ -157,8 +163,8 @@ class Staging:
         except OSError as error:
             raise _unwritable(error) from error
         for line in self._aside:
-            section, place, values = json.loads(line)
-            yield StagedEntry(Section(section), place, values)
+            section, *staged = from_json(line)
+            yield StagedEntry(_SECTIONS[section], *staged)
 
     def left_out(self) -> list[str]:
         """Say what a file of another program has that no memory was made of."""
@@ -225,23 +231,30 @@ class Staging:
             raise ValidationError.from_pydantic(error) from error
         values = _values_of(record)
         repairs = list(entry.repairs)
+        fingerprint = 0
         if isinstance(record, PortableAgent):
             repairs += self._take_agent(values)
         elif isinstance(record, PortableMemory):
             secrets = self._screen(values)
             repairs += self._complete(values, entry.place)
             repairs += self._notice(secrets, values["id"])
-            if self._is_repeated(values):
-                return
+            about = values.get("user_id"), values.get("run_id")
+            fingerprint = fingerprint_of(values["content"], *about)
         elif isinstance(record, PortableChange):
             for name in ("old", "new"):
                 repairs += self._notice(self._screen(values.get(name) or {}), record.id)
+        staged = to_json_bytes(values)
+        if isinstance(record, PortableMemory) and self._is_repeated(values["id"], staged):
+            return
         self._repair(entry, values, repairs)
-        self._stage(to_json([entry.section.value, entry.place, values]))
+        self._stage(entry, staged, fingerprint)
 
-    def _stage(self, line: str) -> None:
+    def _stage(self, entry: Entry, values: bytes, fingerprint: int) -> None:
+        """Put an entry aside, a line each: JSON has no line breaks."""
+        place = to_json_bytes(entry.place)
+        line = b'["%b",%b,%b,%d]\n' % (entry.section.encode(), place, values, fingerprint)
         try:
-            self._aside.write(line.encode() + b"\n")
+            self._aside.write(line)
         except OSError as error:
             raise _unwritable(error) from error
         self.count += 1
@@ -264,6 +277,10 @@ class Staging:
 
     def _screen(self, values: dict[str, Any]) -> FoundSecrets | None:
         """Return what looks like secrets in an entry, which are masked if they are to be."""
+        if self._scanner is None and not may_hold_secrets(
+            values.get("content", ""), *map(values.get, _SCREENED_JSON)
+        ):
+            return None
         masked, secrets = apply_secret_policy(
             values, memory_id="", setting=self._on_secret, scanner=self._scanner
         )
@@ -310,19 +327,21 @@ class Staging:
             self._generated_ids[place] = values["id"]
         return repairs
 
-    def _is_repeated(self, values: Mapping[str, Any]) -> bool:
-        digest = hashlib.sha256(to_json(dict(values)).encode()).digest()[:16]
-        earlier = self._seen.setdefault(values["id"], digest)
+    def _is_repeated(self, memory_id: str, staged: bytes) -> bool:
+        digest = hashlib.sha256(staged).digest()[:16]
+        earlier = self._seen.setdefault(memory_id, digest)
         if earlier is digest:
             return False
         if earlier != digest:
             message = "an earlier entry has it too, and says something else"
-            raise ValidationError.of("id", message, values["id"])
+            raise ValidationError.of("id", message, memory_id)
         self.repeated += 1
         return True
 
     def _repair(self, entry: Entry, values: Mapping[str, Any], repairs: Sequence[str]) -> None:
-        self.repaired += bool(repairs)
+        if not repairs:
+            return
+        self.repaired += 1
         room = _MOST_LISTED - len(self.repairs)
         self.repairs += [
             ImportNote(
@@ -345,16 +364,17 @@ def _unwritable(error: OSError) -> StorageError:
 def _values_of(record: Record) -> dict[str, Any]:
     """Return the fields that are set of a record, as the columns of a store hold them."""
     values: dict[str, Any] = {}
-    for name in type(record).model_fields:
-        if name not in record.model_fields_set or name == "embedding":
+    is_set = record.model_fields_set.__contains__
+    for name, value in vars(record).items():
+        if value is None or not is_set(name) or name == "embedding":
             continue
-        value = getattr(record, name)
         if name == "statements":
             values[name] = {
                 memory_id: _statement_values(statement) for memory_id, statement in value.items()
             }
-        elif value is not None:
-            values[name] = _column_value(name, value)
+        else:
+            is_plain = type(value) is str or type(value) is int
+            values[name] = value if is_plain else _column_value(name, value)
     return values
 
 
@@ -365,6 +385,8 @@ def _statement_values(statement: Record) -> dict[str, Any]:
 
 
 def _column_value(name: str, value: object) -> Any:  # noqa: ANN401 - any column
+    if isinstance(value, list | dict):
+        return to_json(value) if name in JSON_COLUMNS else value
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, Enum):

@@ -487,6 +487,24 @@ def test_conflicts_end_as_they_are_to_and_again_changes_nothing(
 
 
 # Found once: it was looked for under the id that it has in the file.
+def test_what_is_kept_beside_another_may_be_in_the_same_file(
+    memory: AgentMemory, other: Open, tmp_path: Path
+) -> None:
+    memory.store("here", id="a")
+    with other() as source:
+        source.store("there", id="a", timestamp="2026-01-01T00:00:00Z")
+        path = exported(source, tmp_path / "out", "jsonl")
+    with other("third") as third:
+        third.store("here", id="a")
+        third.import_(path, on_conflict="keep-both")
+        (copy,) = [found for found in third.list_recent(9) if found.id != "a"]
+    beside = copy.model_dump(mode="json", exclude={"agent_id"})
+    path.write_text(path.read_text() + json.dumps(beside) + "\n")
+    report = memory.import_(path, on_conflict="keep-both")
+    assert (report.new, report.same) == (1, 1)
+    assert sorted(found.content for found in memory.list_recent(9)) == ["here", "there"]
+
+
 @pytest.mark.parametrize("format", ["scratchpad", "store", "sqlite"])
 def test_what_is_kept_beside_another_comes_into_the_scratchpad_too(
     memory: AgentMemory, other: Open, tmp_path: Path, format: str

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.times import format_time
+from agent_memory.storage.memory_models import NEW_ROW
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 
@@ -67,6 +68,13 @@ class MemoryRowTable(Table):
         sql = f"INSERT INTO memories ({', '.join(written)}) VALUES ({placeholders})"
         with self._db.savepoint():  # undo goes on where a row is refused
             return int(self._db.value(f"{sql} RETURNING seq", tuple(written.values())))
+
+    def insert_many(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+        placeholders = f"({', '.join(['%s'] * len(NEW_ROW))})"
+        sql = f"""INSERT INTO memories ({", ".join(NEW_ROW)})
+VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
+        values = [row.get(name, usual) for row in rows for name, usual in NEW_ROW.items()]
+        return dict(self._db.rows(sql, values))
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
         written = {name: values[name] for name in HISTORIC if name in values}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -11,7 +11,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Change
-from agent_memory.storage.changes import change_of_row, entry_of_row
+from agent_memory.storage.changes import change_of_row, entry_of_row, row_of_change
 from agent_memory.storage.records import BEFORE_ALL, Operation, page_end
 from agent_memory.storage.sqlite.tables import Table
 
@@ -96,10 +96,8 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
         stamp = format_time(moment)
         return [memory_id for (memory_id,) in self._db.rows(sql, (stamp, stamp))]
 
-    def insert(self, change: Change) -> None:
-        old, new = (to_json(values) if values else None for values in (change.old, change.new))
-        moment, session_id = change.changed_at, change.session_id
-        self._db.run(_INSERT, (change.memory_id, change.event, moment, session_id, old, new))
+    def insert(self, changes: Iterable[Change]) -> None:
+        self._db.run_many(_INSERT, map(row_of_change, changes))
 
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         sql = """SELECT DISTINCT memory_id FROM history

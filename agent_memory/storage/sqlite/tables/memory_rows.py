@@ -13,6 +13,7 @@ from typing import Any, Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory_fields import HISTORIC, USAGE
 from agent_memory.models.times import format_time
+from agent_memory.storage.memory_models import NEW_ROW
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 from agent_memory.storage.sqlite.tables import Table
 
@@ -68,6 +69,14 @@ class MemoryRowTable(Table):
         sql = f"INSERT INTO memories ({', '.join(written)}) VALUES ({placeholders})"
         self._db.run(sql, tuple(written.values()))
         return int(self._db.value("SELECT last_insert_rowid()"))
+
+    def insert_many(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+        """Add rows by one statement: with each FTS5 writes out what it holds, the longest part."""
+        placeholders = f"({', '.join('?' * len(NEW_ROW))})"
+        sql = f"""INSERT INTO memories ({", ".join(NEW_ROW)})
+VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
+        values = [row.get(name, usual) for row in rows for name, usual in NEW_ROW.items()]
+        return dict(self._db.rows(sql, values))
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
         written = {name: values[name] for name in HISTORIC if name in values}
