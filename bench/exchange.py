@@ -5,15 +5,17 @@
     python -m bench.exchange --embedder wordllama     with vectors, in the formats that have them
 
 For each format a store is exported, imported into a new one and exported from there again, each in
-a process of its own: its seconds, its largest resident set in MB of 10**6 bytes (Python and the
-library alone take about 60), and the size of the file. Both exports must be the same bytes, and
-what both stores hold the same; else the run fails. For comparison: what Python's own json needs to
-write and read as many memories.
+a process of its own: its seconds of the processor, its largest resident set in MB of 10**6 bytes
+(Python and the library alone take about 60), and the size of the file; of the import also how many
+memories a second, and for how long it holds the file, when others who write wait. Both exports must
+be the same bytes, and what both stores hold the same; else the run fails. For comparison: what
+Python's own json needs to write and read as many memories.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import resource
@@ -22,10 +24,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from agent_memory import AgentMemory
+from agent_memory.storage.sqlite.connection import Database
 from bench.machine import describe_machine
 from bench.workload import NOW, Workload
 
@@ -54,14 +58,36 @@ def fill(root: Path, count: int, embedder: str) -> None:
 
 def step(verb: str, root: Path, path: Path, form: str, *, embeddings: bool) -> dict[str, Any]:
     """Export or import, and say how long it took and how much memory at most."""
-    started = time.perf_counter()
+    started = time.process_time()
     with AgentMemory(AGENT, root=root, clock=lambda: NOW, embedder=None) as memory:
         if verb == "export":
             count = memory.export(path, format=form, embeddings=embeddings).memory_count
+            held = 0.0
         else:
-            count = memory.import_(path, format=form).new
-    seconds = time.perf_counter() - started
-    return {"count": count, "seconds": seconds, "megabytes": peak_megabytes()}
+            with longest_write() as spans:
+                count = memory.import_(path, format=form).new
+            held = max(spans)
+    seconds = time.process_time() - started
+    return {"count": count, "seconds": seconds, "held": held, "megabytes": peak_megabytes()}
+
+
+@contextlib.contextmanager
+def longest_write() -> Iterator[list[float]]:
+    """Yield the seconds of the processor that each write transaction of the body takes."""
+    write, spans = Database.write, list[float]()
+
+    @contextlib.contextmanager
+    def timed(database: Database, **options: bool) -> Iterator[None]:
+        with write(database, **options):
+            started = time.process_time()
+            yield
+        spans.append(time.process_time() - started)
+
+    Database.write = timed  # type: ignore[method-assign,assignment]
+    try:
+        yield spans
+    finally:
+        Database.write = write  # type: ignore[method-assign]
 
 
 def peak_megabytes() -> float:
@@ -129,6 +155,7 @@ def measure(folder: Path, form: str, *, embeddings: bool) -> None:
     print(
         f"{form:14}{size(first):9.1f}{out['seconds']:10.1f}{out['megabytes']:9.0f}"
         f"{into['seconds']:10.1f}{into['megabytes']:9.0f}"
+        f"{into['count'] / into['seconds']:9,.0f}{into['held']:8.1f}"
         f"   {'same bytes' if same_bytes else 'OTHER BYTES'},"
         f" {'same store' if same_store else 'OTHER STORE'}",
         flush=True,
@@ -143,13 +170,13 @@ def compare(folder: Path) -> None:
     """Time Python's json on as many memories: the least that JSON can take here."""
     with AgentMemory(AGENT, root=folder / "root", read_only=True, embedder=None) as memory:
         every = [it.model_dump(mode="json") for it in memory.list_recent(10**9)]
-    started = time.perf_counter()
+    started = time.process_time()
     text = "\n".join(json.dumps(one) for one in every)
-    written = time.perf_counter() - started
-    started = time.perf_counter()
+    written = time.process_time() - started
+    started = time.process_time()
     for line in text.splitlines():
         json.loads(line)
-    read = time.perf_counter() - started
+    read = time.process_time() - started
     print(f"{'(json alone)':14}{len(text) / 1e6:9.1f}{written:10.1f}{'':9}{read:10.1f}")
 
 
@@ -168,7 +195,10 @@ def main() -> None:
         return
     print(describe_machine())
     print(f"{chosen.count:,} memories, embedder {chosen.embedder}\n")
-    print(f"{'format':14}{'MB':>9}{'out, s':>10}{'MB RAM':>9}{'in, s':>10}{'MB RAM':>9}")
+    print(
+        f"{'format':14}{'MB':>9}{'out, s':>10}{'MB RAM':>9}"
+        f"{'in, s':>10}{'MB RAM':>9}{'a second':>9}{'held, s':>8}"
+    )
     with_vectors = chosen.embedder != "none"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -68,7 +68,7 @@ def measure(address: str, schema: str, vectors: Vectors, queries: Vectors) -> No
 
         def build(model: EmbeddingModel) -> None:
             with engine.write():
-                engine.vectors.build(model)
+                engine.vectors.build(model, 1000)
 
         cost = server.measured(build, [model])
         seconds = (cost.client / 1000, cost.server / 1000)

@@ -110,7 +110,8 @@ class MaintenanceVerbs(OpenMemory):
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all.
 
-        ``vector_index`` is followed at once: the index is built anew, in one transaction.
+        ``vector_index`` is followed at once: the index is built anew, a part a
+        transaction; the old one serves meanwhile.
         """
         unknown = settings.keys() - AgentConfig.model_fields.keys()
         if unknown:

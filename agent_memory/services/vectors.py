@@ -23,6 +23,8 @@ _CHUNK: Final = 1_000
 """Queued memories that are looked at in one transaction, and vectors that are read at a time."""
 _SORTED_AT_ONCE: Final = 250
 """Codes that move into new cells beside a change, at least: in 3 to 10 ms."""
+_BUILT_AT_ONCE: Final = 4_000
+"""Vectors that are put into an index in one transaction: others wait for a fifth of a second."""
 _SPOT_CHECKS: Final = 20
 _SAME_MEANING: Final = 0.99
 
@@ -109,9 +111,9 @@ class VectorService:
         """
         pending: list[PendingText] = []
         after = 0
+        self.restore_indexes(patient=patient)
         while limit is None or len(pending) < limit:
             with self._writing(patient=patient):
-                self._restore_indexes(self._state())
                 state = self._state()
                 rows = self._engine.embeddings.queued_memories(after=after, limit=_CHUNK)
                 pending += self._drain(rows, state)
@@ -158,14 +160,28 @@ class VectorService:
         return True
 
     def restore_indexes(self, *, patient: bool = True) -> None:
-        """Build the indexes that are missing."""
-        with self._writing(patient=patient):
-            self._restore_indexes(self._state())
+        """Build the indexes that are missing.
 
-    def _restore_indexes(self, state: VectorState) -> None:
-        for model in (state.active, state.building):
-            if model is not None and self._engine.vectors.is_missing(model):
-                self._engine.vectors.build(model)
+        A part at a time, between which others write; where this is killed, the next one goes on.
+        """
+        if not self.state().lacks_index:
+            return
+        with self._writing(durable=False, patient=patient):
+            for model in self._without_index():
+                self._engine.vectors.begin(model)
+        self._make_cells(patient=patient)
+        is_left = True
+        while is_left:
+            with self._writing(durable=False, patient=patient):
+                parts = [
+                    self._engine.vectors.build(model, _BUILT_AT_ONCE)
+                    for model in self._without_index()
+                ]
+            is_left = any(parts)
+
+    def _without_index(self) -> list[EmbeddingModel]:
+        models = self._engine.embeddings.models()
+        return [model for model in models if self._engine.vectors.is_missing(model)]
 
     def finish_index(self) -> None:
         """Build the indexes that are missing, and sort all their codes."""
@@ -180,16 +196,19 @@ class VectorService:
         cells are made where the vectors have doubled. That takes seconds of a million, in which
         nobody waits: the file is not held.
         """
-        for model, sample in self._cells_due():
-            centres = centres_of(sample.codes, sample.cells)
-            with self._writing(durable=False, patient=patient):
-                self._engine.vectors.make_cells(model, centres, vectors=sample.vectors)
+        self._make_cells(patient=patient)
         if not self.state().is_unsorted:
             return False
         with self._writing(durable=False, patient=patient):
             for model in self._engine.embeddings.models():
                 self._engine.vectors.sort(model, max(_SORTED_AT_ONCE, 4 * changed))
             return self._state().is_unsorted
+
+    def _make_cells(self, *, patient: bool) -> None:
+        for model, sample in self._cells_due():
+            centres = centres_of(sample.codes, sample.cells)
+            with self._writing(durable=False, patient=patient):
+                self._engine.vectors.make_cells(model, centres, vectors=sample.vectors)
 
     def _cells_due(self) -> list[tuple[EmbeddingModel, CellSample]]:
         with self._engine.read():
@@ -272,8 +291,10 @@ class VectorService:
             if building:
                 self._drop(building)
             self._engine.embeddings.add_model(model, now=self._clock())
-            state = self._state()
-            self._restore_indexes(state)
+            begun = self._state().building
+            if begun is not None:  # it has no vectors yet, and so its index is complete
+                self._engine.vectors.begin(begun)
+                self._engine.vectors.build(begun, _BUILT_AT_ONCE)
             begun = self._state().building
         assert begun is not None  # noqa: S101 - added above
         return begun

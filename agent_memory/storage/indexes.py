@@ -166,8 +166,14 @@ class VectorIndex(Protocol):
     def is_missing(self, model: EmbeddingModel) -> bool:
         """Return whether a model has no codes where it could have them."""
 
-    def build(self, model: EmbeddingModel) -> None:
-        """Build the index of a model from its vectors. Must run inside ``write()``."""
+    def begin(self, model: EmbeddingModel) -> None:
+        """Begin the index of a model, unless it is begun already. Must run inside ``write()``."""
+
+    def build(self, model: EmbeddingModel, limit: int) -> bool:
+        """Put so many more vectors into an index that was begun; return whether some are left.
+
+        It serves once none are. Must run inside ``write()``.
+        """
 
     def is_unsorted(self, model: EmbeddingModel) -> bool:
         """Return whether codes are on their way into new cells."""

@@ -150,7 +150,8 @@ class VectorContract:
             model_id = engine.embeddings.add_model(blank, now=NOW)
             (model,) = engine.embeddings.models()
             if engine.vectors.is_missing(model):
-                engine.vectors.build(model)
+                engine.vectors.begin(model)
+                assert not engine.vectors.build(model, 1000)
             (model,) = engine.embeddings.models()
             pairs = [
                 (PendingText(row_id, memory.content), quantize(axis(number)))

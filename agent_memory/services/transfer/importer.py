@@ -367,10 +367,10 @@ class Importer:
         if self._model is None:
             return
         kept = []
-        for entry in page:
-            memory_id = self._stored_id(entry)
-            row_id = self._new.get(memory_id)
-            row = self._engine.memory_rows.get(memory_id)
+        ids = [self._stored_id(entry) for entry in page]
+        rows = self._engine.memory_rows.get_many(ids)
+        for memory_id, entry in zip(ids, page, strict=True):
+            row_id, row = self._new.get(memory_id), rows.get(memory_id)
             data = _bytes_of(entry.values["vector"])
             if row_id is None or row is None:
                 continue
@@ -385,6 +385,7 @@ class Importer:
         if kept:
             self._engine.embeddings.dequeue(kept)
             self._engine.embeddings.set_indexed(self._model.model_id, is_indexed=False)
+            self._engine.vectors.drop(self._model)  # also one that is being built: it lacks these
 
     def _changes(self, page: Sequence[StagedEntry]) -> None:
         """Import the history of memories that are new here, and of memories that were deleted."""

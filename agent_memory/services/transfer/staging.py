@@ -242,7 +242,7 @@ class Staging:
             fingerprint = fingerprint_of(values["content"], *about)
         elif isinstance(record, PortableChange):
             for name in ("old", "new"):
-                repairs += self._notice(self._screen(values.get(name) or {}), record.id)
+                repairs += self._notice(self._screen(values.get(name)), record.id)
         staged = to_json_bytes(values)
         if isinstance(record, PortableMemory) and self._is_repeated(values["id"], staged):
             return
@@ -275,8 +275,10 @@ class Staging:
         self._categories.update(settings.categories)
         return [f"config: {name} is no setting here: left out" for name in unknown]
 
-    def _screen(self, values: dict[str, Any]) -> FoundSecrets | None:
+    def _screen(self, values: dict[str, Any] | None) -> FoundSecrets | None:
         """Return what looks like secrets in an entry, which are masked if they are to be."""
+        if not values:
+            return None
         if self._scanner is None and not may_hold_secrets(
             values.get("content", ""), *map(values.get, _SCREENED_JSON)
         ):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage import code_search
-from agent_memory.storage.cells import CellSample, centres_of, nearest_cell
+from agent_memory.storage.cells import CellSample, centres_of, nearest_cells_of
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.code_search import UNSORTED, Cell, best, coded, rounded, without_ties
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
@@ -128,7 +128,10 @@ class VectorIndex(Table):
     def is_missing(self, model: EmbeddingModel) -> bool:
         return not (self._db.read_only or model.is_indexed)
 
-    def build(self, model: EmbeddingModel) -> None:
+    def begin(self, model: EmbeddingModel) -> None:
+        """Do nothing yet: the index is built at once, and nobody waits for it."""
+
+    def build(self, model: EmbeddingModel, limit: int) -> bool:  # noqa: ARG002 - all at once
         self.drop(model)
         self._cells.create(model.model_id)
         if (sample := self._sample(model, least=code_search.SORTED_FROM)) is not None:
@@ -140,6 +143,7 @@ class VectorIndex(Table):
             self._put(model, coded(rows))
             after = page_end(rows[-1][0], after=after)
         self._embeddings.set_indexed(model.model_id, is_indexed=True)
+        return False
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
         if model.is_indexed:
@@ -150,11 +154,12 @@ class VectorIndex(Table):
         cells = [cell for cell in self._cells.all(model.model_id) if not cell.is_retired]
         cells = cells or [Cell(UNSORTED, 0, is_retired=False)]  # another program took them out
         centres = [cell.centre for cell in cells]
+        places = nearest_cells_of([as_number(code) for _, code in codes], centres)
         self._codes.put(
             model.model_id,
             [
-                (row_id, cells[nearest_cell(as_number(code), centres)].number, code)
-                for row_id, code in codes
+                (row_id, cells[place].number, code)
+                for (row_id, code), place in zip(codes, places, strict=True)
             ],
         )
 
@@ -265,4 +270,4 @@ class VectorIndex(Table):
     def repair_model(self, model: EmbeddingModel) -> None:
         wrong = [row_id for row_id, _ in self._embeddings.faults(model)]
         self._embeddings.drop(model.model_id, wrong)
-        self.build(model)
+        self.build(model, code_search.CHUNK)

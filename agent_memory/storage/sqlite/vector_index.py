@@ -20,7 +20,7 @@ from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage import code_search
-from agent_memory.storage.cells import CellSample, centres_of, nearest_cell
+from agent_memory.storage.cells import CellSample, centres_of, nearest_cells_of
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.code_search import UNSORTED, Cell, best, coded, rounded, without_ties
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
@@ -32,6 +32,7 @@ from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
+from agent_memory.storage.sqlite.tables.vector_cells import Build
 from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
 
 Namer = Callable[[Sequence[int] | None], list[int]]
@@ -172,61 +173,84 @@ class VectorIndex(Table):
             return None
         return self._tables.kinds[kind]
 
-    def build(self, model: EmbeddingModel) -> None:
-        table = self._tables.kinds[self._kind_to_build()]
-        self.drop(model)
-        table.create(model.model_id, model.dimensions)
-        self._tables.cells.create(model.model_id)
-        if (sample := self._sample(model, least=code_search.SORTED_FROM)) is not None:
-            # Now: to take a million codes out of one cell of vec0 again took a quarter of an hour.
-            centres = centres_of(sample.codes, sample.cells)
-            self._replace_cells(model, centres, vectors=sample.vectors)
-            self._tables.cells.remove(model.model_id, UNSORTED)
-        after = BEFORE_ALL
-        while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
-            self._put(table, model, coded(rows))
-            after = page_end(rows[-1][0], after=after)
+    def begin(self, model: EmbeddingModel) -> None:
+        """Begin the index of a model, unless it is begun already. Must run inside ``write()``.
+
+        A table of the other kind serves until this one is complete: both are in the same cells.
+        """
+        kind = self._kind_to_build()
+        build = self._tables.build_of(model.model_id)
+        if build is not None and build[0] == kind:
+            return
+        if self._usable_table(model) is None:
+            self.drop(model)
+            self._tables.cells.create(model.model_id)
+        self._tables.kinds[kind].create(model.model_id, model.dimensions)
+        self._tables.cells.set_build(model.model_id, Build(kind, BEFORE_ALL))
+
+    def build(self, model: EmbeddingModel, limit: int) -> bool:
+        self.begin(model)  # where another program took away what was begun
+        kind, last = self._tables.build_of(model.model_id) or (self._kind_to_build(), BEFORE_ALL)
+        rows = self._embeddings.to_index(model, after=last, limit=limit)
+        self._put([self._tables.kinds[kind]], model, coded(rows))
+        if len(rows) == limit:
+            last = page_end(rows[-1][0], after=last)
+            self._tables.cells.set_build(model.model_id, Build(kind, last))
+            return True
+        self._tables.cells.end_build(model.model_id)
+        for other, table in self._tables.kinds.items():
+            if other != kind:
+                self._drop_table(table.name(model.model_id), other)
         self._embeddings.set_indexed(model.model_id, is_indexed=True)
+        return False
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
-        if (table := self._table_to_follow(model)) is not None:
-            self._put(table, model, coded(entries))
+        if tables := self._tables_to_follow(model):
+            self._put(tables, model, coded(entries))
 
     def _put(
-        self, table: CodeTable, model: EmbeddingModel, coded: Sequence[tuple[int, bytes]]
+        self,
+        tables: Sequence[CodeTable],
+        model: EmbeddingModel,
+        coded: Sequence[tuple[int, bytes]],
     ) -> None:
         """Put codes into the cells that take in new ones, each into the nearest."""
         cells = [cell for cell in self._tables.cells.all(model.model_id) if not cell.is_retired]
         cells = cells or [Cell(UNSORTED, 0, is_retired=False)]  # another program took them out
         centres = [cell.centre for cell in cells]
-        table.put(
-            model.model_id,
-            [
-                (row_id, cells[nearest_cell(as_number(code), centres)].number, code)
-                for row_id, code in coded
-            ],
-        )
+        places = nearest_cells_of([as_number(code) for _, code in coded], centres)
+        rows = [
+            (row_id, cells[place].number, code)
+            for (row_id, code), place in zip(coded, places, strict=True)
+        ]
+        for table in tables:
+            table.put(model.model_id, rows)
 
     def is_unsorted(self, model: EmbeddingModel) -> bool:
-        if self._db.read_only or self._usable_table(model) is None:
+        if self._db.read_only or self._table_to_sort(model) is None:
             return False
         return self._tables.cells.is_unsorted(model.model_id)
 
+    def _table_to_sort(self, model: EmbeddingModel) -> CodeTable | None:
+        """Return the one table that is in the cells: while there are two, these stay."""
+        usable, building = self._usable_table(model), self._table_being_built(model)
+        return None if usable and building else usable or building
+
     def sort(self, model: EmbeddingModel, limit: int) -> None:
-        if (table := self._usable_table(model)) is None:
+        if (table := self._table_to_sort(model)) is None:
             return
         size = code_bits(model.dimensions) // 8
         for cell in self._tables.cells.all(model.model_id):
             if cell.is_retired:
                 rows = table.some_of(model.model_id, cell.number, limit=limit, size=size)
-                self._put(table, model, rows)
+                self._put([table], model, rows)
                 limit -= len(rows)
                 if limit <= 0:
                     return
                 self._tables.cells.remove(model.model_id, cell.number)
 
     def cells_due(self, model: EmbeddingModel) -> CellSample | None:
-        if self._db.read_only or self._usable_table(model) is None:
+        if self._db.read_only or self._table_to_sort(model) is None:
             return None
         made_of = self._tables.cells.made_of(model.model_id)
         return self._sample(model, least=max(code_search.SORTED_FROM, 2 * made_of))
@@ -245,10 +269,13 @@ class VectorIndex(Table):
         return CellSample(codes, cells, vectors) if codes else None
 
     def make_cells(self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int) -> None:
-        if self._usable_table(model) is None:
+        if self._table_to_sort(model) is None:
             return
         if 2 * self._tables.cells.made_of(model.model_id) <= vectors:  # else somebody was faster
             self._replace_cells(model, centres, vectors=vectors)
+            build = self._tables.build_of(model.model_id)
+            if build is not None and build[1] == BEFORE_ALL:  # then all are still to come into the new cells
+                self._tables.cells.remove(model.model_id, UNSORTED)
 
     def _replace_cells(
         self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int
@@ -258,15 +285,24 @@ class VectorIndex(Table):
         self._tables.cells.replace(model.model_id, codes, made_of=vectors)
 
     def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
-        if (table := self._table_to_follow(model)) is not None:
+        for table in self._tables_to_follow(model):
             table.remove(model.model_id, row_ids)
 
-    def _table_to_follow(self, model: EmbeddingModel) -> CodeTable | None:
-        """Return the table of codes; where it cannot follow, note that it must be built again."""
-        table = self._usable_table(model)
-        if table is None and model.is_indexed:
+    def _tables_to_follow(self, model: EmbeddingModel) -> list[CodeTable]:
+        """Return the tables of codes; where one cannot follow, note that it must be built again."""
+        usable, building = self._usable_table(model), self._table_being_built(model)
+        if usable is None and model.is_indexed:
             self._embeddings.set_indexed(model.model_id, is_indexed=False)
-        return table
+        if building is None and self._tables.build_of(model.model_id) is not None:
+            self._tables.cells.end_build(model.model_id)
+        return [table for table in (usable, building) if table is not None]
+
+    def _table_being_built(self, model: EmbeddingModel) -> CodeTable | None:
+        """Return the table that is being built, if it can be written here."""
+        build = self._tables.build_of(model.model_id)
+        if build is None or (build[0] == "vec0" and not self._db.load_vectors()):
+            return None
+        return self._tables.kinds[build[0]]
 
     def drop(self, model: EmbeddingModel) -> None:
         """Drop the index of a model.
@@ -344,7 +380,15 @@ class VectorIndex(Table):
     def repair_model(self, model: EmbeddingModel) -> None:
         wrong = [row_id for row_id, _ in self._embeddings.faults(model)]
         self._embeddings.drop(model.model_id, wrong)
-        self.build(model)
+        self.drop(model)
+        self._embeddings.set_indexed(model.model_id, is_indexed=False)
+        begun = model._replace(is_indexed=False)
+        self.begin(begun)
+        if (sample := self.cells_due(begun)) is not None:
+            centres = centres_of(sample.codes, sample.cells)
+            self.make_cells(begun, centres, vectors=sample.vectors)
+        while self.build(begun, code_search.CHUNK):
+            pass
 
     def _compare(self, model: EmbeddingModel, name: str, table: CodeTable) -> list[Problem]:
         cells = {cell.number for cell in self._tables.cells.all(model.model_id)}
@@ -365,13 +409,14 @@ class VectorIndex(Table):
 
     def _unused_tables(self, models: list[EmbeddingModel]) -> dict[str, Kind]:
         """Return the tables of codes of no model, or beside the one in use, with their kinds."""
-        kinds = {model.model_id: self._tables.kind_of(model.model_id) for model in models}
-        in_use = {
-            name
-            for model_id, kind in kinds.items()
-            if kind is not None
-            for name in (self._tables.kinds[kind].name(model_id), self._tables.cells.name(model_id))
-        }
+        in_use: set[str] = set()
+        for model_id in [model.model_id for model in models]:
+            kind, build = self._tables.kind_of(model_id), self._tables.build_of(model_id)
+            for used in ([kind] if kind else []) + ([build[0]] if build else []):
+                in_use |= {
+                    self._tables.kinds[used].name(model_id),
+                    self._tables.cells.name(model_id),
+                }
         return {name: kind for name, kind in self._tables.names().items() if name not in in_use}
 
     def repair(self) -> None:

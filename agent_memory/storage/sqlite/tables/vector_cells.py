@@ -1,16 +1,27 @@
 """The cells of an index of vectors: an ordinary table of their centres, one a model.
 
 Every code is in one cell. Cell 0 has no centre: what is in it was not sorted yet. A retired cell
-takes in nothing more, and is removed once its codes are in others.
+takes in nothing more, and is removed once its codes are in others. One row more, of no cell, tells
+of an index that is being built: of which kind, as the centre, and up to which row, as ``made_of``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from agent_memory.storage.code_search import UNSORTED, Cell
 from agent_memory.storage.quantization import as_number
 from agent_memory.storage.sqlite.tables import Table
+
+_BUILD: Final = -1
+
+
+class Build(NamedTuple):
+    """How far an index is that is being built: ``kind`` of table, and the last row in it."""
+
+    kind: str
+    last_row_id: int
 
 
 class CellTable(Table):
@@ -32,14 +43,16 @@ class CellTable(Table):
 
     def all(self, model_id: int) -> list[Cell]:
         """Return a model's cells."""
-        rows = self._db.rows(f"SELECT cell, centre, retired FROM {self.name(model_id)}")
+        sql = f"SELECT cell, centre, retired FROM {self.name(model_id)} WHERE cell >= 0"
+        rows = self._db.rows(sql)
         return [
             Cell(number, as_number(centre), bool(is_retired)) for number, centre, is_retired in rows
         ]
 
     def made_of(self, model_id: int) -> int:
         """Return how many vectors there were when the cells were made."""
-        return int(self._db.value(f"SELECT max(made_of) FROM {self.name(model_id)}") or 0)
+        sql = f"SELECT max(made_of) FROM {self.name(model_id)} WHERE cell >= 0"
+        return int(self._db.value(sql) or 0)
 
     def is_unsorted(self, model_id: int) -> bool:
         """Return whether there is a retired cell."""
@@ -48,7 +61,7 @@ class CellTable(Table):
     def replace(self, model_id: int, centres: Sequence[bytes], *, made_of: int) -> None:
         """Retire all cells, and add new ones."""
         name = self.name(model_id)
-        self._db.run(f"UPDATE {name} SET retired = 1")
+        self._db.run(f"UPDATE {name} SET retired = 1 WHERE cell >= 0")
         self._db.run_many(
             f"INSERT INTO {name} (centre, made_of, retired) VALUES (?, ?, 0)",
             ((centre, made_of) for centre in centres),
@@ -57,6 +70,23 @@ class CellTable(Table):
     def remove(self, model_id: int, cell: int) -> None:
         """Remove a cell."""
         self._db.run(f"DELETE FROM {self.name(model_id)} WHERE cell = ?", (cell,))
+
+    # An index that is being built --------------------------------------------------------------
+
+    def build(self, model_id: int) -> Build | None:
+        """Return how far an index is, if one is being built."""
+        sql = f"SELECT CAST(centre AS TEXT), made_of FROM {self.name(model_id)} WHERE cell = ?"
+        row = self._db.row(sql, (_BUILD,))
+        return None if row is None else Build(*row)
+
+    def set_build(self, model_id: int, build: Build) -> None:
+        """Record how far an index is."""
+        sql = f"INSERT OR REPLACE INTO {self.name(model_id)} VALUES (?, CAST(? AS BLOB), ?, 0)"
+        self._db.run(sql, (_BUILD, *build))
+
+    def end_build(self, model_id: int) -> None:
+        """Forget that an index is being built: it is complete, or of no use."""
+        self.remove(model_id, _BUILD)
 
 
 def _create(name: str) -> str:

@@ -14,7 +14,7 @@ from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
-from agent_memory.storage.sqlite.tables.vector_cells import CellTable
+from agent_memory.storage.sqlite.tables.vector_cells import Build, CellTable
 
 Kind = Literal["vec0", "table"]
 
@@ -84,17 +84,31 @@ class CodeTables(Table):
     def kind_of(self, model_id: int) -> Kind | None:
         """Return the kind of the table that a model's index is in, or ``None`` without one.
 
-        Without the table of its cells there is none.
+        Without the table of its cells there is none. One that is being built is none yet.
         """
+        kinds, build = self._state(model_id)
+        return next((kind for kind in kinds if build is None or kind != build.kind), None)
+
+    def build_of(self, model_id: int) -> tuple[Kind, int] | None:
+        """Return the kind of a table that is being built, and the last row in it."""
+        kinds, build = self._state(model_id)
+        return next(
+            ((kind, build.last_row_id) for kind in kinds if build and kind == build.kind), None
+        )
+
+    def _state(self, model_id: int) -> tuple[list[Kind], Build | None]:
+        """Return the kinds of a model's tables, and how far one is that is being built."""
         cells = self.cells.name(model_id)
         names = [cells, *(table.name(model_id) for table in self.kinds.values())]
         sql_by_name: dict[str, str] = dict(self._db.rows(f"{_SELECT} IN (?, ?, ?)", names))
         if not self.cells.is_own(cells, str(sql_by_name.get(cells))):
-            return None
-        for kind, table in self.kinds.items():
-            if table.is_own(str(sql_by_name.get(table.name(model_id)))):
-                return kind
-        return None
+            return [], None
+        kinds = [
+            kind
+            for kind, table in self.kinds.items()
+            if table.is_own(str(sql_by_name.get(table.name(model_id))))
+        ]
+        return kinds, self.cells.build(model_id)
 
     def names(self) -> dict[str, Kind]:
         """Return the names of the index tables in the file, of whatever model, and their kinds.
