@@ -40,6 +40,11 @@ NEW_ROW: Final[dict[str, Any]] = {
 """What the columns of a new memory hold, by name; ``None`` also for what must be told."""
 
 
+def row_of_memory(memory: Memory) -> dict[str, Any]:
+    """Return the row of a memory, by column."""
+    return {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
+
+
 def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:
     """Make the model of a row, its values in the order of ``MEMORY_COLUMNS``, without validation.
 

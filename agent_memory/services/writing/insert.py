@@ -26,9 +26,11 @@ from agent_memory.services.writing import duplicates
 from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.fingerprints import fingerprint_of
+from agent_memory.storage.memory_models import row_of_memory
 from agent_memory.storage.records import recall_window
 
 _LOGGER: Final = "agent_memory.duplicates"
+_MOST_UNWRITTEN: Final = 1_000
 _OF_ONE: Final = frozenset(
     name for name in SharedFields.model_fields if MEMORY_FIELDS[name].column.merge != "ignored"
 )
@@ -97,7 +99,8 @@ class MemoryInsert:
         self._was_recalled = engine.recalls.is_any_recent(now)
         self._fingerprints = fingerprints
         self._stored_fingerprints = engine.fingerprints.present(fingerprints)
-        self._unwritten: list[tuple[int, int]] = []
+        self._unwritten: list[tuple[Memory, int]] = []
+        """New memories that are not written yet, with their fingerprints."""
         self._places: dict[str, int] = {}
         self._refused: list[Duplicate] = []
         self._taken = 0
@@ -110,6 +113,8 @@ class MemoryInsert:
         place, self._taken = self._taken, self._taken + 1
         if memory.id not in self._generated_ids:
             at = (place,) if self._is_list else ()
+            if memory.id in self._places:
+                self._write()
             if is_stored(self._engine, memory, at=at):
                 self.ids.append(memory.id)
                 return
@@ -132,7 +137,7 @@ class MemoryInsert:
 
     def finish(self) -> None:
         """Complete the storing. Raises ``DuplicateMemory`` when any of the memories was refused."""
-        self._write_fingerprints()
+        self._write()
         if self._refused:
             raise duplicates.refusal(self._refused, self._taken, self._places)
 
@@ -166,7 +171,7 @@ class MemoryInsert:
         """
         matches: list[Duplicate] = []
         if self._fingerprints[place] in self._stored_fingerprints:
-            self._write_fingerprints()  # of those before it in the list
+            self._write()  # those before it in the list
             matches = duplicates.find(self._engine, query, self._fingerprints[place])
         if not matches:
             return self._echoes_of_entries(memory, query, place)
@@ -207,6 +212,7 @@ class MemoryInsert:
 
     def _is_settled(self, memory: Memory, echoes: Sequence[Duplicate], place: int) -> bool:
         """Decide what becomes of a duplicate; return whether nothing is left to store."""
+        self._write()  # what was before it stands before it in the history too
         first = echoes[0]
         existing = self._existing(first) if len(echoes) == 1 else None  # no merge into several
         if existing is not None:
@@ -238,17 +244,25 @@ class MemoryInsert:
     def _insert(self, memory: Memory, fingerprint: int, place: int) -> None:
         while memory.id in self._generated_ids and self._engine.memories.exists(memory.id):
             memory = memory.model_copy(update={"id": new_memory_id()})
+        if self._admission.has_limits or len(self._unwritten) >= _MOST_UNWRITTEN:
+            self._write()  # what limits count is what is there
         self._admission.refuse_beyond(memory)
-        row_id = self._engine.memories.insert(memory)
         self._tombstones.lift(memory.id, memory.content, memory.user_id)
         self._stored_fingerprints.add(fingerprint)
-        self._unwritten.append((fingerprint, row_id))
+        self._unwritten.append((memory, fingerprint))
         self.ids.append(memory.id)
-        self.row_ids.append(row_id)
         self._places[memory.id] = place
 
-    def _write_fingerprints(self) -> None:
-        self._engine.fingerprints.put(self._unwritten)
+    def _write(self) -> None:
+        """Write what is new, together: one by one takes four times as long."""
+        if not self._unwritten:
+            return
+        row_ids = self._engine.memory_rows.insert_many(
+            [row_of_memory(memory) for memory, _ in self._unwritten]
+        )
+        rows = [(row_ids[memory.id], fingerprint) for memory, fingerprint in self._unwritten]
+        self._engine.fingerprints.put([(fingerprint, row_id) for row_id, fingerprint in rows])
+        self.row_ids += [row_id for row_id, _ in rows]
         self._unwritten.clear()
 
     # Reporting --------------------------------------------------------------------------------
