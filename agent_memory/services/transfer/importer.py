@@ -212,10 +212,8 @@ class Importer:
             [values for values, _ in self._unwritten.values()]
         )
         self._new |= row_ids
-        self._fingerprints += [
-            (fingerprint, row_ids[memory_id])
-            for memory_id, (_, fingerprint) in self._unwritten.items()
-        ]
+        for memory_id, (_, fingerprint) in self._unwritten.items():
+            self._fingerprints.append((fingerprint, row_ids[memory_id]))
         self._unwritten.clear()
 
     def _is_erased(self, entry: StagedEntry, row: Mapping[str, Any] | None) -> bool:
@@ -469,7 +467,7 @@ class Importer:
             return {}
         is_wanted = (self._was_empty and has_memories) or self._on_conflict in ("replace", "newer")
         taken = {k: v for k, v in config.items() if is_wanted or k not in own}
-        if left := sorted(config.keys() - taken.keys() - _equal(config, own)):
+        if left := sorted(k for k, v in config.items() if k not in taken and own.get(k) != v):
             note = f"settings that are set here already stay: {', '.join(left)}"
             self.plan.notes.append(note)
         return taken
@@ -507,13 +505,13 @@ def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> Non
     A category that is known drops the one that was kept.
     """
     original = values.pop(ORIGINAL_CATEGORY, None)
-    if original is None and (row is None or "metadata" in values):
-        return
     has_metadata = "metadata" in values or row is None
+    if original is None and has_metadata:
+        return
     metadata = _object(values.get("metadata") if has_metadata or row is None else row["metadata"])
     if original is not None:
         values["metadata"] = to_json({**metadata, ORIGINAL_CATEGORY: original})
-    elif not has_metadata and "category" in values and ORIGINAL_CATEGORY in metadata:
+    elif "category" in values and ORIGINAL_CATEGORY in metadata:
         values["metadata"] = to_json({k: v for k, v in metadata.items() if k != ORIGINAL_CATEGORY})
 
 
@@ -538,10 +536,6 @@ def _object(text: str | None) -> dict[str, Any]:
 def _changed_at(values: Mapping[str, Any]) -> str:
     """Return when a memory was changed, as far as a file says; else an empty text, the earliest."""
     return str(values.get("updated_at") or values.get("timestamp") or "")
-
-
-def _equal(own: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
-    return {name for name, value in own.items() if name in other and other[name] == value}
 
 
 def _identity(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -274,7 +274,9 @@ class VectorIndex(Table):
         if 2 * self._tables.cells.made_of(model.model_id) <= vectors:  # else somebody was faster
             self._replace_cells(model, centres, vectors=vectors)
             build = self._tables.build_of(model.model_id)
-            if build is not None and build[1] == BEFORE_ALL:  # then all are still to come into the new cells
+            if (
+                build is not None and build[1] == BEFORE_ALL
+            ):  # then all are still to come into the new cells
                 self._tables.cells.remove(model.model_id, UNSORTED)
 
     def _replace_cells(

@@ -122,7 +122,7 @@ class TestNearest:
         monkeypatch.setattr(code_search, "EXACT_UP_TO", 50)
         monkeypatch.setattr(code_search, "SORTED_FROM", 300)
         monkeypatch.setattr(code_search, "CELL_SIZE", 20)
-        monkeypatch.setattr(code_search, "CELLS_ASKED", 4)
+        monkeypatch.setattr(code_search, "CELLS_ASKED", 1)
         fill(pair)
         model = model_of(pair.server)
         database = pair.server.database
@@ -137,7 +137,7 @@ class TestNearest:
         fill(pair)
         monkeypatch.setattr(code_search, "SORTED_FROM", 300)
         monkeypatch.setattr(code_search, "CELL_SIZE", 20)
-        monkeypatch.setattr(code_search, "CELLS_ASKED", 20)
+        monkeypatch.setattr(code_search, "CELLS_ASKED", 4)
         for engine in pair.both:
             model = model_of(engine)
             with engine.read():

@@ -39,7 +39,7 @@ class Bag:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_search, "SORTED_FROM", 300)
     monkeypatch.setattr(code_search, "CELL_SIZE", 20)
-    monkeypatch.setattr(code_search, "CELLS_ASKED", 4)
+    monkeypatch.setattr(code_search, "CELLS_ASKED", 1)
     monkeypatch.setattr(code_search, "EXACT_UP_TO", 49)
 
 
