@@ -37,7 +37,7 @@ class ModelTraits(TypedDict):
 
     A weight is the model's, and not the store's: the spread of the cosines of a store's own
     memories was tried as the unit. It is what tells E5 from MiniLM on one corpus (0.148 and 0.178
-    on LoCoMo, 0.080 and 0.097 on packages in German, and a weight goes with its cube), but from
+    on LoCoMo, 0.080 and 0.097 on packages in German, and a weight went with its cube), but from
     corpus to corpus it would raise the weight of both sixfold where they are best left alone.
     """
 

@@ -70,8 +70,11 @@ SESSION_BEST: Final = 3
 """So many of a session's meanings are its meaning: the best."""
 
 NEAR_COSINE: Final = 0.5
-"""A centred cosine that says much. The cube of the cosine in this unit is what it is worth: two
-weak resemblances are worth less than a strong one."""
+"""A centred cosine that says much."""
+MEANING_POWER: Final = 1.5
+"""The power of a cosine in that unit that it is worth: two weak resemblances are worth less than a
+strong one. With 3 the nearest stood too far before the next: Cranfield's nDCG@10 was 37.5 for 38.3,
+Debian's 86.0 for 87.0, of LoCoMo's turns 62.1 for 63.1 (MiniLM 64.6 for 65.3)."""
 
 NAME_WEIGHT: Final = 4.0
 """How much more a name matters than another word, where it is asked what a memory has of a query:
@@ -400,7 +403,7 @@ def _weigh_meaning(
     by_session: dict[str, list[float]] = defaultdict(list)
     for candidate in candidates:
         if candidate.cosine is not None and candidate.cosine > 0:
-            meaning = weight * (candidate.cosine / NEAR_COSINE) ** 3
+            meaning = weight * (candidate.cosine / NEAR_COSINE) ** MEANING_POWER
             evidence[candidate.row_id].meaning = meaning
             by_session[candidate.session].append(meaning)
     of_session = {

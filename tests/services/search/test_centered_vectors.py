@@ -223,7 +223,7 @@ def candidate(row_id: int, *counts: int, cosine: float | None = None) -> Candida
 def by_chance(cosine: float, *, size: int) -> Ranking:
     """Rank six that have a common word of four by chance, and one that has only that cosine."""
     others = [candidate(row_id, 1, 0, 0, 0) for row_id in range(1, 7)]
-    asked = query(size, max(1, size // 3), 1, 1, 1)
+    asked = query(size, max(1, size // 8), 1, 1, 1)
     return rank([*others, candidate(7, 0, 0, 0, 0, cosine=cosine)], asked, RankingRates())
 
 

@@ -18,6 +18,7 @@ from agent_memory.models.relevance import relevance_score
 from agent_memory.services.search.ranking import (
     CONTRAST,
     FEW,
+    LEEWAY_OF_MEANING,
     MANY,
     STRENGTH_FLOOR,
     STRENGTH_FLOOR_OF_MANY,
@@ -30,6 +31,7 @@ from agent_memory.services.search.ranking import (
     strength_floor,
 )
 from agent_memory.services.search.scoring import (
+    MEANING_POWER,
     Candidate,
     CosineScale,
     QueryProfile,
@@ -260,9 +262,10 @@ def test_among_more_memories_an_answer_must_have_more_of_the_question(
         strength_floor(QueryProfile([1], corpus_size=size, cosine_scale=space)) for size in sizes
     ]
     assert floors == sorted(floors)
-    assert floors[0] == floors[2] == STRENGTH_FLOOR
+    leeway = 0.0 if space is None else LEEWAY_OF_MEANING
+    assert floors[0] == floors[2] == STRENGTH_FLOOR - leeway
     assert floors[2] < floors[3] < floors[4] < floors[5]
-    assert floors[5] == floors[6] == STRENGTH_FLOOR_OF_MANY
+    assert floors[5] == floors[6] == STRENGTH_FLOOR_OF_MANY - leeway
 
 
 def test_the_two_commoner_words_of_five_are_an_answer_among_few_and_chance_among_many() -> None:
@@ -412,8 +415,8 @@ def test_no_threshold_is_over_the_best_similarity() -> None:
 def test_who_passes_the_gate_at_its_borders(
     share: float, fields: dict[str, int], passes: bool
 ) -> None:
-    # With meaning alone the share of the evidence is known: it is the cube of the cosines'.
-    cosine = 0.8 * share ** (1 / 3 / CONTRAST)
+    # With meaning alone the share of the evidence is known: it is that of the cosines, to a power.
+    cosine = 0.8 * share ** (1 / MEANING_POWER / CONTRAST)
     pair = [candidate(1, cosine=0.8), candidate(2, cosine=cosine, **fields)]
     found = by_row_id(rank(pair, query(cosine_scale=SPACE), RankingRates(), WORDS_ALONE))
     assert found[2].relative == pytest.approx(share)
