@@ -82,6 +82,22 @@ def server() -> Iterator[EmbeddingServer]:
         yield running
 
 
+SLOW_FIRST = ("survival", "property", "crash", "text", "test_peers.py")
+"""Folders and files of few tests that take long. At the end, one processor would wait for them."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pytest-xdist hand out the files in the order in which they are collected."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what takes long."""
+    slow = [Path(__file__).with_name(name) for name in SLOW_FIRST]
+    items.sort(key=lambda item: not any(item.path.is_relative_to(path) for path in slow))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine",
