@@ -292,7 +292,9 @@ def on_a_terminal(columns: int, *words: str) -> list[str]:
     """Run the program on a terminal of a width and return the lines that it showed."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen([PROGRAM, *words], stdin=slave, stdout=slave, stderr=slave):
+    # readline, which pytest imports, sets COLUMNS where Python does not see it
+    streams = {"stdin": slave, "stdout": slave, "stderr": slave}
+    with subprocess.Popen([PROGRAM, *words], env=dict(os.environ), **streams):
         os.close(slave)
         shown = b""
         while True:
