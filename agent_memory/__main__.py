@@ -16,7 +16,12 @@ def main() -> None:
         from agent_memory.integrations.hosts.hook import main as run  # noqa: PLC0415 - see above
 
         run(words[1:])
-    from agent_memory.cli import main as run_command_line  # noqa: PLC0415 - see above
+    if "search" in words:
+        from agent_memory.cli.plain_search import answer  # noqa: PLC0415 - see above
+
+        if answer(words):
+            return
+    from agent_memory.cli.commands import main as run_command_line  # noqa: PLC0415 - see above
 
     gc.freeze()
     gc.enable()

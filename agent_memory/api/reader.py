@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.models.excerpt import MemoryExcerpt
+from agent_memory.models.excerpt import ExcerptAnswer, MemoryExcerpt
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import tighten_folder
@@ -65,6 +65,13 @@ class MemoryReader:
         ``count_accesses=False``.
         """
         return self._excerpts.search(query, limit)
+
+    def answer(self, query: str, limit: int = 5) -> ExcerptAnswer:
+        """Return what ``AgentMemory.search`` finds, weaker hits too, and why there are few.
+
+        Hits that pass the gate are counted as accessed.
+        """
+        return self._excerpts.answer(query, limit)
 
     def list_recent(self, limit: int = 10) -> list[MemoryExcerpt]:
         """Return the newest memories, newest first."""

@@ -25,12 +25,12 @@ from agent_memory import (
     HistoryEntry,
     Memory,
     OnSecret,
-    ScoreExplanation,
     SearchResults,
     ValidationError,
 )
+from agent_memory.cli.hits import answer_text, memory_cells
 from agent_memory.cli.options import current_session
-from agent_memory.cli.tables import clip, has_color, safe, shown, styled, table
+from agent_memory.cli.tables import clip, has_color, safe, shown, table
 from agent_memory.models.record import SparseRecord
 from agent_memory.models.times import format_time, now_utc
 
@@ -38,13 +38,7 @@ if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
 _STARTED: Final = time.perf_counter()
-_WORD: Final = re.compile(r"\w+")
-_LEAST_SHOWN: Final = 0.005
 _MAX_DEPTH: Final = 100
-_EVIDENCE: Final = (
-    "keyword", "keyword_neighbours", "keyword_session", "vector", "vector_neighbours",
-    "vector_session", "subject", "date", "question",
-)  # fmt: skip
 # What JSON leaves as it is, and a terminal obeys: controls, and marks that change the direction.
 _UNSAFE: Final = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
@@ -203,98 +197,17 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
 
 
 def search_text(results: SearchResults, query: str) -> str:
-    """Show hits, best first; below the gate in brackets; and why there are few.
-
-    In a terminal with colors the question's words stand out, and hits below the gate are faint.
-    """
-    metadata = results.search_metadata
-    lines = [
-        table(
-            ("score", "id", "date", "category", "content"),
-            [
-                (
-                    f"{hit.relevance_score:.2f}" if hit.passed_gate else f"({hit.similarity:.2f})",
-                    *_of(hit.memory, repeats=len(hit.repeats)),
-                )
-                for hit in results
-            ],
-            styles=_hit_styles(results, query),
-        )
-        if results
-        else "nothing found"
-    ]
-    if metadata.explanation and not results:
-        lines[0] += f": {metadata.explanation}"
-    if metadata.near_misses:
-        lines.append("nearly:")
-        lines += [
-            f"  {clip(miss.content, 60)}  [{miss.memory_id}: {miss.reason}]"
-            for miss in metadata.near_misses
-        ]
-    lines += _explanations(results)
-    return "\n".join(lines)
-
-
-def _hit_styles(results: SearchResults, query: str) -> Callable[[int, str], str]:
-    if not has_color(sys.stdout):
-        return lambda _, line: line
-    from agent_memory.text.stems import stems  # noqa: PLC0415 - for colors alone
-
-    wanted = stems(query)
-
-    def style_word(match: re.Match[str]) -> str:
-        return styled(match[0], "strong") if stems(match[0]) & wanted else match[0]
-
-    def style(number: int, line: str) -> str:
-        if not results[number].passed_gate:
-            return styled(line, "faint")
-        return _WORD.sub(style_word, line)
-
-    return style
-
-
-def _explanations(results: SearchResults) -> list[str]:
-    """Show the parts of each score, where they were asked for: how they add up, line by line."""
-    scores = [(hit.memory.id, hit.score) for hit in results if hit.score]
-    scores += [(m.memory_id, m.score) for m in results.search_metadata.near_misses if m.score]
-    return [line for memory_id, score in scores for line in _explanation(memory_id, score)]
-
-
-def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
-    parts = [
-        f"{name.replace('_', ' ')} {value:.2f}"
-        for name in _EVIDENCE
-        if abs(value := getattr(score, name)) >= _LEAST_SHOWN
-    ]
-    cosine = "" if score.cosine is None else f"; cosine {score.cosine:.2f}"
-    sign = "passes" if score.relative >= score.gate else "is below"
-    total = " + ".join(parts).replace("+ question -", "- question ")
-    similarity = score.relative * score.strength
-    final = similarity * score.freshness * score.access_boost
-    fresh, boost = f"{score.freshness:.2f}", f"{score.access_boost:.2f}"
-    return [
-        memory_id,
-        f"  evidence {score.evidence:.2f} = {total}{cosine}",
-        f"  beside the best {score.relative:.2f}, which {sign} the gate {score.gate:.2f}",
-        f"  similarity {similarity:.2f} = {score.relative:.2f} x strength {score.strength:.2f}",
-        f"  score {final:.2f} = similarity x freshness {fresh} x access boost {boost}",
-        *(["  in a place kept for the nearest by meaning"] if score.has_kept_place else []),
-        *(f"  has {variant!r} for {asked!r}" for asked, variant in score.variants.items()),
-    ]
+    """Show what a search found: see ``answer_text``."""
+    return answer_text(list(results), results.search_metadata, query)
 
 
 def memories_text(memories: Sequence[Memory]) -> str:
     """Show memories, one a line."""
     if not memories:
         return "no memories"
-    return table(("id", "date", "category", "content"), [_of(memory) for memory in memories])
-
-
-def _of(memory: Memory, *, repeats: int = 0) -> tuple[str, str, str, str]:
-    text = memory.content + "".join(f" #{tag}" for tag in memory.tags)
-    if repeats:
-        text += f" (and {repeats} more that say the same)"
-    return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, text
+    return table(
+        ("id", "date", "category", "content"), [memory_cells(memory) for memory in memories]
+    )
 
 
 def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
@@ -333,7 +246,7 @@ def groups_text(groups: Sequence[DuplicateGroup]) -> str:
     return table(
         ("grade", "count", "id", "date", "category", "content"),
         [
-            (*((group.grade, str(group.count)) if place == 0 else ("", "")), *_of(memory))
+            (*((group.grade, str(group.count)) if place == 0 else ("", "")), *memory_cells(memory))
             for group in groups
             for place, memory in enumerate(group.memories)
         ],

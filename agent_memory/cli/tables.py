@@ -8,9 +8,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Final, Literal, TextIO
+from typing import TYPE_CHECKING, Final, Literal, TextIO
 
-from agent_memory.cli.options import current_session
+if TYPE_CHECKING:
+    from agent_memory.cli.options import Session
 
 Row = Sequence[str]
 Style = Literal["strong", "faint", "good", "bad"]
@@ -47,7 +48,7 @@ def table(
     ``styles`` gets the number of a row and a line of it, and returns that with its styles.
     With --table or --fmt it is in that form, and whole.
     """
-    session = current_session()
+    session = _session()
     cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
     if session and session.rows_as == "table":
         return FORMS[session.form](cells)
@@ -65,6 +66,12 @@ def table(
     for number, row in enumerate(cells[1:]):
         lines += [styles(number, line) for line in _lines(row, widths, limit)]
     return "\n".join(lines)
+
+
+def _session() -> Session | None:
+    """Return what the options said; a search that does without them has not imported them."""
+    options = sys.modules.get("agent_memory.cli.options")
+    return None if options is None else options.current_session()
 
 
 def _widths(rows: Sequence[Row]) -> list[int]:

@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agent_memory.models.excerpt import MemoryExcerpt
+from agent_memory.models.excerpt import ExcerptAnswer, ExcerptHit, MemoryExcerpt, NearExcerpt
 from agent_memory.services.rendering import PLAIN, render_context
-from agent_memory.services.search.pipeline import completed, find
+from agent_memory.services.search.pipeline import SearchOutcome, completed, find
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.filters import NOT_ARCHIVED
@@ -66,24 +66,41 @@ class Excerpts:
 
     def search(self, query: str, limit: int) -> list[MemoryExcerpt]:
         """Return what answers a query, best first, without what only fills up the limit."""
+        answer = self._answer(query, limit, include_weak=False, count_accesses=False)
+        return [hit.memory for hit in answer.hits]
+
+    def answer(self, query: str, limit: int) -> ExcerptAnswer:
+        """Return the hits of a query, weaker ones too, and why there are few.
+
+        Those that pass the gate are counted as accessed.
+        """
+        return self._answer(query, limit, include_weak=True, count_accesses=True)
+
+    def _answer(
+        self, query: str, limit: int, *, include_weak: bool, count_accesses: bool
+    ) -> ExcerptAnswer:
         started = time.perf_counter()
         now = self._clock()
         with self._engine.read():
             request = SearchRequest(
-                query, None, limit, threshold=self._threshold, include_weak=False, now=now
+                query,
+                None,
+                limit,
+                threshold=self._threshold,
+                include_weak=include_weak,
+                now=now,
             )
             request = completed(self._engine, request, self._unit_of_work.accesses())
             outcome = find(self._engine, request)
-            row_ids = [hit.row_id for hit in outcome.hits]
-            excerpts = self._engine.memories.excerpts(row_ids)
-        hits = [excerpts[row_id] for row_id in row_ids]
+            excerpts = self._engine.memories.excerpts(outcome.row_ids())
+        answer = _answer_of(outcome, excerpts)
         self._unit_of_work.record_search(
-            [],
-            [hit.id for hit in hits],
+            [hit.memory.id for hit in answer.hits if hit.passed_gate] if count_accesses else [],
+            [hit.memory.id for hit in answer.hits],
             milliseconds=(time.perf_counter() - started) * 1000,
             now=now,
         )
-        return hits
+        return answer
 
     def recent(self, limit: int) -> list[MemoryExcerpt]:
         """Return the newest memories."""
@@ -115,3 +132,24 @@ def _threshold_of(settings: Mapping[str, Any]) -> float | None:
     if isinstance(threshold, bool) or not 0 <= threshold <= 1:
         raise TypeError
     return float(threshold)
+
+
+def _answer_of(outcome: SearchOutcome, excerpts: Mapping[int, MemoryExcerpt]) -> ExcerptAnswer:
+    return ExcerptAnswer(
+        [
+            ExcerptHit(
+                excerpts[hit.row_id],
+                hit.relevance,
+                hit.similarity,
+                hit.passed_gate,
+                outcome.repeats.get(hit.row_id, ()),
+            )
+            for hit in outcome.hits
+        ],
+        outcome.explanation,
+        [
+            NearExcerpt(excerpts[hit.row_id].id, excerpts[hit.row_id].content, reason)
+            for hit, reason in outcome.near
+        ],
+        outcome.degraded,
+    )

@@ -1,0 +1,118 @@
+"""How the hits of a search are printed; no model is imported for it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from agent_memory.cli.tables import clip, has_color, styled, table
+
+if TYPE_CHECKING:
+    from agent_memory import (
+        Memory,
+        MemoryExcerpt,
+        MemorySearchResult,
+        ScoreExplanation,
+        SearchMetadata,
+    )
+    from agent_memory.models.excerpt import ExcerptAnswer, ExcerptHit
+
+    Hit = MemorySearchResult | ExcerptHit
+    Metadata = SearchMetadata | ExcerptAnswer
+
+_WORD: Final = re.compile(r"\w+")
+_LEAST_SHOWN: Final = 0.005
+_EVIDENCE: Final = (
+    "keyword", "keyword_neighbours", "keyword_session", "vector", "vector_neighbours",
+    "vector_session", "subject", "date", "question",
+)  # fmt: skip
+
+
+def answer_text(hits: Sequence[Hit], metadata: Metadata, query: str) -> str:
+    """Show hits, best first; below the gate in brackets; and why there are few.
+
+    In a terminal with colors the question's words stand out, and hits below the gate are faint.
+    """
+    lines = [
+        table(
+            ("score", "id", "date", "category", "content"),
+            [
+                (
+                    f"{hit.relevance_score:.2f}" if hit.passed_gate else f"({hit.similarity:.2f})",
+                    *memory_cells(hit.memory, repeats=len(hit.repeats)),
+                )
+                for hit in hits
+            ],
+            styles=_hit_styles(hits, query),
+        )
+        if hits
+        else "nothing found"
+    ]
+    if metadata.explanation and not hits:
+        lines[0] += f": {metadata.explanation}"
+    if metadata.near_misses:
+        lines.append("nearly:")
+        lines += [
+            f"  {clip(miss.content, 60)}  [{miss.memory_id}: {miss.reason}]"
+            for miss in metadata.near_misses
+        ]
+    lines += _explanations(hits, metadata)
+    return "\n".join(lines)
+
+
+def _hit_styles(hits: Sequence[Hit], query: str) -> Callable[[int, str], str]:
+    if not has_color(sys.stdout):
+        return lambda _, line: line
+    from agent_memory.text.stems import stems  # noqa: PLC0415 - for colors alone
+
+    wanted = stems(query)
+
+    def style_word(match: re.Match[str]) -> str:
+        return styled(match[0], "strong") if stems(match[0]) & wanted else match[0]
+
+    def style(number: int, line: str) -> str:
+        if not hits[number].passed_gate:
+            return styled(line, "faint")
+        return _WORD.sub(style_word, line)
+
+    return style
+
+
+def _explanations(hits: Sequence[Hit], metadata: Metadata) -> list[str]:
+    """Show the parts of each score, where they were asked for: how they add up, line by line."""
+    scores = [(hit.memory.id, hit.score) for hit in hits if hit.score]
+    scores += [(m.memory_id, m.score) for m in metadata.near_misses if m.score]
+    return [line for memory_id, score in scores for line in _explanation(memory_id, score)]
+
+
+def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
+    parts = [
+        f"{name.replace('_', ' ')} {value:.2f}"
+        for name in _EVIDENCE
+        if abs(value := getattr(score, name)) >= _LEAST_SHOWN
+    ]
+    cosine = "" if score.cosine is None else f"; cosine {score.cosine:.2f}"
+    sign = "passes" if score.relative >= score.gate else "is below"
+    total = " + ".join(parts).replace("+ question -", "- question ")
+    similarity = score.relative * score.strength
+    final = similarity * score.freshness * score.access_boost
+    fresh, boost = f"{score.freshness:.2f}", f"{score.access_boost:.2f}"
+    return [
+        memory_id,
+        f"  evidence {score.evidence:.2f} = {total}{cosine}",
+        f"  beside the best {score.relative:.2f}, which {sign} the gate {score.gate:.2f}",
+        f"  similarity {similarity:.2f} = {score.relative:.2f} x strength {score.strength:.2f}",
+        f"  score {final:.2f} = similarity x freshness {fresh} x access boost {boost}",
+        *(["  in a place kept for the nearest by meaning"] if score.has_kept_place else []),
+        *(f"  has {variant!r} for {asked!r}" for asked, variant in score.variants.items()),
+    ]
+
+
+def memory_cells(memory: Memory | MemoryExcerpt, *, repeats: int = 0) -> tuple[str, str, str, str]:
+    """Return id, date, category and text of a memory, as a table has them."""
+    text = memory.content + "".join(f" #{tag}" for tag in memory.tags)
+    if repeats:
+        text += f" (and {repeats} more that say the same)"
+    return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, text

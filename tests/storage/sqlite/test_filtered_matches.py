@@ -1,0 +1,70 @@
+"""The ways to the best matches under a filter: each finds the same, in the same order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory, SearchFilters
+from agent_memory.storage.sqlite import keyword_index
+from agent_memory.storage.sqlite.keyword_index import KeywordIndex
+from agent_memory.storage.sqlite.tables.memories import SHORT_SESSION, MemoryTable
+from bench.workload import NOW, Workload
+
+FILTERS = {
+    "category": {"category": "decision"},
+    "tag": {"tags": ["kafka"]},
+    "tags": {"tags": ["kafka", "redis"], "tags_match": "any"},
+    "rare tag": {"tags": ["nosuchtag"]},
+    "metadata": {"custom_filters": {"confidence": {"gte": 0.5}}},
+    "narrow": {"custom_filters": {"confidence": {"gte": 0.99}}},
+    "both": {"category": "decision", "tags": ["kafka"]},
+}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> AgentMemory:
+    memory = AgentMemory("bob", root=tmp_path_factory.mktemp("filled"), clock=lambda: NOW)
+    memory.store_many(list(Workload().memories(1_500)))
+    return memory
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_whichever_way_is_taken_the_same_is_found(
+    filled: AgentMemory, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters = SearchFilters.model_validate(FILTERS[name])
+    found = []
+    for many, share in ((10**9, 0.0), (0, 0.0), (0, 1.0)):
+        monkeypatch.setattr(keyword_index, "MANY_MATCHES", many)
+        monkeypatch.setattr(KeywordIndex, "_share_passing", lambda *_, share=share: share)
+        results = filled.search(
+            "decided to use Kafka",
+            filters=filters,
+            limit=30,
+            count_accesses=False,
+        )
+        found.append([(hit.memory.id, hit.relevance_score) for hit in results])
+    assert found[0] == found[1] == found[2]
+    assert bool(found[0]) == (name != "rare tag")
+
+
+def test_neighbours_at_the_end_of_what_is_listed_of_a_session(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store_many(
+            [
+                {"content": f"turn {n}", "session_id": "long", "timestamp": NOW}
+                for n in range(SHORT_SESSION + 6)
+            ]
+        )
+        engine = memory._store._engine
+        with engine.read():
+            table = engine.memories
+            assert isinstance(table, MemoryTable)
+            rows = [row_id for row_id, _ in enumerate(range(SHORT_SESSION + 6), start=1)]
+            around = table.neighbours(rows)
+    assert list(around) == rows
+    for row_id in rows:
+        expected = {d: row_id + d for d in (-1, -2, 1, 2) if row_id + d in rows}
+        assert around[row_id] == expected, row_id
