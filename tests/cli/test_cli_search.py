@@ -293,8 +293,9 @@ def on_a_terminal(columns: int, *words: str) -> list[str]:
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     # readline, which pytest imports, sets COLUMNS where Python does not see it
-    streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-    with subprocess.Popen([PROGRAM, *words], env=dict(os.environ), **streams):
+    environment = dict(os.environ)
+    command = [PROGRAM, *words]
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment):
         os.close(slave)
         shown = b""
         while True:
