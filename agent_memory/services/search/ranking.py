@@ -33,6 +33,12 @@ and ``MANY``. Both are as high as they can be before one of seven corpora loses 
 questions; questions with "I" and "my" in place of names lose more (4 to 10 %)."""
 FEW: Final = 700
 MANY: Final = 2_000
+STRENGTH_FLOOR_OF_A_HANDFUL: Final = 0.25
+"""The same in a store of ``HANDFUL`` memories and fewer, from where it grows up to ``SOME``: the
+best of a few has little by chance, and who has stored a few should find them by any word of theirs.
+No corpus is so small: this follows from the above alone."""
+HANDFUL: Final = 10
+SOME: Final = 100
 LEEWAY_OF_MEANING: Final = 0.02
 """How much less it is where meanings are compared, which may be near without a word in common: of
 40 such questions among 4,000 other memories 8 find nothing, and without it 10."""
@@ -145,9 +151,18 @@ def rank(
 
 def strength_floor(query: QueryProfile) -> float:
     """Return how strong the best answer to a query must be, among so many memories."""
-    share = math.log(max(FEW, query.corpus_size) / FEW) / math.log(MANY / FEW)
-    least = STRENGTH_FLOOR + min(1.0, share) * (STRENGTH_FLOOR_OF_MANY - STRENGTH_FLOOR)
+    size = query.corpus_size
+    least = (
+        STRENGTH_FLOOR_OF_A_HANDFUL
+        + _grown(size, HANDFUL, SOME) * (STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL)
+        + _grown(size, FEW, MANY) * (STRENGTH_FLOOR_OF_MANY - STRENGTH_FLOOR)
+    )
     return least if query.cosine_scale is None else least - LEEWAY_OF_MEANING
+
+
+def _grown(size: int, first: int, last: int) -> float:
+    """Return how far a store has grown from one size to another, as its logarithm does: 0 to 1."""
+    return math.log(min(last, max(first, size)) / first) / math.log(last / first)
 
 
 def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:

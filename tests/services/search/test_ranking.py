@@ -21,6 +21,7 @@ from agent_memory.services.search.ranking import (
     LEEWAY_OF_MEANING,
     MANY,
     STRENGTH_FLOOR,
+    STRENGTH_FLOOR_OF_A_HANDFUL,
     STRENGTH_FLOOR_OF_MANY,
     RankedHit,
     Ranking,
@@ -263,7 +264,8 @@ def test_among_more_memories_an_answer_must_have_more_of_the_question(
     ]
     assert floors == sorted(floors)
     leeway = 0.0 if space is None else LEEWAY_OF_MEANING
-    assert floors[0] == floors[2] == STRENGTH_FLOOR - leeway
+    assert floors[0] == STRENGTH_FLOOR_OF_A_HANDFUL - leeway
+    assert floors[1] == floors[2] == STRENGTH_FLOOR - leeway
     assert floors[2] < floors[3] < floors[4] < floors[5]
     assert floors[5] == floors[6] == STRENGTH_FLOOR_OF_MANY - leeway
 

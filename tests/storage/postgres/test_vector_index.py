@@ -82,7 +82,11 @@ def fill(pair: Pair) -> list[int]:
             engine.embeddings.dequeue(rows)
             engine.embeddings.activate(model_id)
             assert engine.vectors.is_missing(model_of(engine))
-            engine.vectors.build(model_of(engine), 1000)
+            engine.vectors.begin(model_of(engine))
+            if (sample := engine.vectors.cells_due(model_of(engine))) is not None:
+                centres = centres_of(sample.codes, sample.cells)
+                engine.vectors.make_cells(model_of(engine), centres, vectors=sample.vectors)
+            assert not engine.vectors.build(model_of(engine), 1000)
         assert not engine.vectors.is_missing(model_of(engine))
     return rows
 

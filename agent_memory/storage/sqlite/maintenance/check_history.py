@@ -13,21 +13,16 @@ from typing import Any, Final, NamedTuple
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
-from agent_memory.models.memory_fields import HISTORIC, JSON_COLUMNS
+from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.portable import WHOLE_MEMORY
 from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables.history import HistoryTable
+from agent_memory.storage.sqlite.tables.history import ROW_VALUES, HistoryTable
 from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
 
-# Written as the triggers write it: the whole row in one comparison, for nearly all memories.
-_AS_ADDED: Final = ", ".join(
-    f"'{name}', m.{name}" + (" || ''" if name in JSON_COLUMNS else "") for name in HISTORIC
-)
 _BLOBS: Final = ", ".join(
     f"m.{name}" if name == "archived" else f"CAST(m.{name} AS BLOB)" for name in HISTORIC
 )
-_ROW: Final = f"json_patch('{{}}', json_object({_AS_ADDED}))"
 _BEFORE: Final = """
 (SELECT b.new_values FROM history AS b WHERE b.memory_id = m.id AND b.event = 'ADD'
   AND b.change_id = (SELECT max(l.change_id) FROM history AS l
@@ -39,10 +34,10 @@ SELECT m.seq, m.id, {_BLOBS} FROM memories AS m
 JOIN history AS h ON h.change_id =
   (SELECT max(l.change_id) FROM history AS l WHERE l.memory_id = m.id)
 WHERE m.seq > ? AND CASE h.event
-  WHEN 'ADD' THEN h.new_values IS NOT {_ROW}
+  WHEN 'ADD' THEN h.new_values IS NOT {ROW_VALUES}
   WHEN 'UPDATE' THEN NOT CASE WHEN json_valid(h.old_values) AND json_valid(h.new_values)
-    THEN coalesce(json_patch({_ROW}, h.new_values) = {_ROW}
-      AND json_patch({_ROW}, h.old_values) = {_BEFORE}, 0) ELSE 0 END
+    THEN coalesce(json_patch({ROW_VALUES}, h.new_values) = {ROW_VALUES}
+      AND json_patch({ROW_VALUES}, h.old_values) = {_BEFORE}, 0) ELSE 0 END
   ELSE 0 END
 ORDER BY m.seq LIMIT ?"""
 _SELECT_CHANGES: Final = """

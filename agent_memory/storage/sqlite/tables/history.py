@@ -9,6 +9,7 @@ from typing import Final
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.fields import to_json
 from agent_memory.models.memory import HistoryEntry
+from agent_memory.models.memory_fields import HISTORIC, JSON_COLUMNS
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.changes import change_of_row, entry_of_row, row_of_change
@@ -38,9 +39,22 @@ SELECT change_id, CAST(memory_id AS BLOB), CAST(coalesce(old_values, '{}') AS BL
   CAST(coalesce(new_values, '{}') AS BLOB)
 FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"""
 
+# As the trigger writes it. JSON columns are texts inside.
+ROW_VALUES: Final = "json_patch('{{}}', json_object({}))".format(
+    ", ".join(f"'{name}', m.{name}" + " || ''" * (name in JSON_COLUMNS) for name in HISTORIC)
+)
+_BEGIN_ALL: Final = f"""
+INSERT INTO history (memory_id, event, changed_at, session_id, new_values)
+SELECT m.id, 'ADD', m.updated_at, m.created_by_session, {ROW_VALUES} FROM memories AS m
+WHERE NOT EXISTS (SELECT 1 FROM history AS h WHERE h.memory_id = m.id) ORDER BY m.seq"""
+
 
 class HistoryTable(Table):
     """The table of every change of a memory."""
+
+    def begin_all(self) -> None:
+        """Begin the history of the memories that have none: they were there before it was."""
+        self._db.run(_BEGIN_ALL)
 
     def last_change(self) -> int:
         return int(self._db.value("SELECT max(change_id) FROM history") or 0)
