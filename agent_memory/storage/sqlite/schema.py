@@ -21,7 +21,6 @@ from agent_memory.storage.sqlite.connection import (
     Verdict,
     statement_is_complete,
 )
-from agent_memory.storage.sqlite.tables.history import HistoryTable
 
 _WITH_HISTORY: Final = 4
 """The first version that has a history."""
@@ -132,6 +131,8 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
             record = (migration.number, migration.name, migration.sha256, now)
             database.run(_INSERT_RECORD, record)
         if 0 < version < _WITH_HISTORY:
+            from agent_memory.storage.sqlite.tables.history import HistoryTable  # noqa: PLC0415
+
             HistoryTable(database).begin_all()
         database.run(f"PRAGMA user_version = {latest_version()}")
 

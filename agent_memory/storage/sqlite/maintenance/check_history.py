@@ -17,12 +17,13 @@ from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.portable import WHOLE_MEMORY
 from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.tables.history import ROW_VALUES, HistoryTable
+from agent_memory.storage.sqlite.tables.history import HistoryTable, added_values
 from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
 
 _BLOBS: Final = ", ".join(
     f"m.{name}" if name == "archived" else f"CAST(m.{name} AS BLOB)" for name in HISTORIC
 )
+_ADDED: Final = added_values()
 _BEFORE: Final = """
 (SELECT b.new_values FROM history AS b WHERE b.memory_id = m.id AND b.event = 'ADD'
   AND b.change_id = (SELECT max(l.change_id) FROM history AS l
@@ -34,10 +35,10 @@ SELECT m.seq, m.id, {_BLOBS} FROM memories AS m
 JOIN history AS h ON h.change_id =
   (SELECT max(l.change_id) FROM history AS l WHERE l.memory_id = m.id)
 WHERE m.seq > ? AND CASE h.event
-  WHEN 'ADD' THEN h.new_values IS NOT {ROW_VALUES}
+  WHEN 'ADD' THEN h.new_values IS NOT {_ADDED}
   WHEN 'UPDATE' THEN NOT CASE WHEN json_valid(h.old_values) AND json_valid(h.new_values)
-    THEN coalesce(json_patch({ROW_VALUES}, h.new_values) = {ROW_VALUES}
-      AND json_patch({ROW_VALUES}, h.old_values) = {_BEFORE}, 0) ELSE 0 END
+    THEN coalesce(json_patch({_ADDED}, h.new_values) = {_ADDED}
+      AND json_patch({_ADDED}, h.old_values) = {_BEFORE}, 0) ELSE 0 END
   ELSE 0 END
 ORDER BY m.seq LIMIT ?"""
 _SELECT_CHANGES: Final = """

@@ -39,14 +39,19 @@ SELECT change_id, CAST(memory_id AS BLOB), CAST(coalesce(old_values, '{}') AS BL
   CAST(coalesce(new_values, '{}') AS BLOB)
 FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"""
 
-# As the trigger writes it. JSON columns are texts inside.
-ROW_VALUES: Final = "json_patch('{{}}', json_object({}))".format(
-    ", ".join(f"'{name}', m.{name}" + " || ''" * (name in JSON_COLUMNS) for name in HISTORIC)
-)
-_BEGIN_ALL: Final = f"""
+_BEGIN_ALL: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, new_values)
-SELECT m.id, 'ADD', m.updated_at, m.created_by_session, {ROW_VALUES} FROM memories AS m
+SELECT m.id, 'ADD', m.updated_at, m.created_by_session, {} FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM history AS h WHERE h.memory_id = m.id) ORDER BY m.seq"""
+
+
+def added_values() -> str:
+    """Return the SQL that makes of a memory ``m`` what the trigger writes when it is added.
+
+    JSON columns are texts inside.
+    """
+    pairs = (f"'{name}', m.{name}" + " || ''" * (name in JSON_COLUMNS) for name in HISTORIC)
+    return f"json_patch('{{}}', json_object({', '.join(pairs)}))"
 
 
 class HistoryTable(Table):
@@ -54,7 +59,7 @@ class HistoryTable(Table):
 
     def begin_all(self) -> None:
         """Begin the history of the memories that have none: they were there before it was."""
-        self._db.run(_BEGIN_ALL)
+        self._db.run(_BEGIN_ALL.format(added_values()))
 
     def last_change(self) -> int:
         return int(self._db.value("SELECT max(change_id) FROM history") or 0)
