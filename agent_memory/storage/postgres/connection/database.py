@@ -133,14 +133,15 @@ class Database:
         self._refuse_nested()
         is_durable = durable and self._synchronous == "FULL"
         is_impatient = self._thread.is_impatient
+        pool = self.pool  # asked once: another thread may close this, and the lock would stay
         opening = (
             _WRITE,
             self._settings(is_durable=is_durable, timeout=_LOCK_SECONDS),
-            _LOCK.format("try_" if is_impatient else "", self.pool.timeline),
+            _LOCK.format("try_" if is_impatient else "", pool.timeline),
         )
         with translated(self.location):
-            connection, row = self._begun(opening)
-            with self._given_back(connection):
+            connection, row = self._begun(opening, pool)
+            with self._given_back(connection, pool):
                 if row[0] is False:
                     raise StorageLocked(
                         f"{self.location} is in use by another process: try again in a moment"
@@ -161,9 +162,10 @@ class Database:
         key = f"hashtextextended({composing.quote(f'{self.schema} {self.agent_id} {subject}')}, 0)"
         settings = self._settings(is_durable=False, timeout=_ASIDE_SECONDS)
         opening = (_WRITE, settings, f"SELECT pg_advisory_xact_lock({key})")
+        pool = self.pool
         with translated(self.location):
-            connection, _ = self._begun(opening)
-            with self._given_back(connection):
+            connection, _ = self._begun(opening, pool)
+            with self._given_back(connection, pool):
                 yield
                 connection.execute("COMMIT")
 
@@ -335,9 +337,8 @@ class Database:
         raise AssertionError("the last one raises")
 
     @contextlib.contextmanager
-    def _given_back(self, connection: Connection, pool: SharedPool | None = None) -> Iterator[None]:
+    def _given_back(self, connection: Connection, pool: SharedPool) -> Iterator[None]:
         """Give a connection back when the body is done, its transaction rolled back if need be."""
-        pool = pool or self.pool
         try:
             yield
         finally:
