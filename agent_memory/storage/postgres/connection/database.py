@@ -217,9 +217,10 @@ class Database:
         opening = [_WRITE if is_writing else _READ, f"SELECT {self._search_path()}"]
         if is_writing:
             opening.append(f"SELECT pg_advisory_xact_lock(hashtextextended({key}, 0))")
+        pool = self.pool
         with translated(self.location):
-            connection, _ = self._begun(opening)
-            with self._given_back(connection):
+            connection, _ = self._begun(opening, pool)
+            with self._given_back(connection, pool):
                 yield
                 connection.execute("COMMIT")
 
@@ -302,9 +303,7 @@ class Database:
         """Return what makes names mean the tables of the schema, and no temporary ones."""
         return f"set_config('search_path', '{self.schema}, pg_temp', true)"
 
-    def _begun(
-        self, statements: Sequence[str], pool: SharedPool | None = None
-    ) -> tuple[Connection, Row]:
+    def _begun(self, statements: Sequence[str], pool: SharedPool) -> tuple[Connection, Row]:
         """Return a connection on which a transaction was begun, and the last statement's row."""
         script = "; ".join(statements)
 
@@ -314,7 +313,7 @@ class Database:
                 pass
             return cursor.fetchone() or ()
 
-        connection, row = self._used(begin, pool or self.pool)
+        connection, row = self._used(begin, pool)
         self._thread.connection = connection
         return connection, row
 
