@@ -235,7 +235,7 @@ class Database:
         pool = self.pool
         with translated(self.location):
             lock = f"SELECT pg_try_advisory_xact_lock({key})"
-            connection, row = self._begun((_WRITE, _MAY_IDLE, lock))
+            connection, row = self._begun((_WRITE, _MAY_IDLE, lock), pool)
             self._thread.connection = None
             try:
                 if not row[0]:
