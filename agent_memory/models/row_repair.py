@@ -125,6 +125,8 @@ def _tags(text: object) -> str | None:
 
 
 def _metadata(text: object) -> str | None:
+    if text is None:
+        return None
     value = _parsed(text)
     whole = value if isinstance(value, dict) else {f"{KEPT_AS}metadata": str(text)}
     return to_json(storable(whole))

@@ -166,6 +166,20 @@ BESIDE = [
     ("embeddings", "scale", "-1.0"),
     ("embeddings", "scale", "9e999"),
     ("agent", "agent_id", "CAST(x'ff' AS TEXT)"),
+    ("agent", "only_row", "7"),
+    ("agent", "migration", "char(10)"),
+    ("agent", "config", "''"),
+    ("agent", "config", "CAST(x'ff' AS TEXT)"),
+    ("embedding_models", "state", "'x'"),
+    ("embedding_models", "dimensions", "-1"),
+    ("embedding_models", "model", "''"),
+    ("embedding_models", "model_id", "-1"),
+    ("entity_sources", "is_undone", "-1"),
+    ("relationship_sources", "closing_is_undone", "7"),
+    ("relationship_sources", "valid_to", "'2026-01-01T00:00:00.000000Z'"),
+    ("rejections", "words_hash", "x'00'"),
+    ("entities", "seq", "seq - 9223372036854775807 - 2"),
+    ("history", "old_values", "iif(event = 'DELETE', '{}', old_values)"),
 ]
 
 
@@ -176,6 +190,9 @@ def test_values_beside_the_memories_are_named_and_mended(
     with AgentMemory("bob", root=tmp_path, clock=Clock(), embedder="wordllama") as memory:
         memory.store("good tea with Alice", id="good", tags=["drinks"])
         memory.graph.add("Alice", "drinks", "tea", memory_id="good")
+        memory.store("coffee with Bob", id="gone")
+        memory.delete("gone")
+        memory.reject("4711")
         memory.migrate()
     path = tmp_path / "bob" / "memories.db"
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -186,6 +203,41 @@ def test_values_beside_the_memories_are_named_and_mended(
         assert memory.check(repair=True).ok
         assert memory.check().problems == []
         read_everything(memory, tmp_path)
+        assert [hit.memory.id for hit in memory.search("tea")] == ["good"]
+        assert_comes_back(memory, tmp_path, ["store"])
+
+
+@pytest.mark.parametrize("seq", ["0", "'many'", None])
+def test_an_undo_takes_one_step_back_whatever_the_sequences_say(
+    tmp_path: Path, seq: str | None
+) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("first")
+        memory.store("second")
+        path = memory.path
+    with closing(sqlite3.connect(path)) as connection, connection:
+        if seq is None:
+            connection.execute("DELETE FROM sqlite_sequence")
+        else:
+            connection.execute(f"UPDATE sqlite_sequence SET seq = {seq}")
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("third")
+        memory.undo()
+        assert {each.content for each in memory.list_recent()} == {"first", "second"}
+
+
+def test_a_change_in_another_order_of_columns_is_exported_as_it_is_imported(
+    tmp_path: Path,
+) -> None:
+    with AgentMemory("bob", root=tmp_path, clock=Clock()) as memory:
+        memory.store("coffee with Bob", id="gone", tags=["drinks"])
+        memory.delete("gone")
+        with closing(sqlite3.connect(memory.path)) as connection, connection:
+            sql = "SELECT old_values FROM history WHERE event = 'DELETE'"
+            values = json.loads(connection.execute(sql).fetchone()[0])
+            other = json.dumps(dict(reversed(values.items())))
+            connection.execute("UPDATE history SET old_values = ? WHERE event = 'DELETE'", [other])
+        assert memory.check().problems == []
         assert_comes_back(memory, tmp_path, ["store"])
 
 

@@ -6,14 +6,14 @@ import base64
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.decision import Review
 from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.models.memory import Memory
-from agent_memory.models.portable import Entry, Section
+from agent_memory.models.portable import Entry, PortableValues, Section
 from agent_memory.models.safety import Rejection
 from agent_memory.models.scratchpad import Scratchpad, ScratchpadMemoryEntry
 from agent_memory.models.times import format_time, read_stored_time
@@ -25,6 +25,8 @@ from agent_memory.storage.memory_models import fields_of, is_as_it_was_added, me
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
+
+_COLUMNS: Final = tuple(PortableValues.model_fields)
 
 
 class Dump:
@@ -178,10 +180,15 @@ class Dump:
                 event=change.event,
                 at=change.changed_at,
                 session=change.session_id,
-                old=change.old or None,
-                new=None if is_as_added else change.new or None,
+                old=_in_order(change.old) or None,
+                new=None if is_as_added else _in_order(change.new) or None,
             )
             yield Entry(Section.CHANGE, fields)
+
+
+def _in_order(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a change in the order of an import: other programs have their own."""
+    return {**{name: values[name] for name in _COLUMNS if name in values}, **values}
 
 
 def _has_bytes(value: object) -> bool:

@@ -344,6 +344,9 @@ class VectorIndex(Table):
         """Read every vector, and compare the indexes with them. Must run inside a transaction."""
         models = self._embeddings.models()
         problems = [problem for model in models for problem in self.problems_of(model)]
+        if wrong := self._embeddings.count_wrong_models():
+            detail = f"{wrong} rows of embedding_models tell of no model"
+            problems.append(Problem(kind="wrong_row", detail=detail))
         for model in models:
             forgotten = self._embeddings.count_forgotten(model.model_id)
             if model.state == "active" and forgotten:
@@ -423,6 +426,7 @@ class VectorIndex(Table):
 
     def repair(self) -> None:
         """Drop wrong vectors, queue what has none, build the indexes. Must run in ``write()``."""
+        self._embeddings.mend_models()
         self._embeddings.drop_orphans()
         models = self._embeddings.models()
         for model in models:

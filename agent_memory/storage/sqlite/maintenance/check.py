@@ -32,6 +32,7 @@ from agent_memory.storage.sqlite.maintenance import (
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.graph_maintenance import GraphMaintenance
 from agent_memory.storage.sqlite.tables.history import OperationTable
+from agent_memory.storage.sqlite.tables.rejections import RejectionTable
 from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 from agent_memory.storage.sqlite.vector_index import VectorIndex
 
@@ -109,6 +110,7 @@ def _mend(database: Database) -> None:
         VectorIndex(database).repair()
         GraphMaintenance(database).repair()
         TombstoneTable(database).repair()
+        RejectionTable(database).repair()
         if is_renumbered or OperationTable(database).last_number() > before:
             # `undo` would bring back what no import takes.
             OperationTable(database).record_irreversible(
@@ -146,6 +148,7 @@ def _problems(database: Database) -> list[Problem]:
             problems += VectorIndex(database).find_problems()
             problems += GraphMaintenance(database).find_problems()
             problems += TombstoneTable(database).find_problems()
+            problems += RejectionTable(database).find_problems()
         # On a disk where not even a log can be made, the index is not compared.
         with contextlib.suppress(StorageUntrusted, StorageFull), database.write():
             problems += check_indexes.compare_index(database)

@@ -1,7 +1,8 @@
-"""Finds the tables whose row numbers are used up, and numbers the last rows anew.
+"""Finds the tables with row numbers at the ends of what there is, and numbers those rows anew.
 
 SQLite gives each new row a higher number than any before it. One row of another program that has
-the highest number there is, and nothing can be stored any more: "database or disk is full".
+the highest number there is, and nothing can be stored any more: "database or disk is full". What
+has the lowest is before the beginning of all that is read by the page, and no export tells of it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ _NUMBERS: Final = {
     "rejections": "rejection_id",
     "reviews": "review_id",
     "embedding_models": "model_id",
+    "entities": "seq",
+    "relationships": "seq",
 }
 _HIGHEST: Final = 2**53
-"""No program gets there by counting."""
+"""No program gets there by counting, nor below the same number of rows before the first."""
 _SELECT_CHILDREN: Final = """
 SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
 WHERE t.type = 'table' AND k."table" = 'memories' AND k."to" = 'seq'
@@ -33,27 +36,27 @@ WHERE last_change > ?1"""
 
 
 def find_problems(database: Database) -> list[Problem]:
-    """Return the tables that no row can be added to. Must run inside a transaction."""
+    """Return the tables with such numbers. Must run inside a transaction."""
     try:
         return [
             Problem(
                 kind="wrong_number",
-                detail=f"the row numbers of {table} are used up, which go on after {highest}:"
-                " `check --repair` numbers the last rows anew",
+                detail=f"the row numbers of {table} reach from {lowest} to {highest}:"
+                " `check --repair` numbers the outermost anew",
             )
-            for table, highest in _used_up(database)
+            for table, lowest, highest in _used_up(database)
         ]
     except StorageError as error:  # damaged, or a table is missing
         return [Problem(kind="damaged_file", detail=str(error))]
 
 
 def repair(database: Database) -> bool:
-    """Give the rows that are beyond all others new numbers; return whether there were any.
+    """Give the rows that are far from all others new numbers; return whether there were any.
 
     No trigger may run meanwhile: numbers cannot be changed otherwise. What is made of the memories
     is made anew by other repairs. Must run inside ``write(vetted=False)``.
     """
-    tables = [table for table, _ in _used_up(database)]
+    tables = [table for table, *_ in _used_up(database)]
     database.run("PRAGMA defer_foreign_keys = 1")  # until all who refer to a memory have followed
     for table in tables:
         last = _number_anew(database, table)
@@ -63,27 +66,32 @@ def repair(database: Database) -> bool:
     return bool(tables)
 
 
-def _used_up(database: Database) -> Iterator[tuple[str, int]]:
+def _used_up(database: Database) -> Iterator[tuple[str, int, int]]:
     for table, column in _NUMBERS.items():
-        sql = f"""SELECT max(coalesce((SELECT max({column}) FROM {table}), 0),
-  coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = ?), 0))"""
-        highest = database.value(sql, (table,))
-        if not isinstance(highest, int) or highest > _HIGHEST:
-            yield table, highest
+        sql = f"""SELECT coalesce((SELECT min({column}) FROM {table}), 0),
+  max(coalesce((SELECT max({column}) FROM {table}), 0),
+    coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = ?), 0))"""
+        (ends,) = database.rows(sql, (table,))
+        lowest, highest = ends
+        if lowest < -_HIGHEST or not isinstance(highest, int) or highest > _HIGHEST:
+            yield table, lowest, highest
 
 
 def _number_anew(database: Database, table: str) -> int:
-    """Give the rows beyond all others the next numbers, and return the last number then."""
+    """Give the rows far from all others the next numbers, and return the last number then."""
     column = _NUMBERS[table]
-    last = int(
-        database.value(f"SELECT max({column}) FROM {table} WHERE {column} <= ?", (_HIGHEST,)) or 0
-    )
     tables = [table]
     if table == "memories":
         tables += [name for (name,) in database.rows(_SELECT_CHILDREN)]
-    sql = f"SELECT {column} FROM {table} WHERE {column} > ? ORDER BY {column}"
-    for (number,) in database.rows(sql, (_HIGHEST,)):
-        last += 1
+    near = f"{column} BETWEEN {-_HIGHEST} AND {_HIGHEST}"
+    sql = f"SELECT coalesce(min({column}), 1), coalesce(max({column}), 0) FROM {table} WHERE {near}"
+    ((first, last),) = database.rows(sql)
+    far = [number for (number,) in database.rows(f"SELECT {column} FROM {table} WHERE NOT {near}")]
+    below = sorted((number for number in far if number < 0), reverse=True)
+    above = sorted(number for number in far if number > 0)
+    moves = [(number, min(first, 1) - n) for n, number in enumerate(below, 1)]
+    moves += [(number, max(last, 0) + n) for n, number in enumerate(above, 1)]
+    for number, new in moves:
         for name in tables:
-            database.run(f"UPDATE {name} SET {column} = ? WHERE {column} = ?", (last, number))
-    return last
+            database.run(f"UPDATE {name} SET {column} = ? WHERE {column} = ?", (new, number))
+    return int(max(last, 0) + len(above))

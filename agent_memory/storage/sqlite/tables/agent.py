@@ -23,6 +23,11 @@ UPDATE agent SET total_queries = min(total_queries + ?, 9007199254740991),
   total_query_ms = total_query_ms + ?,
   last_accessed = max(last_accessed, ?)"""
 
+_MEND: Final = (
+    "UPDATE agent SET config = '{}' WHERE config = ''",
+    "UPDATE agent SET migration = NULL WHERE NOT json_valid(migration)",
+    "UPDATE agent SET only_row = 1 WHERE only_row <> 1 AND (SELECT count(*) FROM agent) = 1",
+)
 _NAME: Final = """
 UPDATE agent SET agent_id = ?
 WHERE length(agent_id) NOT BETWEEN 1 AND 64 OR agent_id GLOB '*[^A-Za-z0-9_-]*'"""
@@ -107,6 +112,8 @@ class AgentTable(Table):
         """
         if self.find_problems():
             self._db.run("UPDATE agent SET config = '{}'")
+        for sql in _MEND:
+            self._db.run(sql)
         folder = self._db.path.parent.name
         self._db.run(_NAME, (folder if validate_agent_id(folder) else "agent",))
 
@@ -169,7 +176,7 @@ class AgentTable(Table):
         except (PydanticValidationError, TypeError) as error:
             raise StorageCorrupt(
                 f"{self._db.path} is damaged: what it says of its agent cannot be read:"
-                " restore a backup"
+                " `check --repair` mends it"
             ) from error
 
     def row(self) -> dict[str, Any]:

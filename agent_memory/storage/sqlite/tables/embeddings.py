@@ -70,6 +70,18 @@ _SELECT_LISTED: Final = """
 SELECT vector FROM embeddings
 WHERE seq IN (SELECT value FROM json_each(?)) AND model_id = ? AND length(vector) = ?"""
 _ORPHANS: Final = "FROM embeddings WHERE model_id NOT IN (SELECT model_id FROM embedding_models)"
+_WRONG_MODELS: Final = """
+FROM embedding_models WHERE model_id < 1 OR length(model) NOT BETWEEN 1 AND 200
+  OR dimensions NOT BETWEEN 1 AND 20000 OR state NOT IN ('building', 'active')"""
+_MEND_MODELS: Final = (
+    """UPDATE embedding_models SET state = 'active' WHERE state NOT IN ('building', 'active')
+AND NOT EXISTS (SELECT 1 FROM embedding_models WHERE state = 'active')""",
+    """UPDATE embedding_models SET dimensions = coalesce(
+  (SELECT length(e.vector) FROM embeddings AS e WHERE e.model_id = embedding_models.model_id
+    GROUP BY 1 ORDER BY count(*) DESC LIMIT 1), dimensions)
+WHERE dimensions NOT BETWEEN 1 AND 20000""",
+    f"DELETE {_WRONG_MODELS}",
+)
 _SELECT_NEWEST: Final = """
 SELECT vector FROM embeddings WHERE model_id = ? AND length(vector) = ?
 ORDER BY embedding_id DESC LIMIT ?"""
@@ -98,6 +110,15 @@ class EmbeddingTable(Table):
 
     def drop_model(self, model_id: int) -> None:
         self._db.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
+
+    def count_wrong_models(self) -> int:
+        """Count the models that another program gave a number, name, size or state of no model."""
+        return int(self._db.value(f"SELECT count(*) {_WRONG_MODELS}"))
+
+    def mend_models(self) -> None:
+        """Make of such a model one again as far as its vectors tell, and drop it otherwise."""
+        for sql in _MEND_MODELS:
+            self._db.run(sql)
 
     def set_indexed(self, model_id: int, *, is_indexed: bool) -> None:
         sql = (

@@ -60,6 +60,19 @@ _SAID: Final = (
     ("entity_sources", "name", "SELECT name FROM entities WHERE id = entity_id"),
 )
 """What a statement always says; without it, an import takes it to say what all say together."""
+_UNSAID: Final = {
+    "relationships": "by_hand = 0 AND id NOT IN (SELECT relationship_id FROM relationship_sources)",
+    "entities": "by_hand = 0 AND id NOT IN (SELECT entity_id FROM entity_sources) AND id NOT IN"
+    " (SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)",
+}
+"""What no memory speaks of any more, by table."""
+_FLAGS: Final = (
+    ("entity_sources", "is_undone"),
+    ("relationship_sources", "is_undone"),
+    ("relationship_sources", "closing_is_undone"),
+)
+_END_AFTER_BEGINNING: Final = """
+UPDATE relationship_sources SET valid_to = valid_from WHERE valid_to < valid_from"""
 _SOURCE: Final = ("memory_id", "change_id", "is_undone")
 _SELECT_TEXTS: Final = f"""
 SELECT e.name, e.type FROM entities AS e JOIN entity_sources AS x ON x.entity_id = e.id
@@ -80,6 +93,24 @@ SELECT name FROM entities UNION SELECT type FROM entities UNION SELECT alias FRO
 UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships
 UNION SELECT name FROM entity_sources UNION SELECT type FROM entity_sources
 UNION SELECT temporal_context FROM relationship_sources"""
+
+
+def _countable_problems() -> Iterator[tuple[str, str, str]]:
+    """Yield kinds of problems, what they say of a number of rows, and SQL for those rows."""
+    for table, is_orphan in _ORPHANS.items():
+        owner = "an entity" if table != "relationship_sources" else "a relationship"
+        detail = f"{{}} rows of {table} are of {owner} that is not there"
+        yield "orphan", detail, f"{table} WHERE {is_orphan}"
+    for table, column in _NAMING_MEMORIES:
+        detail = f"{column} of {{}} rows of {table} names memories that never were"
+        rows = f"{table} WHERE {column} IS NOT NULL AND {column} NOT IN {_KNOWN_IDS}"
+        yield "orphan", detail, rows
+    for table, is_unsaid in _UNSAID.items():
+        detail = f"{{}} rows of {table} are there for memories, and none speaks of them"
+        yield "orphan", detail, f"{table} WHERE {is_unsaid}"
+    for table, column, _ in _SAID:
+        detail = f"{column} is missing in {{}} rows of {table}"
+        yield "wrong_row", detail, f"{table} WHERE {column} IS NULL"
 
 
 class GraphMaintenance(Table):
@@ -187,39 +218,23 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
                 f"""UPDATE {table} SET valid_to = NULL, closed_by = NULL, closing_change_id = NULL,
 closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN_IDS}"""
             )
-        self._db.run(
-            "DELETE FROM relationships WHERE by_hand = 0"
-            " AND id NOT IN (SELECT relationship_id FROM relationship_sources)"
-        )
-        self._db.run("""
-DELETE FROM entities WHERE by_hand = 0 AND id NOT IN (SELECT entity_id FROM entity_sources)
-AND id NOT IN (
-  SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)""")
+        for table, is_unsaid in _UNSAID.items():
+            self._db.run(f"DELETE FROM {table} WHERE {is_unsaid}")
 
     # Checking ------------------------------------------------------------------------------------
     def find_problems(self) -> list[Problem]:
         """Return what is wrong with the graph. Must run inside a transaction."""
-        problems = []
-        for table, is_orphan in _ORPHANS.items():
-            if count := self._db.value(f"SELECT count(*) FROM {table} WHERE {is_orphan}"):
-                owner = "an entity" if table != "relationship_sources" else "a relationship"
-                detail = f"{count} rows of {table} are of {owner} that is not there"
-                problems.append(Problem(kind="orphan", detail=detail))
+        problems = [
+            Problem(kind=kind, detail=detail.format(count))
+            for kind, detail, rows in _countable_problems()
+            if (count := self._db.value(f"SELECT count(*) FROM {rows}"))
+        ]
         for (edge_id,) in self._db.rows(f"SELECT id FROM relationships WHERE {_WRONG_TIMES}"):
             detail = f"the times of relationship {edge_id} are none, or end before they begin"
             problems.append(Problem(kind="wrong_time", detail=detail))
         for (edge_id,) in self._db.rows(_MIXED):
             detail = f"relationship {edge_id} joins entities of different users"
             problems.append(Problem(kind="mixed_users", detail=detail))
-        for table, column in _NAMING_MEMORIES:
-            lost = f"{column} IS NOT NULL AND {column} NOT IN {_KNOWN_IDS}"
-            if count := self._db.value(f"SELECT count(*) FROM {table} WHERE {lost}"):
-                detail = f"{column} of {count} rows of {table} names memories that never were"
-                problems.append(Problem(kind="orphan", detail=detail))
-        for table, column, _ in _SAID:
-            if count := self._db.value(f"SELECT count(*) FROM {table} WHERE {column} IS NULL"):
-                detail = f"{column} is missing in {count} rows of {table}"
-                problems.append(Problem(kind="wrong_row", detail=detail))
         return problems
 
     def repair(self) -> None:
@@ -239,6 +254,9 @@ AND id NOT IN (
         self._db.run(f"UPDATE relationships SET valid_to = valid_from WHERE {_WRONG_TIMES}")
         for table, column, summary in _SAID:
             self._db.run(f"UPDATE {table} SET {column} = ({summary}) WHERE {column} IS NULL")
+        for table, column in _FLAGS:
+            self._db.run(f"UPDATE {table} SET {column} = 1 WHERE {column} NOT IN (0, 1)")
+        self._db.run(_END_AFTER_BEGINNING)
         self.sweep()
 
     # Writing out and taking in -------------------------------------------------------------------

@@ -156,14 +156,17 @@ ORDER BY last_change DESC, operation_id DESC LIMIT 1"""
 _SELECT_AROUND: Final = """
 SELECT operation_id, verb, first_change, last_change, done_at, session_id FROM operations
 WHERE first_change <= ? AND last_change >= ? ORDER BY operation_id DESC LIMIT 1"""
-_LAST_NUMBER: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'history'"
+# The sequence alone says 0 where another program emptied it: one `undo` then took back everything.
+_LAST_NUMBER: Final = """
+SELECT max(coalesce((SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'history'), 0),
+  coalesce((SELECT max(change_id) FROM history), 0))"""
 
 
 class OperationTable(Table):
     """The table of operations: changes that belong together, and what cannot be undone."""
 
     def last_number(self) -> int:
-        return int(self._db.value(_LAST_NUMBER) or 0)
+        return int(self._db.value(_LAST_NUMBER))
 
     def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
         last = self.last_number()

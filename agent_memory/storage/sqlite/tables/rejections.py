@@ -7,12 +7,14 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Final
 
+from agent_memory.models.agent import Problem
 from agent_memory.models.safety import Rejection
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
 _COLUMNS: Final = "rejection_id, words_hash, word_count, reason, rejected_at"
+_WRONG: Final = "FROM rejections WHERE length(words_hash) <> 32"
 _INSERT: Final = """
 INSERT INTO rejections (words_hash, word_count, reason, rejected_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (words_hash) DO NOTHING"""
@@ -47,6 +49,16 @@ class RejectionTable(Table):
 
     def remove_by_id(self, rejection_id: int) -> bool:
         return self._db.run("DELETE FROM rejections WHERE rejection_id = ?", (rejection_id,)) > 0
+
+    def find_problems(self) -> list[Problem]:
+        """Return the rows that reject nothing: another program wrote no hash there."""
+        count = self._db.value(f"SELECT count(*) {_WRONG}")
+        detail = f"{count} rows of rejections hold no hash of a value"
+        return [Problem(kind="wrong_row", detail=detail)] if count else []
+
+    def repair(self) -> None:
+        """Delete those rows."""
+        self._db.run(f"DELETE {_WRONG}")
 
     def find(self, words_hash: bytes) -> Rejection | None:
         row = self._db.row(f"SELECT {_COLUMNS} FROM rejections WHERE words_hash = ?", (words_hash,))
