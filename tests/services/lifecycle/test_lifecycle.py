@@ -882,16 +882,16 @@ def test_one_process_undoes_while_another_stores(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory.store("there before")
         words = [sys.executable, "-c", _STORES, str(root), "150"]
-        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert child.stdout is not None
-        ids = [child.stdout.readline().strip()]
-        undone = []
-        while child.poll() is None:
-            undone.append(memory.undo())
-            time.sleep(0.005)
-        out, err = child.communicate(timeout=60)
-        assert child.returncode == 0, err
-        ids += out.split()
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            ids = [child.stdout.readline().strip()]
+            undone = []
+            while child.poll() is None:
+                undone.append(memory.undo())
+                time.sleep(0.005)
+            # communicate() would read the pipe, past the lines that readline() took out of it.
+            ids += child.stdout.read().split()
+        assert child.returncode == 0
         assert len(ids) == len(set(ids)) == 150
         assert len(undone) >= 3
         # Each undo took one memory away, or brought one back that an undo had taken away.
