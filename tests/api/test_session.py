@@ -224,7 +224,7 @@ def test_errors_carry_nothing_of_what_they_stand_for(
 
 
 def test_what_was_read_from_a_memory_does_not_follow_it_to_another_user(
-    memory: AgentMemory, alice: SessionMemory
+    memory: AgentMemory, alice: SessionMemory, tmp_path: Path
 ) -> None:
     memory.add("I work at Walnutcorp.", user_id="ben", graph=True)
     ben = memory.session({"user_id": "ben"})
@@ -234,6 +234,11 @@ def test_what_was_read_from_a_memory_does_not_follow_it_to_another_user(
     assert ben.graph.relationships() == []
     assert alice.graph.relationships() == []
     assert memory.check().problems == []
+    memory.export(tmp_path / "all.yaml", format="store")
+    with AgentMemory(memory.agent_id, root=tmp_path) as other:
+        other.import_(tmp_path / "all.yaml")
+        other.export(tmp_path / "again.yaml", format="store")
+    assert (tmp_path / "again.yaml").read_text() == (tmp_path / "all.yaml").read_text()
 
 
 @pytest.mark.parametrize("verb", OF_GRAPH)

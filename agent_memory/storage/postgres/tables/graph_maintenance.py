@@ -84,6 +84,18 @@ DELETE FROM entities AS e WHERE e.by_hand = 0
 AND NOT EXISTS (SELECT 1 FROM entity_sources AS x WHERE x.entity_id = e.id)
 AND NOT EXISTS (SELECT 1 FROM relationships AS r WHERE r.source_id = e.id)
 AND NOT EXISTS (SELECT 1 FROM relationships AS r WHERE r.target_id = e.id)"""
+_IS_EDGE_SAID: Final = """({0}.by_hand = 1
+  OR EXISTS (SELECT 1 FROM relationship_sources AS x WHERE x.relationship_id = {0}.id))"""
+_IS_SAID: Final = {
+    "relationships": _IS_EDGE_SAID.format("t"),
+    "entities": f"""(t.by_hand = 1
+  OR EXISTS (SELECT 1 FROM entity_sources AS x WHERE x.entity_id = t.id)
+  OR EXISTS (SELECT 1 FROM relationships AS e WHERE e.source_id = t.id
+    AND {_IS_EDGE_SAID.format("e")})
+  OR EXISTS (SELECT 1 FROM relationships AS e WHERE e.target_id = t.id
+    AND {_IS_EDGE_SAID.format("e")}))""",
+}
+"""By table what an export tells of rows ``t``: no memory speaks of the others any more."""
 _SELECT_SAME_ENTITY: Final = """
 SELECT id FROM entities
 WHERE (id = %(id)s OR name_key = %(key)s) AND user_id IS NOT DISTINCT FROM %(user_id)s::text
@@ -198,8 +210,8 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND {is_lost}"""
             yield {**exported_row(row), **self._exported_sources("relationship", row)}
 
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        sql = f"""SELECT {", ".join(columns)}, seq FROM {table}
-WHERE seq > %s ORDER BY seq LIMIT %s"""
+        sql = f"""SELECT {", ".join(columns)}, seq FROM {table} AS t
+WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
         after = -(2**63)
         while rows := self._db.rows(sql, (after, _PAGE)):
             for row in rows:

@@ -60,12 +60,18 @@ _SAID: Final = (
     ("entity_sources", "name", "SELECT name FROM entities WHERE id = entity_id"),
 )
 """What a statement always says; without it, an import takes it to say what all say together."""
-_UNSAID: Final = {
-    "relationships": "by_hand = 0 AND id NOT IN (SELECT relationship_id FROM relationship_sources)",
-    "entities": "by_hand = 0 AND id NOT IN (SELECT entity_id FROM entity_sources) AND id NOT IN"
-    " (SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)",
+_IS_EDGE_SAID: Final = """({0}.by_hand = 1
+  OR EXISTS (SELECT 1 FROM relationship_sources AS x WHERE x.relationship_id = {0}.id))"""
+_IS_SAID: Final = {
+    "relationships": _IS_EDGE_SAID.format("t"),
+    "entities": f"""(t.by_hand = 1
+  OR EXISTS (SELECT 1 FROM entity_sources AS x WHERE x.entity_id = t.id)
+  OR EXISTS (SELECT 1 FROM relationships AS e WHERE e.source_id = t.id
+    AND {_IS_EDGE_SAID.format("e")})
+  OR EXISTS (SELECT 1 FROM relationships AS e WHERE e.target_id = t.id
+    AND {_IS_EDGE_SAID.format("e")}))""",
 }
-"""What no memory speaks of any more, by table."""
+"""By table what an export tells of rows ``t``: no memory speaks of the others any more."""
 _FLAGS: Final = (
     ("entity_sources", "is_undone"),
     ("relationship_sources", "is_undone"),
@@ -105,9 +111,6 @@ def _countable_problems() -> Iterator[tuple[str, str, str]]:
         detail = f"{column} of {{}} rows of {table} names memories that never were"
         rows = f"{table} WHERE {column} IS NOT NULL AND {column} NOT IN {_KNOWN_IDS}"
         yield "orphan", detail, rows
-    for table, is_unsaid in _UNSAID.items():
-        detail = f"{{}} rows of {table} are there for memories, and none speaks of them"
-        yield "orphan", detail, f"{table} WHERE {is_unsaid}"
     for table, column, _ in _SAID:
         detail = f"{column} is missing in {{}} rows of {table}"
         yield "wrong_row", detail, f"{table} WHERE {column} IS NULL"
@@ -218,8 +221,14 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
                 f"""UPDATE {table} SET valid_to = NULL, closed_by = NULL, closing_change_id = NULL,
 closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN_IDS}"""
             )
-        for table, is_unsaid in _UNSAID.items():
-            self._db.run(f"DELETE FROM {table} WHERE {is_unsaid}")
+        self._db.run(
+            "DELETE FROM relationships WHERE by_hand = 0"
+            " AND id NOT IN (SELECT relationship_id FROM relationship_sources)"
+        )
+        self._db.run("""
+DELETE FROM entities WHERE by_hand = 0 AND id NOT IN (SELECT entity_id FROM entity_sources)
+AND id NOT IN (
+  SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)""")
 
     # Checking ------------------------------------------------------------------------------------
     def find_problems(self) -> list[Problem]:
@@ -280,7 +289,8 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN_I
             yield {**exported_row(row), **self._exported_sources("relationship", row)}
 
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        sql = f"SELECT {', '.join(columns)}, seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?"
+        sql = f"""SELECT {", ".join(columns)}, seq FROM {table} AS t
+WHERE seq > ? AND {_IS_SAID[table]} ORDER BY seq LIMIT ?"""
         after = BEFORE_ALL
         while rows := self._db.rows(sql, (after, _PAGE)):
             for row in rows:
