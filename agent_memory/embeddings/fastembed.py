@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_memory.embeddings.onnx_models import keep_from_telemetry
 from agent_memory.embeddings.prefixes import prefixes_of
 from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings, require_package
 from agent_memory.runtime.fork_safety import Once
@@ -67,4 +68,5 @@ def _shared(model: str, directory: str | None) -> Once[Any]:
 def _load(model: str, directory: str | None) -> Any:  # noqa: ANN401 - the package is optional
     from importlib import import_module  # noqa: PLC0415 - only where the package is used
 
+    keep_from_telemetry()
     return import_module("fastembed").TextEmbedding(model, specific_model_path=directory)

@@ -7,6 +7,7 @@ A graph is written as the bytes of ONNX's ``ModelProto``: the package ``onnx`` w
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -46,6 +47,15 @@ def weights_path(package: str, file: str, sha256: str) -> Path:
     return path
 
 
+def keep_from_telemetry() -> None:
+    """Keep onnxruntime, before it is imported, from telling its maker of each model that it runs.
+
+    Its wheels (1.32) do so by default, and leave an id of the machine in ``~/.cache``. A variable
+    that is set already stays as it is.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+
 def open_session(model: bytes | Path) -> Any:  # noqa: ANN401 - onnxruntime has no types
     """Return a session that runs a model, in the thread that calls.
 
@@ -53,8 +63,9 @@ def open_session(model: bytes | Path) -> Any:  # noqa: ANN401 - onnxruntime has 
     """
     from importlib import import_module  # noqa: PLC0415 - of the extra
 
+    keep_from_telemetry()
     runtime = import_module("onnxruntime")
-    runtime.disable_telemetry_events()  # Microsoft's builds for Windows have some
+    runtime.disable_telemetry_events()  # the variable is not known to builds for Windows apps
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC

@@ -56,6 +56,18 @@ class TestMultilingualE5(EmbedderContract):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_sent_and_nothing_left_behind(name: str, tmp_path: Path) -> None:
+    """The wheels of onnxruntime send events to their maker unless they are told not to."""
+    code = f"""
+from agent_memory.embeddings.registry import create_embedder
+create_embedder({name!r}).embed(["tea"])
+"""
+    own = {variable: str(tmp_path) for variable in ("HOME", "XDG_CACHE_HOME", "TMPDIR")}
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, **own}, check=True)
+    assert list(tmp_path.rglob("*")) == [], "an id of the machine, what waits to be sent"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_near_meanings_have_near_vectors(name: str) -> None:
     rows = rows_of(name, ["which database to use", "We run on PostgreSQL", "fresh bread"])
     assert rows.shape == (3, 384)
