@@ -194,8 +194,7 @@ def new_session_name() -> str:
     return f"session-{os.urandom(6).hex()}"
 
 
-@lru_cache(maxsize=1024)  # a search asks for each of hundreds of rows, mostly of a few sessions
-@lru_cache(maxsize=4_096)  # a search asks for hundreds, of a few sessions
+@lru_cache(maxsize=4_096)  # a search asks for each of hundreds of rows, mostly of a few sessions
 def is_named_session(session: str) -> bool:
     """Return whether a session has a name that somebody gave it.
 

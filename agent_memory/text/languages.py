@@ -73,10 +73,19 @@ def _language_of(text: str) -> str | None:
     return best if len(words & FUNCTION_WORDS[best]) >= 2 else None
 
 
+def are_capitals_ordinary(texts: tuple[str, ...], query: str) -> bool:
+    """Return whether capitals are so usual inside sentences, of texts and query, as to say nothing.
+
+    A word that has one is no name then.
+    """
+    of_texts, of_query = _capitals(texts), _capitals((query,))
+    capitals = of_texts[0] + of_query[0] + _BACKGROUND_SHARE * _BACKGROUND_WORDS
+    return capitals >= _CAPITALS_ORDINARY * (of_texts[1] + of_query[1] + _BACKGROUND_WORDS)
+
+
 @lru_cache(maxsize=16)
-def are_capitals_ordinary(texts: tuple[str, ...]) -> bool:
-    """Return whether capitals are so usual inside the sentences of texts that they tell no name."""
+def _capitals(texts: tuple[str, ...]) -> tuple[int, int]:
+    """Count the words inside the sentences of texts: those with a capital, and all."""
     inner = (word for text in texts for word in _INNER_WORDS.findall(text))
     words: list[str] = [word for word in inner if not word.isupper()]
-    capitals = sum(word[0].isupper() for word in words) + _BACKGROUND_SHARE * _BACKGROUND_WORDS
-    return capitals >= _CAPITALS_ORDINARY * (len(words) + _BACKGROUND_WORDS)
+    return sum(word[0].isupper() for word in words), len(words)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.fields import is_named_session
-from agent_memory.models.times import age_in_days, read_stored_time
+from agent_memory.models.times import read_stored_time, to_utc
 from agent_memory.services.search.request import OwnWords, SearchRequest
 from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.storage.engine import Engine
@@ -30,7 +30,7 @@ SURROUNDED_BY_MEANING: Final = 24
 """The same of those whose vectors are nearest."""
 _NOBODY: Final[Mapping[int, int]] = MappingProxyType({})
 _WORDS: Final = re.compile(r"\w+")
-_stored_time: Final = lru_cache(maxsize=4_096)(read_stored_time)
+_stored_time: Final = lru_cache(maxsize=16_384)(read_stored_time)
 
 
 class Candidates(NamedTuple):
@@ -171,7 +171,7 @@ def _candidates(
     _complete(neighbours, around)
     words = engine.keywords.words(list(signals), request.terms)
     cosines = _cosines(engine, request, nearest, list(signals))
-    now, uncounted = request.moment, request.uncounted
+    now, uncounted = to_utc(request.moment), request.uncounted
     return [
         _candidate(
             row,
@@ -222,7 +222,7 @@ def _candidate(
         counts,
         length,
         moment.date(),
-        age_in_days(moment, now),
+        max(0, (now - moment).days),
         access_count + uncounted,
         neighbours,
         cosine,

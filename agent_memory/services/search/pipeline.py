@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -97,7 +98,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     ranked = gathered.ranking
     result = SearchOutcome(
         [],
-        total_count=sum(hit.matches for hit in ranked.order),
+        total_count=ranked.matches,
         keyword_ms=_ms_since(started) - gathered.vector_ms,
         vector_ms=gathered.vector_ms,
         by_meaning=request.vector is not None,
@@ -143,10 +144,8 @@ def _without_repeats(
     first: dict[int, RankedHit] = {}
     repeats: dict[int, list[int]] = {}
     limit = request.limit
-    order = [hit for hit in ranked.order if _refusal(hit, request) is None]
-    step = max(limit, REPEATS_SOUGHT)
-    for start in range(0, len(order), step):
-        page = order[start : start + step]
+    accepted = (hit for hit in ranked.order if _refusal(hit, request) is None)
+    while page := list(islice(accepted, max(limit, REPEATS_SOUGHT))):
         fingerprints = engine.fingerprints.of_rows([hit.row_id for hit in page])
         for hit in page:
             kept = first.setdefault(fingerprints[hit.row_id], hit)
@@ -257,21 +256,24 @@ def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
     """Gather the candidates and rank them."""
     gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
-    ranked = ranked._replace(order=_with_newer_first(engine, request, ranked.order))
+    newer_of = engine.reviews.newer_of([candidate.row_id for candidate in gathered.candidates])
+    if newer_of:
+        order = _with_newer_first(engine, request, ranked.order, newer_of)
+        ranked = ranked._replace(order=order, matches=sum(hit.matches for hit in order))
     return _RankedCandidates(ranked, gathered.degraded, gathered.vector_ms)
 
 
 def _with_newer_first(
-    engine: Engine, request: SearchRequest, order: list[RankedHit]
+    engine: Engine,
+    request: SearchRequest,
+    order: Sequence[RankedHit],
+    newer_of: Mapping[int, int],
 ) -> list[RankedHit]:
     """Put before each memory that is in question the newer one that may correct it.
 
     That may have no word of the query: "I moved to Rome", where it is asked where one lives. It
     takes the scores of what it stands before, where those are better.
     """
-    newer_of = engine.reviews.newer_of([hit.row_id for hit in order])
-    if not newer_of:
-        return order
     newer = engine.memories.get_many(list(newer_of.values()))
     ids = AmongIds(tuple(memory.id for memory in newer.values()))
     passed = set(engine.memories.ids(request.passing.and_also(ids)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 from agent_memory.models.limits import DEFAULT_SIMILARITY_THRESHOLD
 from agent_memory.models.relevance import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE, relevance_score
@@ -18,6 +18,7 @@ from agent_memory.services.search.scoring import (
     Candidate,
     Evidence,
     QueryProfile,
+    Scores,
     Weights,
     floor_of,
     weigh,
@@ -111,11 +112,71 @@ class RankedHit(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """All candidates in order, how strong the best is, and an answer must be (0 to 1)."""
+    """All candidates in order, how strong the best is, and an answer must be (0 to 1).
 
-    order: list[RankedHit]
+    ``matches`` is how many of them match.
+    """
+
+    order: Sequence[RankedHit]
     strength: float
     floor: float = STRENGTH_FLOOR
+    matches: int = 0
+
+
+class _Place(NamedTuple):
+    """What candidates are sorted by; a row id is there but once, so no more is compared."""
+
+    is_weak: bool
+    negative_score: float
+    negative_similarity: float
+    negative_row_id: int
+    candidate: Candidate
+    relative: float
+
+
+class _Order(Sequence[RankedHit]):
+    """The hits in order, made as they are asked for: a search looks at a few of hundreds."""
+
+    def __init__(
+        self, places: Sequence[_Place], scores: Scores, rates: RankingRates, floor: float
+    ) -> None:
+        self._places = places
+        self._scores = scores
+        self._rates = rates
+        self._floor = floor
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> RankedHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RankedHit]: ...
+    def __getitem__(self, index: int | slice) -> RankedHit | list[RankedHit]:
+        if isinstance(index, slice):
+            return list(map(self._hit, self._places[index]))
+        return self._hit(self._places[index])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment] # as a list has none
+
+    def _hit(self, place: _Place) -> RankedHit:
+        candidate = place.candidate
+        evidence = self._scores.evidence[candidate.row_id]
+        similarity = place.relative * self._scores.strength
+        by_words = bool(candidate.counts) or evidence.date > 0
+        return RankedHit(
+            candidate,
+            evidence,
+            place.relative,
+            similarity,
+            _relevance(candidate, similarity, self._rates),
+            gate(candidate, self._rates.gate),
+            by_words or (candidate.cosine is not None and candidate.cosine > self._floor),
+            by_words,
+        )
 
 
 def rank(
@@ -126,27 +187,33 @@ def rank(
 ) -> Ranking:
     """Put candidates in order."""
     scores = weigh(candidates, query, weights)
-    totals = {row_id: parts.total for row_id, parts in scores.evidence.items()}
-    best = max(totals.values(), default=0.0)
+    totals = [scores.evidence[candidate.row_id].total for candidate in candidates]
+    best = max(totals, default=0.0)
     if best <= 0:
         return Ranking([], 0.0)
     floor = floor_of(query)
-    placed = []
-    for candidate in candidates:
-        row_id = candidate.row_id
-        if totals[row_id] > 0:
-            relative = (totals[row_id] / best) ** CONTRAST
-            hit = _ranked(
-                candidate, scores.evidence[row_id], relative, scores.strength, rates, floor
-            )
-            is_weak = relative < hit.gate
-            score = hit.similarity if is_weak else hit.relevance
-            placed.append((is_weak, -score, -hit.similarity, -row_id, hit))
-    placed.sort()  # a row id is there but once: hits are not compared
-    order = [hit for *_, hit in placed]
+    least_gate = min(_gates(rates.gate))
+    places: list[_Place] = []
+    matches = 0
+    for candidate, total in zip(candidates, totals, strict=True):
+        if total <= 0:
+            continue
+        relative = (total / best) ** CONTRAST
+        similarity = relative * scores.strength
+        # Most are so weak that their age and use do not matter.
+        is_weak = relative < least_gate or relative < gate(candidate, rates.gate)
+        score = similarity if is_weak else _relevance(candidate, similarity, rates)
+        places.append(_Place(is_weak, -score, -similarity, -candidate.row_id, candidate, relative))
+        matches += bool(
+            candidate.counts
+            or scores.evidence[candidate.row_id].date > 0
+            or (candidate.cosine is not None and candidate.cosine > floor)
+        )
+    places.sort()
+    order: Sequence[RankedHit] = _Order(places, scores, rates, floor)
     if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
-        order = _with_places_for_meaning(order, least=floor / 2)
-    return Ranking(order, scores.strength, strength_floor(query))
+        order = _with_places_for_meaning(list(order), least=floor / 2)
+    return Ranking(order, scores.strength, strength_floor(query), matches)
 
 
 def strength_floor(query: QueryProfile) -> float:
@@ -183,31 +250,13 @@ def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> lis
     return list(placed.values())
 
 
-def _ranked(
-    candidate: Candidate,
-    evidence: Evidence,
-    relative: float,
-    strength: float,
-    rates: RankingRates,
-    floor: float,
-) -> RankedHit:
-    by_words = bool(candidate.counts) or evidence.date > 0
-    similarity = relative * strength
-    return RankedHit(
-        candidate,
-        evidence,
-        relative,
+def _relevance(candidate: Candidate, similarity: float, rates: RankingRates) -> float:
+    return relevance_score(
         similarity,
-        relevance_score(
-            similarity,
-            age_days=candidate.age_days,
-            access_count=candidate.access_count,
-            decay_rate=rates.decay,
-            boost_rate=rates.boost,
-        ),
-        gate(candidate, rates.gate),
-        by_words or (candidate.cosine is not None and candidate.cosine > floor),
-        by_words,
+        age_days=candidate.age_days,
+        access_count=candidate.access_count,
+        decay_rate=rates.decay,
+        boost_rate=rates.boost,
     )
 
 
@@ -219,8 +268,12 @@ def confidence(similarity: float, *, by_meaning: bool) -> float:
 
 def gate(candidate: Candidate, middle: float) -> float:
     """Return the share of the best similarity that a good answer must have (B)."""
+    often, stale, other = _gates(middle)
     if candidate.access_count > OFTEN_ACCESSED:
-        return middle + THRESHOLD_STEP_OFTEN
-    if candidate.access_count == 0 and candidate.age_days > STALE_DAYS:
-        return min(1.0, middle + THRESHOLD_STEP_STALE)
-    return middle
+        return often
+    return stale if candidate.access_count == 0 and candidate.age_days > STALE_DAYS else other
+
+
+def _gates(middle: float) -> tuple[float, float, float]:
+    """Return the gate of what is often accessed, of what is stale, and of all else."""
+    return middle + THRESHOLD_STEP_OFTEN, min(1.0, middle + THRESHOLD_STEP_STALE), middle

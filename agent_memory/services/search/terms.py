@@ -88,7 +88,7 @@ def terms_of(engine: Engine, request: SearchRequest) -> list[Term]:
     sample = tuple(
         engine.memories.beginnings(request.scope, characters=SAMPLE_CHARACTERS, limit=SAMPLE)
     )
-    if any(term.is_name for term in terms) and are_capitals_ordinary((*sample, request.query)):
+    if any(term.is_name for term in terms) and are_capitals_ordinary(sample, request.query):
         terms = [term._replace(is_name=False) for term in terms]
     scope = EVERYTHING if request.owner is None else request.scope
     vocabulary = _Vocabulary(engine, scope)

@@ -17,6 +17,7 @@ from agent_memory.storage.sqlite.filters import (
     tags_of,
     with_tags_looked_up,
 )
+from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
@@ -25,6 +26,9 @@ MOST_KEPT: Final = 16_000_000
 """Bytes of texts and their words that are kept for the next search, about: then those read first
 go. To cut the same texts up again took a search of short ones a third of its time, of Japanese,
 whose pairs SQL makes, nearly all."""
+
+MOST_COMPARED: Final = 100_000
+"""Memories of which is remembered that they are as they were when their words were kept."""
 
 MANY_MATCHES: Final = 1_000
 """From so many on it is asked which way to the best of them under a filter is the quickest."""
@@ -88,6 +92,7 @@ class KeywordIndex(Table):
         super().__init__(database)
         self._kept: dict[int, _KeptText] = {}
         self._kept_size = 0
+        self._compared: KeptRows[None] = KeptRows(MOST_COMPARED)
 
     def terms_of(self, query: str) -> list[Term]:
         return query_terms.terms_of(query, self._db)
@@ -253,7 +258,16 @@ class KeywordIndex(Table):
         return {token: guess for guess, token in reversed(list(stems)) if token in wanted}
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
-        texts = self._texts(self._db.rows(_SELECT_SOURCES, (to_json(list(row_ids)),)))
+        compared = self._compared.current(self._db.stamp())
+        texts = {
+            row_id: text
+            for row_id in row_ids
+            if row_id in compared and (text := self._kept.get(row_id)) is not None
+        }
+        others = [row_id for row_id in row_ids if row_id not in texts]
+        if others:
+            texts |= self._texts(self._db.rows(_SELECT_SOURCES, (to_json(others),)))
+            compared.update(dict.fromkeys(others))
         count = TermCounter(terms).count
         return {row_id: count(text.words, asks=text.asks) for row_id, text in texts.items()}
 

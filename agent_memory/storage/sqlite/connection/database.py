@@ -355,6 +355,7 @@ class Database(Statements):
         self._leave_parent_after_fork()
         with self._lock, source._statement() as source_connection, self._translated():
             self._reopen_if_replaced()
+            self._generation += 1
             with page_copy.overwriting(
                 self._connected(),
                 source_connection,
@@ -431,6 +432,7 @@ class Database(Statements):
 
     def _connect(self, *, create: bool) -> apsw.Connection:
         stamp = read_only_media.stamp(self.path)
+        self._generation += 1
         connection, self._journal = open_connection(
             self.path,
             create=create,

@@ -31,6 +31,34 @@ class Statements(ABC):
         finally:
             self._of_snapshot = None
 
+    _generation = 0
+    """Counts up whenever this becomes a connection to other content."""
+    _counted = 0
+    """Changes of this connection that left what is kept of memories as it was."""
+
+    def stamp(self) -> Hashable | None:
+        """Return what is another one as soon as a memory may have changed, by whatever program.
+
+        Outside of a read it is ``None``: what is seen there may yet be undone.
+        """
+        return None if self._of_snapshot is None else self.once("stamp", self._read_stamp)
+
+    def _read_stamp(self) -> Hashable:
+        with self._statement() as connection:
+            others = connection.pragma("data_version")
+            return self._generation, others, connection.total_changes() - self._counted
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Run statements after which the stamp is the same: they only count what was done.
+
+        No memory has another text, time, session or state then.
+        """
+        with self._statement() as connection:
+            before = connection.total_changes()
+            yield
+            self._counted += connection.total_changes() - before
+
     def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """Return what was computed from the snapshot of the read that runs, computed but once.
 

@@ -118,7 +118,8 @@ class AgentTable(Table):
         self._db.run(_NAME, (folder if validate_agent_id(folder) else "agent",))
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
-        self._db.run(_COUNT, (queries, total_ms, format_time(now)))
+        with self._db.counting():
+            self._db.run(_COUNT, (queries, total_ms, format_time(now)))
 
     def queries(self) -> int:
         return int(self._db.value("SELECT total_queries FROM agent") or 0)

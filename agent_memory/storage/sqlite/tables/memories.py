@@ -13,7 +13,7 @@ from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_memory_id, to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.excerpts import EXCERPT_COLUMNS, excerpt_of_values
-from agent_memory.storage.filters import EVERYTHING, Equals, Filter
+from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Equals, Filter
 from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
@@ -22,6 +22,7 @@ from agent_memory.storage.sqlite.filters import (
     tags_of,
     with_tags_looked_up,
 )
+from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.text.dates import Span
@@ -83,6 +84,8 @@ SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > ?1)
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
+MOST_KEPT: Final = 20_000
+"""Memories whose session, time and neighbours are kept for the next search, some 500 bytes each."""
 SHORT_SESSION: Final = 64
 """Memories of a session that are all listed to see what stands beside one of it: that takes a look
 into the index for a session, where each memory of it would take four."""
@@ -134,6 +137,8 @@ class MemoryTable(Table):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._agent = AgentTable(database)
+        self._signals: KeptRows[Signals] = KeptRows(MOST_KEPT)
+        self._neighbours: KeptRows[dict[int, int]] = KeptRows(MOST_KEPT)
 
     def insert(self, memory: Memory) -> int:
         from agent_memory.storage.memory_models import column_value  # noqa: PLC0415 - see _models
@@ -283,10 +288,13 @@ class MemoryTable(Table):
         A damaged row that cannot be changed is passed over: it must not keep others from being
         stored.
         """
-        self._db.run_many(
-            _COUNT_ACCESSES,
-            ((times, moment, row_id) for row_id, (times, moment) in accesses.items()),
-        )
+        for row_id in accesses:
+            self._signals.forget(row_id)
+        with self._db.counting():
+            self._db.run_many(
+                _COUNT_ACCESSES,
+                ((times, moment, row_id) for row_id, (times, moment) in accesses.items()),
+            )
 
     def tagged(self, tags: Sequence[str], *, limit: int) -> int:
         """Count the memories that have some tags, up to a limit."""
@@ -308,6 +316,15 @@ class MemoryTable(Table):
         return with_tags_looked_up(condition, row_id) if is_common else condition
 
     def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
+        if filters != NOT_ARCHIVED:
+            return self._read_signals(row_ids, filters)
+        kept = self._signals.current(self._db.stamp())
+        missing = [row_id for row_id in row_ids if row_id not in kept]
+        if missing:
+            kept.update((row.row_id, row) for row in self._read_signals(missing, filters))
+        return [kept[row_id] for row_id in sorted(set(row_ids)) if row_id in kept]
+
+    def _read_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
         condition = with_tags_looked_up(compiled(filters))
         sql = _SELECT_SIGNALS.format(condition=condition.sql)
         rows = self._db.rows(sql, (to_json(list(row_ids)), *condition.values))
@@ -329,6 +346,17 @@ class MemoryTable(Table):
 
     def neighbours(
         self, row_ids: Sequence[int], owner: Owner | None = None
+    ) -> dict[int, dict[int, int]]:
+        if owner is not None:
+            return self._read_neighbours(row_ids, owner)
+        kept = self._neighbours.current(self._db.stamp())
+        missing = [row_id for row_id in row_ids if row_id not in kept]
+        if missing:
+            kept.update(self._read_neighbours(missing, owner))
+        return {row_id: kept[row_id] for row_id in sorted(row_ids) if row_id in kept}
+
+    def _read_neighbours(
+        self, row_ids: Sequence[int], owner: Owner | None
     ) -> dict[int, dict[int, int]]:
         around = self._around_in_short_sessions(row_ids) if owner is None else {}
         others = [row_id for row_id in row_ids if row_id not in around]

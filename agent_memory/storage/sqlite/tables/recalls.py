@@ -24,7 +24,9 @@ class RecallTable(Table):
         return dict(self._db.rows(sql, (to_json(list(memory_ids)),)))
 
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
-        if recalled:
+        if not recalled:
+            return
+        with self._db.counting():
             self._db.run(
                 "DELETE FROM recalls WHERE recalled_at NOT BETWEEN ? AND ?", recall_window(now)
             )
