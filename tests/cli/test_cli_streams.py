@@ -63,6 +63,16 @@ def test_a_closed_stream_is_the_callers(root: Path, words: str, code: int, messa
     assert ended == code, err
 
 
+@pytest.mark.parametrize("words", [["--version"], ["recent"]])
+def test_the_end_of_the_interpreter_says_nothing(root: Path, words: list[str]) -> None:
+    """Python 3.14 tells of every stream that fails as it is closed, others with ``-X dev``."""
+    command = [sys.executable, "-X", "dev", "-m", "agent_memory", "--root", str(root)]
+    done = subprocess.run(
+        [*command, "--agent", "bob", *words], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @needs_full
 @pytest.mark.parametrize(
     "words",
