@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -159,8 +160,9 @@ class PostgresServer:
         self._run("pg_ctl", "stop", "-w", "-m", mode)
 
     def close(self) -> None:
-        """Stop it, and remove all that it held."""
-        self.stop("immediate")
+        """Stop it, if it runs, and remove all that it held."""
+        with contextlib.suppress(NoServer):
+            self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

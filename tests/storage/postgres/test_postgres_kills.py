@@ -20,7 +20,9 @@ import psycopg
 import pytest
 from postgres_server import NoServer, PostgresServer
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, StorageUnavailable
+from agent_memory.runtime.addresses import AgentAddress, server_address
+from agent_memory.storage.postgres.connection import Database
 
 WORKER = Path(__file__).with_name("postgres_worker.py")
 NUMBERS = count()
@@ -249,6 +251,28 @@ def test_a_server_that_is_killed_loses_nothing_acknowledged(
     crowd.kill_all()
     assert_nothing_lost(crowd, url)
     assert_laws(server, schema)
+
+
+def test_a_number_that_is_given_anew_after_a_crash_acknowledges_nothing(
+    server: PostgresServer, schema: str
+) -> None:
+    url = server.url(schema=schema)
+    AgentMemory("bob", root=url).close()
+    database = Database(AgentAddress(server_address(url), "bob"))
+    query = "SELECT pg_current_xact_id()::text"
+    with contextlib.closing(database):
+        with contextlib.closing(psycopg.connect(server.url("postgres"))) as lost:
+            row = lost.execute(f"{query}, {database.pool.incarnation}").fetchone()
+            server.stop("immediate")
+        assert row is not None
+        number, incarnation = row
+        server.start()
+        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+            while (taken := connection.execute(query).fetchone()) != (number,):
+                assert taken is not None
+                assert int(taken[0]) < int(number)
+        with pytest.raises(StorageUnavailable, match="is not known"):
+            database._was_committed(number, incarnation, psycopg.OperationalError("lost"))
 
 
 def test_a_replica_that_takes_the_place_of_a_killed_server_has_all_that_was_acknowledged(

@@ -57,9 +57,8 @@ class Pair:
             self.replica.administer("SELECT pg_wal_replay_resume()")
 
     def close(self) -> None:
-        for server in (self.replica, self.leader):
-            with contextlib.suppress(NoServer):
-                server.close()
+        self.replica.close()
+        self.leader.close()
 
 
 def made() -> Pair:
@@ -260,22 +259,22 @@ def test_a_number_that_another_server_gave_again_acknowledges_nothing(own_pair: 
     own_pair.replica.stop()
     with contextlib.closing(Database(AgentAddress(server_address(url), "eve"))) as database:
         with database.write():
-            number, timeline = database.row(
-                f"SELECT pg_current_xact_id()::text, {database.pool.timeline}"
+            number, incarnation = database.row(
+                f"SELECT pg_current_xact_id()::text, {database.pool.incarnation}"
             ) or ("", "")
         loss = psycopg.OperationalError("the answer was lost")
-        assert database._was_committed(number, timeline, loss)
+        assert database._was_committed(number, incarnation, loss)
         own_pair.leader.stop("immediate")
         own_pair.replica.start()
         own_pair.replica.promote()
         with AgentMemory("bob", root=url) as memory:
-            assert not database._was_committed(str(int(number) + 1000), timeline, loss)
+            assert not database._was_committed(str(int(number) + 1000), incarnation, loss)
             given = 0
             while given < int(number):
                 given = int(database.value("SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
                 memory.store(f"Tea of another kind, number {given}")
         with pytest.raises(StorageUnavailable, match="not known"):
-            database._was_committed(number, timeline, loss)
+            database._was_committed(number, incarnation, loss)
 
 
 # Addresses --------------------------------------------------------------------------------------

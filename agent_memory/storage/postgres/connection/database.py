@@ -137,7 +137,7 @@ class Database:
         opening = (
             _WRITE,
             self._settings(is_durable=is_durable, timeout=_LOCK_SECONDS),
-            _LOCK.format("try_" if is_impatient else "", pool.timeline),
+            _LOCK.format("try_" if is_impatient else "", pool.incarnation),
         )
         with translated(self.location):
             connection, row = self._begun(opening, pool)
@@ -354,17 +354,19 @@ class Database:
                 connection.execute("ROLLBACK")
         pool.give_back(connection)
 
-    def _commit(self, connection: Connection, transaction: str, timeline: str | None) -> None:
+    def _commit(self, connection: Connection, transaction: str, incarnation: str | None) -> None:
         """Commit; where the answer is lost, ask on another connection what became of it."""
         try:
             connection.execute("COMMIT")
         except psycopg.Error as error:
             if not is_connection_loss(error):
                 raise
-            if not self._was_committed(transaction, timeline, error):
+            if not self._was_committed(transaction, incarnation, error):
                 raise
 
-    def _was_committed(self, transaction: str, timeline: str | None, loss: psycopg.Error) -> bool:
+    def _was_committed(
+        self, transaction: str, incarnation: str | None, loss: psycopg.Error
+    ) -> bool:
         deadline = time.monotonic() + _OUTCOME_SECONDS
         while time.monotonic() < deadline:
             try:
@@ -372,7 +374,7 @@ class Database:
                 connection = pool.take()
                 try:
                     row = connection.execute(
-                        f"SELECT pg_xact_status(%s::xid8), {pool.timeline}", (transaction,)
+                        f"SELECT pg_xact_status(%s::xid8), {pool.incarnation}", (transaction,)
                     ).fetchone()
                 finally:
                     pool.give_back(connection)
@@ -383,9 +385,9 @@ class Database:
             if row is not None and row[0] == "aborted":
                 return False
             if row is not None and row[0] == "committed":
-                if row[1] == timeline:
+                if row[1] == incarnation:
                     return True
-                break  # a server that took the other's place may give its number to another's
+                break  # after a crash, or on another server, the number may be another's
             time.sleep(0.1)
         raise StorageUnavailable(
             f"{self.location} was lost while it stored, and whether it did is not known: look"

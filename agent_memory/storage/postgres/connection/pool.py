@@ -24,8 +24,15 @@ _WAIT_SECONDS: Final = 30.0
 _CONNECT_SECONDS: Final = 10
 _IDLE_SECONDS: Final = 300.0
 """After which a connection that nobody needs is closed."""
-_TIMELINE: Final = "left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
-"""What of a server changes when another takes its place, from which it may have parted before."""
+_INCARNATION: Final = (
+    "left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
+    " || (SELECT checkpoint_lsn FROM pg_control_checkpoint())"
+)
+"""What of a server changes when another takes its place, and when it is back from a crash.
+
+From then on the number of a transaction that was lost may be another's. (It changes with each
+checkpoint, too: a crash is never back without one.)
+"""
 
 
 class SharedPool:
@@ -56,11 +63,11 @@ class SharedPool:
             # server process, which knows nothing of statements that were prepared.
             row = first.execute("SELECT pg_backend_pid()").fetchone()
             self._is_direct = row is not None and row[0] == first.info.backend_pid
-            self.timeline = _TIMELINE
+            self.incarnation = _INCARNATION
             try:
-                first.execute(f"SELECT {_TIMELINE}")
+                first.execute(f"SELECT {_INCARNATION}")
             except psycopg.Error:  # a standby, and servers that keep no such log
-                self.timeline = "NULL"
+                self.incarnation = "NULL"
         self._pool = psycopg_pool.ConnectionPool(
             address.conninfo,
             kwargs=self._options,
