@@ -180,7 +180,12 @@ def _doctor_text(report: dict[str, Any]) -> str:
     unknown = "damage is its server's to find" if memory["memory_count"] else "nothing stored yet"
     sound = {True: "sound", False: "NOT sound", None: unknown}[memory["sound"]]
     embedder = memory["embedder"] or "none: searches are by keyword"
-    lines.append(f"{memory['memory_count']} memories, {sound}; embedder {embedder}")
+    if memory["memory_count"] is None:
+        lines.append(
+            "the memory cannot be opened" + ("" if memory["sound"] is None else f", {sound}")
+        )
+    else:
+        lines.append(f"{memory['memory_count']} memories, {sound}; embedder {embedder}")
     if server := memory.get("server"):
         lines.append(
             f"PostgreSQL {memory['server_version']} at {server['host']}:{server['port']}, schema"

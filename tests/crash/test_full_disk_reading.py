@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from places import disk_image, empty, fill, finished, line, small_disk, started,
 from survival.verbs import NAME
 
 from agent_memory import AgentMemory, StorageFull
+from agent_memory.integrations.hosts.doctor import Examination
 from agent_memory.storage.sqlite.connection import file_systems
 
 STORE = """
@@ -38,6 +42,7 @@ print("read")
 WRITE = """
 import sys
 from agent_memory import AgentMemory, StorageFull
+from agent_memory.integrations.hosts.doctor import Examination
 from agent_memory.storage.sqlite.connection import file_systems
 full = 0
 with AgentMemory.open(sys.argv[1]) as memory:
@@ -109,6 +114,7 @@ def test_an_open_memory_reads_on_after_a_write_that_failed(disk: Path) -> None:
 STORE_AND_SEARCH = """
 import os, sys
 from agent_memory import AgentMemory, StorageFull
+from agent_memory.integrations.hosts.doctor import Examination
 full = 0
 with AgentMemory.open(sys.argv[1]) as memory:
     memory.store("a walnut")
@@ -198,3 +204,33 @@ def test_a_log_that_others_use_there_is_joined(kind: Callable[[str], None], tmp_
         assert holder.wait(30) == 0
     with AgentMemory.open(path) as memory:
         assert (memory.count(), memory.info().journal) == (2, "rollback")
+
+
+def test_a_hook_recalls_on_a_full_disk_and_doctor_tells_that_it_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_disk(tmp_path / "disk", 14_000) as disk:
+        with AgentMemory("bob", root=disk) as memory:
+            memory.store("The walnut is in the shed")
+        fill(disk)
+        options = ["--agent", "bob", "--root", str(disk)]
+        said = {"session_id": "s", "cwd": str(tmp_path), "source": "startup"}
+        for prompt in ("which walnut?", "IMPORTANT: which walnut is it now?"):
+            for event in ("SessionStart", "UserPromptSubmit"):
+                answer = subprocess.run(
+                    [sys.executable, "-m", "agent_memory", "hook", "claude-code", event, *options],
+                    input=json.dumps({**said, "prompt": prompt, "source": "user"}),
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                assert "The walnut is in the shed" in answer.stdout
+                assert "No space left" in answer.stderr
+        monkeypatch.setenv("HOME", str(tmp_path))
+        problems = Examination("bob", str(disk), str(tmp_path)).report()["problems"]
+        assert any("hooks can keep nothing" in problem["problem"] for problem in problems)
+        empty(disk)
+        problems = Examination("bob", str(disk), str(tmp_path)).report()["problems"]
+        assert not any("hooks can keep nothing" in problem["problem"] for problem in problems)
+        with AgentMemory("bob", root=disk) as memory:
+            assert memory.count() == 1

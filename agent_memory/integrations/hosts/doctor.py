@@ -10,15 +10,31 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import subprocess
+import tempfile
+import threading
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent_memory import AgentMemory, AgentMemoryError, CheckReport, ConfigurationError
-from agent_memory.integrations.hosts.hook import TRIAL_VARIABLE, parse, seconds_allowed
+from agent_memory import (
+    AgentMemory,
+    AgentMemoryError,
+    CheckReport,
+    ConfigurationError,
+    NotAMemoryFile,
+    StorageCorrupt,
+)
+from agent_memory.integrations.hosts.hook import (
+    ENDED,
+    SECONDS_VARIABLE,
+    TRIAL_VARIABLE,
+    parse,
+    seconds_allowed,
+)
 from agent_memory.integrations.hosts.installation import Installation, InstalledHook
 from agent_memory.integrations.hosts.journal import Journal, agent_folder
 from agent_memory.integrations.hosts.occasion import Call
@@ -30,7 +46,14 @@ from agent_memory.runtime.paths import agent_address
 _PATIENCE_SECONDS: Final = 10.0
 _START_SECONDS: Final = 0.5
 """In which a process starts."""
+_BLOCK: Final = 4_096
 _QUESTION: Final = "What do we know of this project?"
+_WHEN_SLOW: Final = (
+    "the machine is busy or its disk slow: look again when it is not;"
+    f" {SECONDS_VARIABLE} gives hooks more time"
+)
+_OURS: Final = "agent-memory: "
+"""How that begins which this program says of itself."""
 _NOTED: Final = ("captured", "recalled", "left_out", "refused", "dropped")
 """The counts of a hook's log whose last time is told."""
 
@@ -73,13 +96,15 @@ class Examination:
         self._root = root
         self._project = project
         self.findings: list[Finding] = []
+        self._command = f"agent-memory --agent {agent_id}"
 
     def report(self) -> dict[str, Any]:
         """Look at everything, and return what was seen as JSON data."""
         hosts = [entry for host in HOSTS.values() for entry in self._installed(host)]
-        if not hosts:
+        if not hosts and not self.findings:
             self._find("it is installed in no host", "agent-memory install HOST")
         last = self._last(has_hooks=any(entry["hooks"] for entry in hosts))
+        self._check_room()
         return {
             "agent_id": self._agent_id,
             "path": str(agent_address(self._agent_id, self._root)),
@@ -155,40 +180,31 @@ class Examination:
     ) -> dict[str, Any]:
         """Run a hook as its host would, and return how that went."""
         sample = _sample(hook.event, self._project)
-        command, data = hook.command, json.dumps(sample)
+        command, lines = hook.command, [json.dumps(sample)]
         if not command and server is None:
             return {"event": hook.event, "command": "", "ok": False, "milliseconds": 0}
         if not command and server is not None:
             command = shlex.join([str(server.get("command")), *map(str, server.get("args") or [])])
-            data = _call_of_server(host, hook.event, sample)
+            lines = _calls_of_server(host, hook.event, sample)
         environment = {**os.environ, TRIAL_VARIABLE: "1"}
         if host.project_variable:
             environment[host.project_variable] = self._project
-        started = time.monotonic()
-        problem = ""
-        try:
-            done = subprocess.run(  # noqa: S602 - hosts run it by the shell as well
-                command,
-                shell=True,
-                input=data.encode(),
-                capture_output=True,
-                cwd=self._project,
-                env=environment,
-                timeout=_PATIENCE_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+        done, seconds = _run(command, lines, self._project, environment)
+        advice = f"agent-memory install {host.name} registers it anew; by hand: {command}"
+        if done is None:
             problem = f"it did not end within {_PATIENCE_SECONDS:.0f} seconds"
         else:
             problem = _fault_of(done) if hook.command else _fault_of_server(done)
-        seconds = time.monotonic() - started
         if not problem and seconds > seconds_allowed() + _START_SECONDS:
-            problem = f"it took {seconds:.1f} seconds: the machine is busy, or its disk is slow"
+            problem = f"it took {seconds:.1f} seconds"
+            advice = _WHEN_SLOW
+        elif problem.startswith(f"{_OURS}{ENDED}"):
+            advice = _WHEN_SLOW
+        elif problem.startswith(_OURS):
+            advice = f"the hook itself is as it should be; {self._command} check says more"
+        problem = problem.removeprefix(_OURS)
         if problem:
-            self._find(
-                f"{host.title}, {hook.event}: {problem}",
-                f"agent-memory install {host.name} registers it anew; by hand: {command}",
-            )
+            self._find(f"{host.title}, {hook.event}: {problem}", advice)
         return {
             "event": hook.event,
             "command": command,
@@ -223,6 +239,20 @@ class Examination:
             )
         return last
 
+    def _check_room(self) -> None:
+        """Find that nothing can be written beside the memory: hooks answer, and keep nothing."""
+        folder = agent_folder(self._agent_id, self._root)
+        if not Path(folder).is_dir():
+            return
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(_BLOCK))
+        except OSError as error:
+            self._find(
+                f"hooks can keep nothing: in {folder} nothing can be written ({error})",
+                "free space on its disk, and see that you may write there",
+            )
+
     def _waiting(self) -> int:
         """Return how many texts that hooks heard wait to be stored."""
         spool = Spool(agent_folder(self._agent_id, self._root))
@@ -240,7 +270,7 @@ class Examination:
             since = entries[0].get("at")
             self._find(
                 f"{count:,} texts that hooks heard wait to be stored, since {since}",
-                f"agent-memory --agent {self._agent_id} recent stores them; where it does not,"
+                f"{self._command} recent stores them; where it does not,"
                 " hooks/log.jsonl of the agent's folder says why",
             )
         return count
@@ -254,11 +284,16 @@ class Examination:
                 info, report = memory.info(), _checked(memory)
                 results = memory.search(_QUESTION, 1, count_accesses=False)
         except AgentMemoryError as error:
-            self._find(f"the memory cannot be opened: {error}", "agent-memory check says more")
-            return {"memory_count": None, "sound": False, "embedder": None}
-        name = f"agent-memory --agent {self._agent_id}"
+            self._find(f"the memory cannot be opened: {error}", f"{self._command} check says more")
+            is_damaged = isinstance(error, StorageCorrupt | NotAMemoryFile)
+            sound = False if is_damaged else None
+            return {"memory_count": None, "sound": sound, "embedder": None}
+        name = self._command
         for reason in results.search_metadata.degraded:
-            self._find(f"searches are not what they could be: {reason}", f"{name} check")
+            self._find(
+                f"searches are not what they could be: {reason}",
+                f"see to that: {name} info says how memories are searched",
+            )
         for problem in report.problems if report else ():
             self._find(f"{problem.kind}: {problem.detail}", f"{name} check --repair")
         if info.pending_embeddings:
@@ -286,16 +321,70 @@ def _checked(memory: AgentMemory) -> CheckReport | None:
         return None
 
 
+def _run(
+    command: str, lines: Sequence[str], project: str, environment: Mapping[str, str]
+) -> tuple[subprocess.CompletedProcess[bytes] | None, float]:
+    """Run a command as hosts do, and return how it ended, and how many seconds that took.
+
+    ``None`` says that it did not. A server that is asked twice runs already when a host asks it:
+    its seconds are those from the first answer to the second.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(  # noqa: S602 - hosts run it by the shell as well
+            command,
+            shell=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            cwd=project,
+            env=environment,
+            start_new_session=True,
+        )
+        watch = threading.Timer(_PATIENCE_SECONDS, _end_all, [process])
+        watch.start()
+        with process:
+            assert process.stdin is not None  # noqa: S101 - both are pipes
+            assert process.stdout is not None  # noqa: S101
+            with contextlib.suppress(OSError):  # it does not listen
+                process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            answers = [(time.monotonic(), answer) for answer in process.stdout]
+        watch.cancel()
+        ended = time.monotonic()
+        complaints.seek(0)
+        done = subprocess.CompletedProcess(
+            command, process.returncode, b"".join(text for _, text in answers), complaints.read()
+        )
+    if ended - started >= _PATIENCE_SECONDS:
+        return None, ended - started
+    is_served = len(lines) > 1 and answers
+    return done, (answers[-1][0] - answers[0][0]) if is_served else (ended - started)
+
+
+def _end_all(process: subprocess.Popen[bytes]) -> None:
+    """End a shell, and what it started."""
+    with contextlib.suppress(OSError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
 def _fault_of(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return what is wrong with how a hook ended; an empty text where nothing is."""
+    """Return what is wrong with how a hook ended; an empty text where nothing is.
+
+    What it says itself begins with ``_OURS``.
+    """
     complaint = done.stderr.decode(errors="replace").strip().splitlines()
     if done.returncode:
         return f"it ended with {done.returncode}" + (
             f": {complaint[-1][:200]}" if complaint else ""
         )
-    ours = [line for line in complaint if line.startswith("agent-memory: ")]
+    ours = [line for line in complaint if line.startswith(_OURS)]
     if ours:
-        return ours[-1].removeprefix("agent-memory: ")[:200]
+        return ours[-1][:200]
     try:
         answer = json.loads(done.stdout or b"{}")
     except ValueError:
@@ -303,18 +392,22 @@ def _fault_of(done: subprocess.CompletedProcess[bytes]) -> str:
     return "" if isinstance(answer, dict) else "what it prints is no JSON object"
 
 
-def _call_of_server(host: Host, event: str, sample: Mapping[str, Any]) -> str:
-    """Return the line by which a host asks the server what it asks a hook."""
+def _calls_of_server(host: Host, event: str, sample: Mapping[str, Any]) -> list[str]:
+    """Return the line that a server answers when it has started, and that of the hook."""
     arguments = {**sample, "host": host.name, "event": event}
     params = {"name": HOOK_TOOL, "arguments": arguments}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    return f"{json.dumps(request)}\n"
+    requests = [
+        {"jsonrpc": "2.0", "id": 0, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
+    ]
+    return list(map(json.dumps, requests))
 
 
 def _fault_of_server(done: subprocess.CompletedProcess[bytes]) -> str:
     """Return what is wrong with how the server answered; an empty text where nothing is."""
     try:
-        result = json.loads(done.stdout).get("result") or {}
+        *_, answer = done.stdout.splitlines()
+        result = json.loads(answer).get("result") or {}
         text = result["content"][0]["text"]
     except (ValueError, AttributeError, LookupError, TypeError):
         return _fault_of(done) or "the server did not answer"

@@ -35,6 +35,8 @@ TRIAL_VARIABLE: Final = "AGENT_MEMORY_HOOK_TRIAL"
 """Where it is set, a hook answers as ever and writes nothing: `doctor` runs each so."""
 SECONDS_VARIABLE: Final = "AGENT_MEMORY_HOOK_SECONDS"
 """The variable of the environment that sets another deadline, for a slow machine."""
+ENDED: Final = "ended after"
+"""What is said of a hook that had no more time begins so."""
 _MOST_BYTES: Final = 16 * 2**20
 _LAST_WORDS_SECONDS: Final = 0.2
 _AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
@@ -142,7 +144,7 @@ def _run(
         outcome.why = _reason(error)
     is_noted = "noted" in outcome.counts
     usual = "answered" if outcome.context else "noted" if is_noted else "nothing"
-    entry["outcome"] = "failed" if outcome.why else usual
+    entry["outcome"] = "failed" if outcome.why and not outcome.context else usual
     entry.update(outcome.counts, ms=round((time.monotonic() - started) * 1000))
     if outcome.why:
         entry["why"] = outcome.why
@@ -294,7 +296,7 @@ def _log(entry: dict[str, Any], outcome: Outcome) -> None:
 
 def _log_lateness(entry: dict[str, Any], seconds: float) -> None:
     """Say that time ran out: the log may be what kept it waiting."""
-    why = f"ended after {seconds:g} s: the disk, a lock or a busy machine kept it waiting"
+    why = f"{ENDED} {seconds:g} s: the disk, a lock or a busy machine kept it waiting"
     _complain(why)
     last = {**entry, "outcome": "late", "why": why}
     _thread.start_new_thread(_log, (last, last_words := Outcome()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from agent_memory import (
@@ -22,6 +23,7 @@ from agent_memory.integrations.capture.writer import Counts, ObservationWriter
 from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion
 from agent_memory.integrations.identity import LazyMemory
 from agent_memory.integrations.texts import searchable
+from agent_memory.models.times import now_utc, parse_time
 from agent_memory.text.secrets import MASK
 
 _RULES: Final = MemoryCaptureConfig()
@@ -63,14 +65,17 @@ class Keeper:
     """
 
     def __init__(self, agent_id: str, root: str | None) -> None:
-        self._memory = LazyMemory(agent_id, root=root)
+        self._memory = LazyMemory(agent_id, root=root, clock=self._clock)
+        self._said_at: datetime | None = None
         self.is_stuck = False
 
     def keep(self, entry: Mapping[str, Any]) -> tuple[dict[str, int], str]:
         """Keep what stands in an entry of a ``Spool``; return the counts for the log.
 
-        The second is why something could not be kept; an empty text if all could.
+        The second is why something could not be kept; an empty text if all could. It is kept as
+        of the moment when it was heard, which may be long ago.
         """
+        self._said_at = _time_of(entry)
         try:
             if entry["kind"] == "summary":
                 return self._keep_summary(entry), ""
@@ -81,8 +86,13 @@ class Keeper:
         except (KeyError, TypeError, ValueError) as error:  # of another version
             return {"dropped": 1}, type(error).__name__
 
+    def _clock(self) -> datetime:
+        now = now_utc()
+        return min(now, self._said_at or now)  # of a clock that was set back
+
     def close(self) -> None:
         """Close the memory."""
+        self._said_at = None
         self._memory.close()
 
     def _capture(self, entry: Mapping[str, Any]) -> tuple[dict[str, int], str]:
@@ -134,6 +144,13 @@ class Keeper:
         memory = self._memory()
         assert isinstance(memory, AgentMemory)  # noqa: S101 - no session of one was asked for
         return OnSecret(memory.info().config.on_secret) is OnSecret.REFUSE
+
+
+def _time_of(entry: Mapping[str, Any]) -> datetime | None:
+    try:
+        return parse_time(str(entry.get("at")))
+    except ValueError:  # of another version
+        return None
 
 
 @contextlib.contextmanager

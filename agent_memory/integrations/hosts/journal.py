@@ -7,6 +7,7 @@ counts and reasons, no text of anybody's. Nothing is imported here that takes lo
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import time
@@ -33,6 +34,7 @@ _COMPACTED: Final = "#compacted "
 NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 """A pipe in the place of a file must keep nobody waiting, and a link lead nowhere."""
 _BEYOND: Final = 2**30
+_NO_ROOM: Final = (errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def agent_folder(agent_id: str, root: str | None) -> str:
@@ -64,6 +66,12 @@ def is_anything_heard(folder: str) -> bool:
 def timestamp() -> str:
     """Return the time, in UTC, as it stands in these files."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def moment() -> str:
+    """Return the time as memories have it, which tells what came first within a second."""
+    seconds, microseconds = divmod(time.time_ns() // 1_000, 1_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{microseconds:06d}Z"
 
 
 class Journal:
@@ -106,7 +114,8 @@ class ShownMemories:
 
     A file has an id a line. Use it as a context manager: while the body runs no other process
     changes it. ``compacted_at`` is when the host last let go of the conversation, and with that of
-    what it had been given; an empty text if it never did.
+    what it had been given; an empty text if it never did. Where the disk is full nothing is noted,
+    and ``why`` says so: what is stored there can be read, and is given.
     """
 
     def __init__(self, folder: str, host: str, session: str) -> None:
@@ -115,11 +124,15 @@ class ShownMemories:
         self.path: Final = os.path.join(self.folder, f"{_SESSION_FILE}{host}-{key:08x}.txt")
         self.ids: set[str] = set()
         self.compacted_at = ""
+        self.why = ""
         self._handle = -1
 
     def __enter__(self) -> Self:
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        self._handle = os.open(self.path, os.O_CREAT | os.O_RDWR | NO_BLOCKING, 0o600)
+        with self._room():
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            self._handle = os.open(self.path, os.O_CREAT | os.O_RDWR | NO_BLOCKING, 0o600)
+        if self.why:
+            return self
         try:
             lock(self._handle)
             self._read()
@@ -129,22 +142,44 @@ class ShownMemories:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._handle)  # and with it the lock
+        if self._handle >= 0:
+            os.close(self._handle)  # and with it the lock
 
     def add(self, memory_ids: Iterable[str]) -> None:
         """Note that the session was given memories. Raises ``OSError``."""
         new = [memory_id for memory_id in memory_ids if memory_id not in self.ids]
-        os.lseek(self._handle, 0, os.SEEK_END)
-        os.write(self._handle, "".join(f"{memory_id}\n" for memory_id in new).encode())
+        self._append("".join(f"{memory_id}\n" for memory_id in new))
         self.ids.update(new)
 
     def forget(self) -> None:
         """Note that the session has lost what it was given. Raises ``OSError``."""
-        os.ftruncate(self._handle, 0)
-        os.lseek(self._handle, 0, os.SEEK_SET)
         self.ids.clear()
-        self.compacted_at = timestamp()
-        os.write(self._handle, f"{_COMPACTED}{self.compacted_at}\n".encode())
+        self.compacted_at = moment()
+        if self._handle >= 0:
+            os.ftruncate(self._handle, 0)
+        self._append(f"{_COMPACTED}{self.compacted_at}\n")
+
+    def _append(self, lines: str) -> None:
+        """Write all of some lines, or, where there is no room, none."""
+        if self._handle < 0:
+            return
+        size = os.lseek(self._handle, 0, os.SEEK_END)
+        data = lines.encode()
+        with self._room():
+            if os.write(self._handle, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if self.why:
+            os.ftruncate(self._handle, size)
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        """Keep why there is no room for what the body writes."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            self.why = f"what the session is given cannot be noted: {error}"
 
     def _read(self) -> None:
         with open(self._handle, encoding="utf-8", errors="replace", closefd=False) as file:

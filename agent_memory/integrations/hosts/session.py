@@ -53,7 +53,7 @@ def recall(occasion: Occasion, outcome: Outcome) -> None:
         recalled = _Recall(memory, occasion)
         is_start = occasion.call.event.kind == "start"
         context = recalled.beginning() if is_start else recalled.answer()
-        outcome.counts = recalled.counts
+        outcome.counts, outcome.why = recalled.counts, recalled.why
         outcome.answer(context[: occasion.call.host.most_characters])
 
 
@@ -78,6 +78,8 @@ class _Recall:
         self._memory = memory
         self._occasion = occasion
         self.counts: dict[str, int] = {}
+        self.why = ""
+        """Why what is given could not be noted; an empty text where it was."""
 
     def beginning(self) -> str:
         """Return what a session begins with: the scratchpad, and what was last worked on."""
@@ -124,6 +126,7 @@ class _Recall:
         self.counts["recalled"] = len(memory_ids)
         if self._occasion.is_noted:
             shown.add(memory_ids)
+        self.why = shown.why
 
     def _render(self, memories: Iterable[MemoryExcerpt], tokens: int) -> str:
         shortened = [_shortened(memory) for memory in memories]

@@ -16,9 +16,9 @@ from typing import Any, Final
 from agent_memory.integrations.hosts.journal import (
     NO_BLOCKING,
     lock,
+    moment,
     shown_to,
     sync_folder,
-    timestamp,
     unlock,
 )
 from agent_memory.integrations.hosts.occasion import Occasion
@@ -138,7 +138,7 @@ def note(occasion: Occasion) -> int:
     if not texts:
         return 0
     entry = {
-        "at": timestamp(),
+        "at": moment(),
         "host": occasion.call.host.name,
         "event": event.name,
         "kind": event.kind,

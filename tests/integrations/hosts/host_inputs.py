@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,22 @@ def event(host: str, kind: str, project: Path, text: str = "", **fields: Any) ->
     elif text and kind != "start":
         data[TEXTS.get((host, kind)) or TEXTS[kind]] = text
     return data | fields
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep everybody else out of a memory's file."""
+    code = (
+        "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        " c.execute('PRAGMA locking_mode=EXCLUSIVE'); c.execute('BEGIN EXCLUSIVE');"
+        " print('locked', flush=True); time.sleep(60)"
+    )
+    words = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"locked\n"
+        yield
+        holder.kill()
 
 
 def wait_until_stored(root: Path) -> None:

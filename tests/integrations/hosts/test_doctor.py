@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from embedding_server import EmbeddingServer
-from host_inputs import EVENTS, PROGRAM, answer, event
+from host_inputs import EVENTS, PROGRAM, answer, event, locked, wait_until_stored
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
+from agent_memory.integrations.hosts import doctor as doctor_module
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
+from agent_memory.storage.sqlite.connection import opening
 
 Doctor = Callable[..., dict[str, Any]]
 
@@ -201,3 +204,56 @@ def test_a_damaged_memory_is_told(root: Path, shop: Path, doctor: Doctor) -> Non
     report = doctor(code=6)
     assert report["memory"]["sound"] is False
     assert "the memory cannot be opened" in problems(report)
+
+
+def test_a_hook_that_hangs_is_ended_with_all_that_it_started(
+    root: Path, shop: Path, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_module, "_PATIENCE_SECONDS", 1.0)
+    install(root, "cursor")
+    answer(root, "cursor", event("cursor", "start", shop))
+    path = shop.parent / "home" / ".cursor" / "hooks.json"
+    data = json.loads(path.read_text())
+    mark = shop.parent / "not_ended"
+    command = f"(sleep 3; touch {mark}); {PROGRAM} hook cursor sessionStart"
+    data["hooks"] = {"sessionStart": [{"command": command}]}
+    path.write_text(json.dumps(data))
+    started = time.monotonic()
+    report = doctor(code=6)
+    assert "Cursor, sessionStart: it did not end within 1 seconds" in problems(report)
+    time.sleep(max(0.0, started + 4 - time.monotonic()))
+    assert not mark.exists()
+
+
+def test_that_a_server_has_to_start_is_not_counted(root: Path, shop: Path, doctor: Doctor) -> None:
+    """It runs already when a host asks it."""
+    install(root, "claude-code")
+    path = shop.parent / "home" / ".claude.json"
+    data = json.loads(path.read_text())
+    entry = data["mcpServers"]["agent-memory"]
+    slow = shop.parent / "agent-memory"
+    slow.write_text(f'#!/bin/sh\nsleep 2\nexec {entry["command"]} "$@"\n')
+    slow.chmod(0o755)
+    entry["command"] = str(slow)
+    path.write_text(json.dumps(data))
+    (seen,) = doctor(code=6)["hosts"]
+    served = [hook for hook in seen["hooks"] if hook["command"].startswith(str(slow))]
+    assert [hook["ok"] for hook in served] == [True] * 3
+    assert all(hook["milliseconds"] < 2_000 for hook in served)
+
+
+def test_a_memory_that_is_held_is_not_called_damaged_nor_its_hooks_wrong(
+    root: Path, shop: Path, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "BUSY_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setenv("AGENT_MEMORY_HOOK_SECONDS", "2")
+    install(root, "gemini")
+    answer(root, "gemini", event("gemini", "prompt", shop, "Remember that staging is in Oslo."))
+    wait_until_stored(root)
+    (path,) = root.rglob("memories.db")
+    with locked(path):
+        report = doctor(code=6)
+    assert report["memory"]["sound"] is None
+    found = {problem["problem"]: problem["advice"] for problem in report["problems"]}
+    assert any("is held by another process" in problem for problem in found)
+    assert "install" not in " ".join(found.values())

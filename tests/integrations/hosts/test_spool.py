@@ -7,22 +7,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from host_inputs import answer, event, wait_until_stored
+from host_inputs import answer, event, locked, wait_until_stored
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
-from agent_memory.integrations.hosts import host_memory, intake
+from agent_memory.integrations.hosts import host_memory, intake, spool
 from agent_memory.integrations.hosts.hook import occasion_of, parse
 from agent_memory.integrations.hosts.intake import take_in
 from agent_memory.integrations.hosts.journal import Journal
 from agent_memory.integrations.hosts.spool import Spool, note
+from agent_memory.models.times import format_time, now_utc
 from agent_memory.storage.sqlite.connection import opening
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -51,22 +51,6 @@ def contents(root: Path) -> list[str]:
         return sorted(entry.content for entry in memory.list_recent(500))
 
 
-@contextmanager
-def locked(root: Path) -> Iterator[None]:
-    """Keep everybody else out of the memory's file."""
-    code = (
-        "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
-        " c.execute('PRAGMA locking_mode=EXCLUSIVE'); c.execute('BEGIN EXCLUSIVE');"
-        " print('locked', flush=True); time.sleep(60)"
-    )
-    words = [sys.executable, "-c", code, str(root / "bob" / "memories.db")]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"locked\n"
-        yield
-        holder.kill()
-
-
 def test_what_is_said_while_the_file_is_locked_is_stored_later_and_once(
     root: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,7 +59,7 @@ def test_what_is_said_while_the_file_is_locked_is_stored_later_and_once(
     for number in range(2):
         heard(root, f"IMPORTANT: port {number} is closed from now on.", "tool")
     monkeypatch.setattr(opening, "BUSY_TIMEOUT_SECONDS", 0.1)
-    with locked(root):
+    with locked(root / "bob" / "memories.db"):
         assert not take_in(folder, "bob", str(root))
     assert len(Spool(folder).entries()) == 2
     (entry,) = Journal(folder).entries()
@@ -90,6 +74,37 @@ def test_what_is_said_while_the_file_is_locked_is_stored_later_and_once(
         "port 1 is closed from now on.",
     ]
     assert Path(Spool(folder).path).read_bytes() == b""
+
+
+@pytest.mark.parametrize("kind", ["prompt", "summary"])
+def test_what_waited_has_the_time_at_which_it_was_said(
+    root: Path, folder: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was stored meanwhile is newer."""
+    then = "2026-03-05T06:07:08.123456Z"
+    monkeypatch.setattr(spool, "moment", lambda: then)
+    said = event("claude-code", kind, root, FACT)
+    call = parse(["claude-code", said["hook_event_name"], "--agent", "bob", "--root", str(root)])
+    assert not isinstance(call, str)
+    note(occasion_of(call, json.dumps(said).encode()))
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("The kettle is blue")
+        assert take_in(folder, "bob", str(root))
+        newest, waited = memory.list_recent(5)
+        assert newest.content == "The kettle is blue"
+        assert format_time(waited.timestamp) == then
+        assert memory.check().problems == []
+
+
+@pytest.mark.parametrize("at", [None, "soon", "9999-01-01T00:00:00Z"])
+def test_a_time_that_cannot_be_costs_no_sentence(root: Path, folder: str, at: str | None) -> None:
+    heard(root, FACT)
+    (entry,) = Spool(folder).entries()
+    Path(Spool(folder).path).write_text(json.dumps({**entry, "at": at}) + "\n")
+    assert take_in(folder, "bob", str(root))
+    with AgentMemory("bob", root=root) as memory:
+        (kept,) = memory.list_recent(5)
+        assert abs(kept.timestamp - now_utc()) < timedelta(minutes=5)
 
 
 def test_hooks_at_once_store_each_sentence_once(root: Path, folder: str) -> None:
