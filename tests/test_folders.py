@@ -57,6 +57,8 @@ TOGETHER: tuple[set[str], ...] = (
 VAGUE = {"it", "one", "told", "there", "said", "found", "those", "given", "every", "holds"}
 """Words that say nothing of what they name. A noun always says more: ``memory``, ``report``."""
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
+STANDARD_LIBRARY = {*sys.stdlib_module_names, "_sha2"} - OTHER_SQLITES - {"dbm"}
+"""What a pure module may import; `_sha2` came with Python 3.12."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ def what_is_pure_knows_no_file(modules: Modules) -> list[str]:
     def is_wrong(target: str) -> bool:
         if is_ours(target):
             return not is_in(target, "models", "errors", *PURE)
-        return target.partition(".")[0] not in sys.stdlib_module_names - OTHER_SQLITES - {"dbm"}
+        return target.partition(".")[0] not in STANDARD_LIBRARY
 
     return used(modules, [name for name in modules if is_in(name, *PURE)], is_wrong)
 

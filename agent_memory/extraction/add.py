@@ -17,6 +17,7 @@ from agent_memory.extraction.pipeline import (
     MemoryPort,
 )
 from agent_memory.extraction.transcript import Transcript
+from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.decision import Decision, DecisionOutcome, Event
 from agent_memory.models.documents.record_rules import validate_record_metadata
@@ -25,7 +26,7 @@ from agent_memory.models.documents.responses import (
     AddMemoryMetadata,
     AddMemoryResponse,
 )
-from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory
+from agent_memory.models.enums import MemoryCategory
 from agent_memory.models.session import SessionScope
 
 _MOST_MESSAGES: Final = 10_000

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, MemoryType
+from agent_memory.models.columns import ORIGINAL_CATEGORY
+from agent_memory.models.enums import MemoryCategory, MemoryType
 from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond

@@ -10,3 +10,5 @@ COLUMNS: Final = (
     "archived", "task_metadata", "metadata", "version",
 )  # fmt: skip
 """The order of the columns and of exports, which compare by line. A new field comes last."""
+ORIGINAL_CATEGORY: Final = "original_category"
+"""The key of the metadata that keeps the category that a note came with, unknown here."""

@@ -1,7 +1,5 @@
 """What tables keep of vectors: the model that they come from, and texts that wait for one."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 
@@ -18,7 +16,7 @@ class EmbeddingModel(NamedTuple):
     vector_weight: float
     is_indexed: bool
 
-    def is_same(self, other: EmbeddingModel) -> bool:
+    def is_same(self, other: "EmbeddingModel") -> bool:
         """Return whether the two can be compared: the model, its size, who made them."""
         return (self.model, self.dimensions, self.base_url) == (
             other.model,

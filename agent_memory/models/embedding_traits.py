@@ -1,7 +1,5 @@
 """What is known of embedding models: what A says of them, and what was found out."""
 
-from __future__ import annotations
-
 from typing import Final, TypedDict
 
 

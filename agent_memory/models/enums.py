@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 
 class MemoryCategory(StrEnum):
@@ -23,10 +22,6 @@ class MemoryCategory(StrEnum):
     def all_values(cls) -> set[str]:
         """Return the nine words."""
         return {category.value for category in cls}
-
-
-ORIGINAL_CATEGORY: Final = "original_category"
-"""The key of the metadata that keeps the category that a note came with, unknown here."""
 
 
 class ObservationType(StrEnum):

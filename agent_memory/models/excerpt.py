@@ -1,7 +1,5 @@
 """What is shown of a memory: the fields that a list or a prompt has of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -26,7 +24,7 @@ class MemoryExcerpt(NamedTuple):
     user_id: str | None
 
     @classmethod
-    def of(cls, memory: Memory) -> Self:
+    def of(cls, memory: "Memory") -> Self:
         """Return the excerpt of a memory."""
         return cls(*(getattr(memory, name) for name in cls._fields))
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent_memory.models.enums import ORIGINAL_CATEGORY
+from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import (
     decode_json,
     normalize_tags,

@@ -6,12 +6,10 @@ database; what else stands behind the ``?`` is for the server's client library. 
 ``host1,host2``, are tried in turn; ``replica=host3:5432`` follows them, and is searched.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from agent_memory.errors import ConfigurationError
@@ -25,6 +23,10 @@ _MOST_CONNECTIONS: Final = 1_000
 _OF_HOSTS: Final = ("host", "hostaddr", "port", "target_session_attrs")
 """Options that name the servers of the address, and which of them is meant."""
 _SECRET: Final = ("password", "sslpassword", "passfile", "sslkey", "oauth_client_secret")
+
+
+if not TYPE_CHECKING:
+    ServerAddress = object  # a name in quotes would be compiled: the first takes a millisecond
 
 
 class ServerAddress(NamedTuple):

@@ -6,14 +6,12 @@ its entry, the entries inside their marks, and that each names its source; the n
 are. Whether a model heeds that is not in this library's hands.
 """
 
-from __future__ import annotations
-
-import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from agent_memory.models.excerpt import MemoryExcerpt
+from agent_memory.text.digest import sha256_hex
 from agent_memory.text.sanitize import as_data
 
 if TYPE_CHECKING:
@@ -70,12 +68,12 @@ def estimate_tokens(text: str) -> int:
 
 
 def render_memories(
-    memories: Iterable[Memory | MemoryExcerpt | MemorySearchResult],
+    memories: "Iterable[Memory | MemoryExcerpt | MemorySearchResult]",
     token_budget: int | None = None,
     *,
-    config: MemoryContextConfig | None = None,
+    config: "MemoryContextConfig | None" = None,
     agent_id: str | None = None,
-    count_tokens: CountTokens | None = None,
+    count_tokens: "CountTokens | None" = None,
 ) -> str:
     """Render memories, excerpts or hits of a search for a model, as ``AgentMemory.context`` does.
 
@@ -99,13 +97,13 @@ def render_memories(
 
 
 def render_context(
-    memories: Iterable[ShownMemory],
-    config: MemoryContextConfig | Style,
+    memories: "Iterable[ShownMemory]",
+    config: "MemoryContextConfig | Style",
     budget: int,
     *,
     agent_id: str,
-    count_tokens: CountTokens | None = None,
-) -> tuple[str, list[ShownMemory]]:
+    count_tokens: "CountTokens | None" = None,
+) -> "tuple[str, list[ShownMemory]]":
     """Return B's list of recent memories, of at most ``budget`` tokens in all.
 
     With the text come the memories that it shows. ``memories`` come most important first. One that
@@ -115,7 +113,7 @@ def render_context(
     return _rendered(memories, config, budget, title=_RECENT, agent_id=agent_id, count=count)
 
 
-def _memory_of(item: Memory | MemoryExcerpt | MemorySearchResult) -> Shown:
+def _memory_of(item: "Memory | MemoryExcerpt | MemorySearchResult") -> "Shown":
     # Not by its class, whose module takes longer to import than this has time in a hook.
     return cast("Shown", getattr(item, "memory", item))
 
@@ -126,14 +124,14 @@ def is_frame(line: str) -> bool:
 
 
 def _rendered(
-    memories: Iterable[ShownMemory],
-    config: MemoryContextConfig | Style,
+    memories: "Iterable[ShownMemory]",
+    config: "MemoryContextConfig | Style",
     budget: int,
     *,
     title: str,
     agent_id: str | None,
     count: CountTokens,
-) -> tuple[str, list[ShownMemory]]:
+) -> "tuple[str, list[ShownMemory]]":
     chosen: list[str] = []
     shown: list[ShownMemory] = []
     # The heading's own numbers grow by some digits while entries are added.
@@ -181,11 +179,11 @@ def _delimiter_of(entries: str) -> str:
     """
     delimiter = ""
     while not delimiter or delimiter in entries:
-        delimiter = hashlib.sha256(f"{delimiter}{entries}".encode(errors="replace")).hexdigest()[:8]
+        delimiter = sha256_hex(f"{delimiter}{entries}".encode(errors="replace"))[:8]
     return delimiter
 
 
-def _line(memory: Shown, config: MemoryContextConfig | Style, agent_id: str | None) -> str:
+def _line(memory: "Shown", config: "MemoryContextConfig | Style", agent_id: str | None) -> str:
     """Return one entry on one line: ``- [2026-01-28] Preference: text (tag, tag) {id by whom}``."""
     date = f"[{memory.timestamp:%Y-%m-%d}] " if config.include_timestamps else ""
     label = as_data(memory.category).capitalize()
@@ -195,7 +193,7 @@ def _line(memory: Shown, config: MemoryContextConfig | Style, agent_id: str | No
     return f"- {date}{category}{as_data(memory.content)}{tags}{source}"
 
 
-def _source(memory: Shown, agent_id: str | None) -> str:
+def _source(memory: "Shown", agent_id: str | None) -> str:
     """Say where a memory comes from: its id, the session that stored it, whom it is about."""
     name = memory.id if memory.agent_id == agent_id else f"{memory.agent_id}:{memory.id}"
     about = f" about {_name(memory.user_id)}" if memory.user_id else ""

@@ -5,8 +5,6 @@ file with the next write transaction, half a second later by a thread of their o
 whichever comes first.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os
@@ -67,7 +65,7 @@ class PendingCounts:
         queries: int = 0,
         milliseconds: float = 0.0,
         recalls: dict[int, str] | None = None,
-        unconfirmed: PendingCounts | None = None,
+        unconfirmed: "PendingCounts | None" = None,
     ) -> None:
         self.accesses = accesses or {}
         self.queries = queries
@@ -91,7 +89,7 @@ class PendingCounts:
             self.merge(unconfirmed)
         self.queries_after = queries + self.queries
 
-    def merge(self, other: PendingCounts) -> None:
+    def merge(self, other: "PendingCounts") -> None:
         """Add the counts of another."""
         for row_id, (times, moment) in other.accesses.items():
             counted, latest = self.accesses.get(row_id, (0, ""))
@@ -342,7 +340,7 @@ def enter_scratchpad(
     reason: Reason,
     now: datetime,
     *,
-    settings: AgentConfig | None = None,
+    settings: "AgentConfig | None" = None,
 ) -> ScratchpadEntry:
     """Put memories into the scratchpad, the last of each user if there is no room for all.
 

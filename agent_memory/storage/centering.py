@@ -6,8 +6,6 @@ memory from another: of 40 answers that share no word with their question, among
 memories, 26 are among the nearest five so, and 21 without (wordllama; of MiniLM 39 and 35).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from operator import mul

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, dataclass_transform
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.enums import MemoryCategory, TaskStatus
 from agent_memory.models.fields import clean_key, clean_metadata, to_json
 from agent_memory.models.times import format_time
 
 if TYPE_CHECKING:
+    from agent_memory.models.enums import TaskStatus
     from agent_memory.models.search import SearchFilters
 
 _MAX_DEPTH: Final = 10
@@ -265,6 +265,8 @@ def _of_columns(filters: SearchFilters) -> list[Filter]:
         if value is not None
     ]
     if filters.category is not None:
+        from agent_memory.models.enums import MemoryCategory  # noqa: PLC0415 - seldom asked for
+
         wanted = [filters.category] if isinstance(filters.category, str) else filters.category
         foreign = sorted(set(wanted) - set(MemoryCategory))
         parts.append(InCategories(tuple(wanted), tuple(foreign)))

@@ -3,9 +3,6 @@
 Pure: numbers in, bytes out, the same on every machine and with or without sqlite-vec.
 """
 
-from __future__ import annotations
-
-import hashlib
 import math
 from collections.abc import Sequence
 from functools import cache
@@ -68,6 +65,8 @@ def text_hash(text: str) -> bytes:
 
 def hash_of(encoded: bytes) -> bytes:
     """Return the hash of a text in UTF-8."""
+    import hashlib  # noqa: PLC0415 - 3 ms, and a search by keyword hashes nothing
+
     return hashlib.sha256(encoded).digest()[:16]
 
 

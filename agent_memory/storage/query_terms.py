@@ -42,7 +42,7 @@ DENSE_SCRIPTS: Final = (
 )
 
 _WORDS: Final = re.compile(r"\w+")
-_GOING_ON: Final = re.compile(r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?(\w\w+)")
+_GOING_ON: Final = r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?(\w\w+)"
 
 
 def terms_of(query: str, tokenizer: Tokenizer) -> list[Term]:
@@ -88,10 +88,12 @@ def names_of(text: str) -> frozenset[str]:
     Words in capitals throughout are no names ("NOT", "API"), nor those of a text that has most of
     its words with one, as a title has.
     """
+    if not any(map(str.isupper, text[1:])):  # the pattern takes longer to compile than this
+        return frozenset()
     words = _WORDS.findall(text)
     names = [
         word
-        for word in _GOING_ON.findall(text)
+        for word in re.findall(_GOING_ON, text)
         if word[0].isupper() and not word.isupper() and word.lower() not in STOP_WORDS
     ]
     return frozenset() if 2 * len(names) > len(words) + 1 else frozenset(names)

@@ -1,7 +1,5 @@
 """Plain records that cross the seam: what tables take and return, the same for every engine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -11,10 +9,12 @@ from agent_memory.errors import StorageCorrupt
 from agent_memory.models.columns import COLUMNS
 from agent_memory.models.fields import decode_json, normalize_tags
 from agent_memory.models.times import format_time, shifted
-from agent_memory.storage.centering import Centred
 
 if TYPE_CHECKING:
     from agent_memory.models.embedding_rows import EmbeddingModel
+    from agent_memory.storage.centering import Centred
+else:  # names in quotes would be compiled: the first takes a millisecond
+    Centred = EmbeddingModel = object
 
 Row = tuple[Any, ...]
 

@@ -1,7 +1,5 @@
 """Counts the terms of a query in the words of texts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +14,7 @@ FEW_TEXTS: Final = 1_000
 others have. In the index, each memory of another that has a word of the query takes 0.7 µs."""
 
 _NONE: Final[Mapping[int, float]] = MappingProxyType({})
-_ASKS: Final = re.compile(r"[?\uff1f][\"'\u2019\u201d)\]]*\s*(\[[^\[\]]*\]|\([^()]*\))?\s*\Z")
+_ASKS: Final = r"[?\uff1f][\"'\u2019\u201d)\]]*\s*(\[[^\[\]]*\]|\([^()]*\))?\s*\Z"
 """A question mark at the end; quotes and a caption in brackets may follow it."""
 _ENDING: Final = 1_000
 """Characters at the end of a text that are looked at for it."""
@@ -115,4 +113,4 @@ def asks(content: str) -> bool:
     """Return whether a text ends with a question."""
     if "?" not in content and "\uff1f" not in content:
         return False  # in a tenth of the time, and most are none
-    return _ASKS.search(content, max(0, len(content) - _ENDING)) is not None
+    return re.search(_ASKS, content[-_ENDING:]) is not None

@@ -4,8 +4,6 @@ Pure, and English only, as the stop words are. What says no date is passed over.
 read wrongly costs little, since it only adds to the evidence for the memories of that time.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

@@ -50,7 +50,8 @@ _BACKGROUND_WORDS: Final = 50
 _BACKGROUND_SHARE: Final = 0.07
 """What is thought to stand beside a sample, in English: three sentences alone show nothing."""
 _WORDS: Final = re.compile(r"[^\W\d_]+")
-_INNER_WORDS: Final = re.compile(r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?([^\W\d_]{2,})")
+_INNER_WORDS: Final = r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?([^\W\d_]{2,})"
+"""A pattern, which is needed where a query has a name."""
 
 
 def languages_of(texts: tuple[str, ...], query: str) -> frozenset[str]:
@@ -86,6 +87,6 @@ def are_capitals_ordinary(texts: tuple[str, ...], query: str) -> bool:
 @lru_cache(maxsize=16)
 def _capitals(texts: tuple[str, ...]) -> tuple[int, int]:
     """Count the words inside the sentences of texts: those with a capital, and all."""
-    inner = (word for text in texts for word in _INNER_WORDS.findall(text))
+    inner = (word for text in texts for word in re.findall(_INNER_WORDS, text))
     words: list[str] = [word for word in inner if not word.isupper()]
     return sum(word[0].isupper() for word in words), len(words)

@@ -15,10 +15,10 @@ _FULL_WIDTH: Final = 0xFEE0
 """What lies between a character of ASCII and its full-width form."""
 # Line breaks of any kind would let a text begin a heading or an entry of its own. So would marks
 # that reverse the direction of what follows hide it.
-_BREAKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_BREAKS: Final = r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+"
 # Joiners and variation selectors belong to emoji and to some scripts, one at a time. Any others
 # can spell out a message that only a model reads: tags and rows of selectors do.
-_UNSEEN: Final = re.compile(
+_UNSEEN: Final = (
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065"
     "\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
@@ -26,13 +26,12 @@ _UNSEEN: Final = re.compile(
     "|[\u200c\u200d\ufe00-\ufe0f]{3,}|[\u200c\u200d]{2}|[\ufe00-\ufe0f]{2}"
 )
 # What begins a turn where a line begins: "Human:" after a line break.
-_TURN: Final = re.compile(
-    r"(?:\A|\n)[ #>*_\[(-]*"
-    r"(?:human|user|assistant|ai|system|developer|tool|function|model|bot)[ \])*_]*(?P<active>:)",
-    re.IGNORECASE,
+_TURN: Final = (
+    r"(?i)(?:\A|\n)[ #>*_\[(-]*"
+    r"(?:human|user|assistant|ai|system|developer|tool|function|model|bot)[ \])*_]*(?P<active>:)"
 )
-_ACTIVE: Final = re.compile(
-    r"(?P<active>"
+_ACTIVE: Final = (
+    r"(?i)(?P<active>"
     r"(?<!<)<+(?![\s=<\d-]|\Z)|<(?=0x)"  # tags, comments, <|im_start|>; not "a < b", "<3", "<-"
     r"|(?<=[|\u2581\uff5c])>"  # where <|…|> ends
     r"|`{3,}|~{3,}"  # fences of code
@@ -40,11 +39,10 @@ _ACTIVE: Final = re.compile(
     r"|!(?=\[)|(?<=\])[(](?=[^\s)])|\A\[(?=[^\]]*\]:)"  # images, links, what links refer to
     r"|\[(?=/?(?:INST|SYS|SYSTEM|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
     r"|\{(?=[^}]{1,200}\sby\s)"  # where it would tell another source
-    r")",
-    re.IGNORECASE,
+    r")"
 )
-_LINE_BREAK: Final = re.compile(r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-
+_LINE_BREAK: Final = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
+# Those are compiled for a text that needs them: together they take 2 ms.
 
 # In most texts there is nothing of all that: one look is enough for them, which costs a tenth.
 _SUSPECT: Final = re.compile(
@@ -55,18 +53,18 @@ _SUSPECT: Final = re.compile(
 def as_data(text: str) -> str:
     """Return a text on one line, with nothing in it that a reader of the line would obey."""
     if _SUSPECT.search(text) is None:
-        return _TURN.sub(_widened, text) if ":" in text else text
+        return re.sub(_TURN, _widened, text) if ":" in text else text
     return _neutralised(text)
 
 
 def _neutralised(text: str) -> str:
-    seen = _UNSEEN.sub("", text)
-    lines = _BREAKS.sub(_folded, seen).strip()
-    return _ACTIVE.sub(_widened, _TURN.sub(_widened, lines).replace("\n", " "))
+    seen = re.sub(_UNSEEN, "", text)
+    lines = re.sub(_BREAKS, _folded, seen).strip()
+    return re.sub(_ACTIVE, _widened, re.sub(_TURN, _widened, lines).replace("\n", " "))
 
 
 def _folded(match: re.Match[str]) -> str:
-    return "\n" if _LINE_BREAK.search(match[0]) else " "
+    return "\n" if re.search(_LINE_BREAK, match[0]) else " "
 
 
 def _widened(match: re.Match[str]) -> str:

@@ -6,8 +6,6 @@ look made up: an ordinary word, a placeholder and a variable's name are none. So
 a plain word is not noticed in a text, nor is one that is not called so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache

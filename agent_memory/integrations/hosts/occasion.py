@@ -1,7 +1,5 @@
 """What happened in a host, in our words, and what comes of it."""
 
-from __future__ import annotations
-
 import _thread
 import json
 from typing import Final, NamedTuple

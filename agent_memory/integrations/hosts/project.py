@@ -6,8 +6,6 @@ share memories, and where a path lies in its project does not matter. All worktr
 are one project. Nothing is read but ``.git``, and nothing imported that takes long.
 """
 
-from __future__ import annotations
-
 import os
 import zlib
 from typing import Final, NamedTuple

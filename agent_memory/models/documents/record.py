@@ -11,8 +11,9 @@ from pydantic import (
 )
 
 from agent_memory.errors import ValidationError
+from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.documents.record_rules import CustomMetadata, Embedding, clean_embedding
-from agent_memory.models.enums import ORIGINAL_CATEGORY, MemoryCategory, MemoryType
+from agent_memory.models.enums import MemoryCategory, MemoryType
 from agent_memory.models.field_types import Content, Label, MemoryId, Tags, Text, UtcDatetime
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import Memory

@@ -1,7 +1,5 @@
 """The candidates of a search: rows near by words, by vector or by date, and their neighbours."""
 
-from __future__ import annotations
-
 import heapq
 import re
 import time

@@ -1,7 +1,5 @@
 """The pipeline of a search: candidates, ranking, repeats left out, and why there are few hits."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -73,7 +71,7 @@ def completed(
     )
 
 
-def _owner_among_others(engine: Engine, filters: SearchFilters | None) -> Owner | None:
+def _owner_among_others(engine: Engine, filters: "SearchFilters | None") -> "Owner | None":
     """Return whose memories alone are searched; ``None`` where they are all that there are."""
     if filters is None or filters.user_id is None:
         return None

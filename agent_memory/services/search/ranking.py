@@ -5,8 +5,6 @@ gate and the order of DESIGN's stages 2 and 3 work: good answers by age and use,
 similarity.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple, overload

@@ -1,7 +1,5 @@
 """The request of a search: one object, from the verb down to the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -15,6 +13,8 @@ if TYPE_CHECKING:
     from agent_memory.models.protocols import LanguageModel, Reranker
     from agent_memory.models.search import SearchFilters
     from agent_memory.models.session import Owner
+else:  # names in quotes would be compiled: the first takes a millisecond
+    LanguageModel = Owner = Reranker = SearchFilters = object
 
 
 class OwnWords(NamedTuple):

@@ -29,8 +29,6 @@ no memory has more than a word or two of a question, its meaning decides. ``benc
 each part away in turn and measures what it was worth.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

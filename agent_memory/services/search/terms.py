@@ -15,8 +15,6 @@ shortenings     longer words that begin with one of which nothing is known, "Pos
 ==============  ====================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -344,7 +342,7 @@ class _Forms:
         return set()
 
 
-def _stemmers(languages: Iterable[str]) -> dict[str, Stemmer]:
+def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":
     """Return Snowball's stemmers; no thread may use another's. English is the index's own."""
     others = sorted(set(languages) - {"english"})
     if not others:

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
+from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT
-from agent_memory.models.enums import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.portable import Section, StagedEntry

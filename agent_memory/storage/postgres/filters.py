@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import singledispatch
 from typing import Any, Final, NamedTuple
 
-from agent_memory.models.enums import ORIGINAL_CATEGORY
+from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
 from agent_memory.storage.filters import (
     AccessedOften,

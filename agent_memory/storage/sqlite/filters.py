@@ -3,13 +3,11 @@
 Every key and value is bound. What is put together into SQL is the text of this module alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, Final, NamedTuple
 
-from agent_memory.models.enums import ORIGINAL_CATEGORY
+from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
 from agent_memory.storage.filters import (
     AccessedOften,

@@ -1,7 +1,5 @@
 """The keyword index (FTS5): terms of a query, and the memories that share the rarest of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple

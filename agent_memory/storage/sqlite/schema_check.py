@@ -6,8 +6,6 @@ when it is unique, or compute anything with each, when it is of an expression. O
 indexes and views are no harm: nothing of ours looks at them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -25,7 +23,7 @@ _PLAIN_INDEX: Final = rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?
 _OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
 """How the names of the index tables of vectors begin, which no migration makes."""
 _PLAIN_COLUMNS: Final = r"(?:,\s*\w{1,64}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)*"
-_MARK: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]", re.DOTALL)
+_MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
 """What tells where a definition ends: comments and texts are passed over."""
 _IRREPLACEABLE: Final = ("memories", "agent")
 """Tables that are not made anew, empty: without them the file is lost, which must be reported."""
@@ -157,7 +155,7 @@ def only_adds_columns(ours: str, theirs: str) -> bool:
 def _definitions(table: str) -> Iterator[str]:
     """Yield the text of a table in pieces, each up to where a column's definition may follow."""
     depth = start = 0
-    for mark in _MARK.finditer(table):
+    for mark in re.finditer(_MARK, table):
         depth += {"(": 1, ")": -1}.get(mark[0], 0)
         if (mark[0], depth) in ((",", 1), (")", 0)):
             yield table[start : mark.start()]

@@ -19,7 +19,10 @@ from bench.workload import NOW, Workload
 
 PROMPTS = 40
 SAID = "the gateway listens on 8443 from now on."
-HEAVY = {"pydantic", "pydantic_core", "dataclasses", "inspect", "yaml", "click", "numpy", "openai"}
+HEAVY = {
+    *("pydantic", "pydantic_core", "dataclasses", "inspect", "yaml", "click", "numpy", "openai"),
+    *("_hashlib", "agent_memory.models.enums"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,10 @@ def test_its_process_waits_for_no_heavy_import(
     with AgentMemory("bob", root=tmp_path) as memory:
         memory.store("The kettle is blue")
     code = """
-import os, sys
+import os, sys, typing
+def compiled(self, text, **_):  # an annotation that is a text: the first costs a millisecond
+    os.write(2, f"{text!r} is compiled ".encode())
+typing.ForwardRef.__init__ = compiled
 from agent_memory.integrations.hosts import hook
 def leave(code):
     os.write(2, " ".join(sorted(HEAVY & sys.modules.keys())).encode())

@@ -5,8 +5,6 @@ it. Whoever knows what a file must hold says what is to be thought of it: a ``Ve
 finds a fault, SQLite itself is told to run none of it, and nothing is written. Reading goes on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple

@@ -6,8 +6,6 @@ be damaged. A rollback journal needs nothing but the drive's locks. Nor may memo
 file system that kills a process which writes there when the disk is full.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -5,8 +5,6 @@ or put another file in the place of one. A connection goes on reading what it ha
 open the file see it without that log.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Opens a file: inspects it before touching it, and configures the connection."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -70,7 +68,7 @@ def open_connection(
         return _open_on_full_disk(settings, error)
 
 
-def _open_on_full_disk(settings: _Settings, full: apsw.Error) -> tuple[apsw.Connection, Journal]:
+def _open_on_full_disk(settings: "_Settings", full: apsw.Error) -> tuple[apsw.Connection, Journal]:
     """Open a file beside which there is no space for what a write-ahead log needs.
 
     With a rollback journal nothing is needed for reading. A log that does not fit into the file any
@@ -113,7 +111,7 @@ def refuse_without_space(connection: apsw.Connection, path: Path, journal: Journ
         raise apsw.FullError(f"less than {journal.reserve >> 20} MB are free")
 
 
-def _open(settings: _Settings) -> tuple[apsw.Connection, Journal]:
+def _open(settings: "_Settings") -> tuple[apsw.Connection, Journal]:
     path, read_only = settings.path, settings.read_only
     # The path is never taken for a URI: "file:x?mode=memory" would store into nothing. A file
     # that is only read is opened for writing all the same, or the log that SQLite makes beside
@@ -309,7 +307,7 @@ def _configure(connection: apsw.Connection, settings: _Settings) -> None:
         connection.pragma("journal_size_limit", 64_000_000)  # a log once long is cut back
 
 
-def _casefold(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
+def _casefold(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
     """Fold the case of any script; SQLite's own ``lower`` knows ASCII only.
 
     The text comes as its bytes: one that is not UTF-8 would end the whole query with an error.
@@ -318,7 +316,7 @@ def _casefold(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
     return decode_text(value).casefold() if isinstance(value, bytes) else value
 
 
-def _sorted_json(*values: apsw.SQLiteValue) -> apsw.SQLiteValue:
+def _sorted_json(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
     """Write JSON with its keys in order, so that equal objects are equal texts.
 
     The value comes as its bytes from a row, as a text from the query.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import StorageError
 from agent_memory.models.columns import COLUMNS
-from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_memory_id, to_json
 from agent_memory.models.times import format_time
@@ -55,16 +54,17 @@ SELECT {_COLUMNS} FROM chosen CROSS JOIN memories AS m USING (seq)
 ORDER BY {{order}}"""
 _SEEN: Final = "(SELECT {0} FROM memories AS m WHERE m.id = ?1)"
 _COMES_AFTER: Final = "(m.timestamp, m.seq) {than} " + _SEEN.format("m.timestamp, m.seq")
-_KEYS: Final[dict[MemoryOrder, tuple[str, str]]] = {
-    MemoryOrder.IMPORTANCE: (
+_KEYS: Final[dict[str, tuple[str, str]]] = {
+    "importance": (
         "CASE m.importance WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END",
         ">",
     ),
-    MemoryOrder.RECALLED: ("m.access_count", "<"),
-    MemoryOrder.LAST_RECALLED: ("coalesce(m.last_accessed, '')", "<"),
-    MemoryOrder.CATEGORY: ("m.category", ">"),
+    "recalled": ("m.access_count", "<"),
+    "last_recalled": ("coalesce(m.last_accessed, '')", "<"),
+    "category": ("m.category", ">"),
 }
-"""What memories are sorted by before their time, and how the key of a later one compares."""
+"""What memories are sorted by before their time (of ``MemoryOrder``, whose import a search can do
+without), and how the key of a later one compares."""
 _SELECT_BEGINNINGS: Final = """
 WITH chosen AS (SELECT m.seq FROM memories AS m
   WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?)
@@ -204,7 +204,7 @@ class MemoryTable(Table):
         limit: int,
         offset: int,
         after: str | None = None,
-        order: MemoryOrder = MemoryOrder.NEWEST,
+        order: str = "newest",
     ) -> list[Memory]:
         condition = compiled(filters)
         has_no_index = "m.user_id" in condition.sql or order in _KEYS
@@ -401,8 +401,8 @@ class MemoryTable(Table):
         return [memory_of_values(row, agent_id) for row in rows]
 
 
-def _sorting(order: MemoryOrder) -> str:
-    if order is MemoryOrder.OLDEST:
+def _sorting(order: str) -> str:
+    if order == "oldest":
         return "m.timestamp, m.seq"
     if order not in _KEYS:
         return _NEWEST
@@ -410,9 +410,9 @@ def _sorting(order: MemoryOrder) -> str:
     return f"{key} {'DESC' if than == '<' else 'ASC'}, {_NEWEST}"
 
 
-def _behind(order: MemoryOrder) -> str:
+def _behind(order: str) -> str:
     """Return the condition of what comes behind the memory whose id is the first value."""
-    behind = _COMES_AFTER.format(than=">" if order is MemoryOrder.OLDEST else "<")
+    behind = _COMES_AFTER.format(than=">" if order == "oldest" else "<")
     if order not in _KEYS:
         return behind
     key, than = _KEYS[order]
