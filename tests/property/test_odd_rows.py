@@ -166,6 +166,7 @@ BESIDE = [
     ("embeddings", "scale", "-1.0"),
     ("embeddings", "scale", "9e999"),
     ("agent", "agent_id", "CAST(x'ff' AS TEXT)"),
+    ("agent", "agent_id", "'a' || char(0) || 'b'"),
     ("agent", "only_row", "7"),
     ("agent", "migration", "char(10)"),
     ("agent", "config", "''"),
@@ -174,11 +175,13 @@ BESIDE = [
     ("embedding_models", "dimensions", "-1"),
     ("embedding_models", "model", "''"),
     ("embedding_models", "model_id", "-1"),
+    ("embedding_models", "model_id", "9223372036854775807"),
     ("entity_sources", "is_undone", "-1"),
     ("relationship_sources", "closing_is_undone", "7"),
     ("relationship_sources", "valid_to", "'2026-01-01T00:00:00.000000Z'"),
     ("rejections", "words_hash", "x'00'"),
     ("entities", "seq", "seq - 9223372036854775807 - 2"),
+    ("history", "memory_id", "CAST(x'ff' AS TEXT)"),
     ("history", "old_values", "iif(event = 'DELETE', '{}', old_values)"),
 ]
 
@@ -193,12 +196,15 @@ def test_values_beside_the_memories_are_named_and_mended(
         memory.store("coffee with Bob", id="gone")
         memory.delete("gone")
         memory.reject("4711")
+        memory.erase(memory.store("the code of the door"), backups=True)
         memory.migrate()
     path = tmp_path / "bob" / "memories.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = 1")
         connection.execute(f"UPDATE {table} SET {column} = {value}")
     with AgentMemory.open(path, clock=Clock(), embedder="wordllama") as memory:
+        if column not in ("agent_id", "config"):  # whose they are, and what is kept back, it says
+            memory.export(tmp_path / "before.yaml", format="store")
         assert memory.check().problems
         assert memory.check(repair=True).ok
         assert memory.check().problems == []

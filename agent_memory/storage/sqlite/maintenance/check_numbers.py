@@ -28,8 +28,8 @@ _HIGHEST: Final = 2**53
 """No program gets there by counting, nor below the same number of rows before the first."""
 _SELECT_CHILDREN: Final = """
 SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
-WHERE t.type = 'table' AND k."table" = 'memories' AND k."to" = 'seq'
-UNION SELECT 'embedding_queue'"""
+WHERE t.type = 'table' AND k."table" = ?1 AND k."to" = ?2
+UNION SELECT 'embedding_queue' WHERE ?1 = 'memories'"""
 _CLAMP_OPERATIONS: Final = """
 UPDATE operations SET first_change = min(first_change, ?1 + 1), last_change = min(last_change, ?1)
 WHERE last_change > ?1"""
@@ -80,9 +80,7 @@ def _used_up(database: Database) -> Iterator[tuple[str, int, int]]:
 def _number_anew(database: Database, table: str) -> int:
     """Give the rows far from all others the next numbers, and return the last number then."""
     column = _NUMBERS[table]
-    tables = [table]
-    if table == "memories":
-        tables += [name for (name,) in database.rows(_SELECT_CHILDREN)]
+    tables = [table, *(name for (name,) in database.rows(_SELECT_CHILDREN, (table, column)))]
     near = f"{column} BETWEEN {-_HIGHEST} AND {_HIGHEST}"
     sql = f"SELECT coalesce(min({column}), 1), coalesce(max({column}), 0) FROM {table} WHERE {near}"
     ((first, last),) = database.rows(sql)

@@ -28,9 +28,9 @@ _MEND: Final = (
     "UPDATE agent SET migration = NULL WHERE NOT json_valid(migration)",
     "UPDATE agent SET only_row = 1 WHERE only_row <> 1 AND (SELECT count(*) FROM agent) = 1",
 )
-_NAME: Final = """
-UPDATE agent SET agent_id = ?
-WHERE length(agent_id) NOT BETWEEN 1 AND 64 OR agent_id GLOB '*[^A-Za-z0-9_-]*'"""
+_IS_MISNAMED: Final = """
+WHERE octet_length(agent_id) NOT BETWEEN 1 AND 64 OR instr(agent_id, char(0))
+  OR agent_id GLOB '*[^A-Za-z0-9_-]*'"""
 
 
 class AgentTable(Table):
@@ -103,6 +103,10 @@ class AgentTable(Table):
             self.config()
         except ConfigurationError as error:
             return [Problem(kind="wrong_settings", detail=str(error))]
+        if self._db.value(f"SELECT count(*) FROM agent {_IS_MISNAMED}"):
+            return [
+                Problem(kind="wrong_id", detail="the agent's id is none: others cannot name it")
+            ]
         return []
 
     def repair(self) -> None:
@@ -110,12 +114,13 @@ class AgentTable(Table):
 
         A file lies in the folder of its agent.
         """
-        if self.find_problems():
+        if any(problem.kind == "wrong_settings" for problem in self.find_problems()):
             self._db.run("UPDATE agent SET config = '{}'")
         for sql in _MEND:
             self._db.run(sql)
         folder = self._db.path.parent.name
-        self._db.run(_NAME, (folder if validate_agent_id(folder) else "agent",))
+        name = f"UPDATE agent SET agent_id = ? {_IS_MISNAMED}"
+        self._db.run(name, (folder if validate_agent_id(folder) else "agent",))
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
         with self._db.counting():

@@ -102,6 +102,8 @@ class ErasureQueries(Table):
         last: tuple[str, int] = ("", 0)
         while rows := self._db.rows(_SELECT_STATED_BEFORE, (*last, _PAGE, ids)):
             yield from rows
+            if len(rows) < _PAGE:  # an id that is not UTF-8 is read as another, and is the last
+                return
             if rows[-1][:2] <= last:
                 raise StorageCorrupt(f"{self._db.path} is damaged: restore a backup")
             last = rows[-1][:2]
