@@ -1,7 +1,7 @@
 """The pipeline of a search: candidates, ranking, repeats left out, and why there are few hits."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -118,8 +118,17 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     result = result._replace(hits=hits, repeats=repeats)
     if len(hits) >= request.limit:
         return result
-    cut = [hit for hit in ranked.order if hit.matches and _refusal(hit, request)]
-    return _cut_off(request, result, cut) if cut else _explained(engine, request, result)
+    cut = ranked.matches - sum(hit.matches for hit in _wanted(ranked, request))
+    if cut:
+        return _cut_off(request, result, ranked, cut)
+    return _explained(engine, request, result)
+
+
+def _wanted(ranked: Ranking, request: SearchRequest) -> Iterator[RankedHit]:
+    """Yield the hits that the caller wants. Of the weak, which are most, none is looked at."""
+    is_all = request.include_weak or ranked.passed is None
+    order = ranked.order if is_all else islice(ranked.order, ranked.passed)
+    return (hit for hit in order if _refusal(hit, request) is None)
 
 
 def _refusal(hit: RankedHit, request: SearchRequest) -> str | None:
@@ -142,7 +151,7 @@ def _without_repeats(
     first: dict[int, RankedHit] = {}
     repeats: dict[int, list[int]] = {}
     limit = request.limit
-    accepted = (hit for hit in ranked.order if _refusal(hit, request) is None)
+    accepted = _wanted(ranked, request)
     while page := list(islice(accepted, max(limit, REPEATS_SOUGHT))):
         fingerprints = engine.fingerprints.of_rows([hit.row_id for hit in page])
         for hit in page:
@@ -184,7 +193,7 @@ def _below_floor(
 
 
 def _cut_off(
-    request: SearchRequest, result: SearchOutcome, cut: Sequence[RankedHit]
+    request: SearchRequest, result: SearchOutcome, ranked: Ranking, count: int
 ) -> SearchOutcome:
     """Explain that the caller wanted none of the hits that are weaker."""
     limits = [
@@ -193,10 +202,12 @@ def _cut_off(
     ]
     asked = [(reason, f"{name} {least}") for reason, name, least in limits if least]
     words = " and ".join(name for _, name in asked) or "the gate"
+    refused = ((hit, _refusal(hit, request)) for hit in ranked.order if hit.matches)
+    cut = ((hit, why) for hit, why in refused if why is not None)
     return result._replace(
         reason=asked[0][0] if asked and not result.hits else "few_matches",
-        explanation=f"{len(cut)} more matched, below {words}",
-        near=[(hit, _refusal(hit, request) or "") for hit in cut[:NEAR_MISSES]],
+        explanation=f"{count} more matched, below {words}",
+        near=list(islice(cut, NEAR_MISSES)),
     )
 
 
@@ -257,7 +268,9 @@ def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
     newer_of = engine.reviews.newer_of([candidate.row_id for candidate in gathered.candidates])
     if newer_of:
         order = _with_newer_first(engine, request, ranked.order, newer_of)
-        ranked = ranked._replace(order=order, matches=sum(hit.matches for hit in order))
+        ranked = ranked._replace(
+            order=order, matches=sum(hit.matches for hit in order), passed=None
+        )
     return _RankedCandidates(ranked, gathered.degraded, gathered.vector_ms)
 
 

@@ -112,13 +112,15 @@ class RankedHit(NamedTuple):
 class Ranking(NamedTuple):
     """All candidates in order, how strong the best is, and an answer must be (0 to 1).
 
-    ``matches`` is how many of them match.
+    ``matches`` is how many of them match, ``passed`` how many stand before all that fail the gate;
+    ``None`` where those stand among the others.
     """
 
     order: Sequence[RankedHit]
     strength: float
     floor: float = STRENGTH_FLOOR
     matches: int = 0
+    passed: int | None = None
 
 
 class _Place(NamedTuple):
@@ -208,10 +210,17 @@ def rank(
             or (candidate.cosine is not None and candidate.cosine > floor)
         )
     places.sort()
-    order: Sequence[RankedHit] = _Order(places, scores, rates, floor)
+    ranking = Ranking(
+        _Order(places, scores, rates, floor),
+        scores.strength,
+        strength_floor(query),
+        matches,
+        sum(not place.is_weak for place in places),
+    )
     if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
-        order = _with_places_for_meaning(list(order), least=floor / 2)
-    return Ranking(order, scores.strength, strength_floor(query), matches)
+        order = _with_places_for_meaning(list(ranking.order), least=floor / 2)
+        return ranking._replace(order=order, passed=None)
+    return ranking
 
 
 def strength_floor(query: QueryProfile) -> float:
