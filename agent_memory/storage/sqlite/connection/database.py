@@ -187,7 +187,9 @@ class Database(Statements):
                 self._depth = 1
                 try:
                     yield
-                    connection.execute("COMMIT")
+                    # SQLite ends some reads of a damaged file by itself, and `check` goes on.
+                    if connection.in_transaction or begin != "BEGIN":
+                        connection.execute("COMMIT")
                     self._last_change = lost_log.last_change(self.path)
                 except BaseException as error:
                     note_errno(error, connection)
