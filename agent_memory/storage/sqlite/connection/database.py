@@ -187,8 +187,7 @@ class Database(Statements):
                 self._depth = 1
                 try:
                     yield
-                    # SQLite ends some reads of a damaged file by itself, and `check` goes on.
-                    if connection.in_transaction or begin != "BEGIN":
+                    if connection.in_transaction or begin != "BEGIN":  # a damaged file ends a read
                         connection.execute("COMMIT")
                     self._last_change = lost_log.last_change(self.path)
                 except BaseException as error:
