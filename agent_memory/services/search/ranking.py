@@ -166,7 +166,6 @@ class _Order(Sequence[RankedHit]):
         candidate = place.candidate
         evidence = self._scores.evidence[candidate.row_id]
         similarity = place.relative * self._scores.strength
-        by_words = bool(candidate.counts) or evidence.date > 0
         return RankedHit(
             candidate,
             evidence,
@@ -174,8 +173,8 @@ class _Order(Sequence[RankedHit]):
             similarity,
             _relevance(candidate, similarity, self._rates),
             gate(candidate, self._rates.gate),
-            by_words or (candidate.cosine is not None and candidate.cosine > self._floor),
-            by_words,
+            _matches(candidate, evidence, self._floor),
+            _has_words(candidate, evidence),
         )
 
 
@@ -204,11 +203,7 @@ def rank(
         is_weak = relative < least_gate or relative < gate(candidate, rates.gate)
         score = similarity if is_weak else _relevance(candidate, similarity, rates)
         places.append(_Place(is_weak, -score, -similarity, -candidate.row_id, candidate, relative))
-        matches += bool(
-            candidate.counts
-            or scores.evidence[candidate.row_id].date > 0
-            or (candidate.cosine is not None and candidate.cosine > floor)
-        )
+        matches += _matches(candidate, scores.evidence[candidate.row_id], floor)
     places.sort()
     ranking = Ranking(
         _Order(places, scores, rates, floor),
@@ -255,6 +250,17 @@ def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> lis
                 placed[best.row_id] = best._replace(has_kept_place=True)
         placed.setdefault(hit.row_id, hit)
     return list(placed.values())
+
+
+def _has_words(candidate: Candidate, evidence: Evidence) -> bool:
+    """Return whether a candidate has a word or a date of the query."""
+    return bool(candidate.counts) or evidence.date > 0
+
+
+def _matches(candidate: Candidate, evidence: Evidence, floor: float) -> bool:
+    """Return whether it has, or is as near by meaning as the floor says."""
+    is_near = candidate.cosine is not None and candidate.cosine > floor
+    return is_near or _has_words(candidate, evidence)
 
 
 def _relevance(candidate: Candidate, similarity: float, rates: RankingRates) -> float:

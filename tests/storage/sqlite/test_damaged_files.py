@@ -120,3 +120,14 @@ def test_bytes_for_a_text_are_not_written_out(path: Path, tmp_path: Path) -> Non
         assert not memory.check().ok
         with pytest.raises(StorageCorrupt, match="bytes for a text"):
             memory.export(tmp_path / "out.yaml")
+
+
+def test_what_sqlite_ended_by_itself_is_read_past_and_not_committed(path: Path) -> None:
+    """As it ends some of a torn file, the error of which a check goes on from."""
+    with AgentMemory.open(path) as memory:
+        database = database_of(memory)
+        with database.read():
+            database.run("ROLLBACK")
+        with pytest.raises(StorageError, match="no transaction is active"), database.write():
+            database.run("ROLLBACK")
+        assert memory.count() == 2
