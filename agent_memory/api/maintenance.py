@@ -91,7 +91,12 @@ class MaintenanceVerbs(OpenMemory):
         suggestion = self._auto_migration.suggestion(info.memory_count)
         if not info.memory_count + info.archived_count:
             suggestion = paths.import_advice(self._address) or suggestion
-        return info.model_copy(update={"suggestion": suggestion})
+        try:
+            self._store.config()
+            warning = info.warning
+        except ConfigurationError as error:
+            warning = " ".join(filter(None, [str(error), info.warning]))
+        return info.model_copy(update={"suggestion": suggestion, "warning": warning})
 
     def statistics(self, *, since: Time | None = None, limit: int = 10) -> MemoryStatistics:
         """Return figures of the memory over time, its use, its gaps, and what to look at.

@@ -172,7 +172,7 @@ class OpenMemory:
         self._embedding = EmbeddingService(
             self._store.vectors,
             spec,
-            settings=lambda: settings_of(config, self._store.config()),
+            settings=lambda: settings_of(config, self._store.readable_config()),
             timeout_seconds=config.embedding_timeout_seconds,
             cache_ttl_seconds=config.cache_ttl_seconds if config.enable_caching else 0,
         )
@@ -187,7 +187,7 @@ class OpenMemory:
             agent_id=self.agent_id,
             session_id=self.session_id,
             clock=self._now,
-            setting=lambda: self._store.config().event_log,
+            setting=lambda: self._store.readable_config().event_log,
             listener=chosen["on_event"],
             with_text=chosen["event_text"],
             writable=not chosen["read_only"],

@@ -103,8 +103,7 @@ class RetrievalVerbs(OpenMemory):
             user_id=user_id,
             run_id=run_id,
         )
-        # Wrong settings in the file are no reason to fail where they are not asked.
-        settings = self._store.config() if similarity_threshold is None else None
+        settings = self._store.readable_config() if similarity_threshold is None else None
         request = SearchRequest(
             query=check_query(query),
             filters=joined,
@@ -139,7 +138,7 @@ class RetrievalVerbs(OpenMemory):
         What others may do is the setting ``sharing`` of that agent. It is closed with this one.
         Raises ``PermissionDenied`` for a private one, ``StorageUnavailable`` where there is none.
         """
-        self._store.config()  # raises StorageClosed for a memory that is closed
+        self._store.readable_config()  # raises StorageClosed for a memory that is closed
         return self._shared_memories.open(agent_id)
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ class ScratchpadVerbs(OpenMemory):
             )
             for memory in self._store.scratchpad(owner)
         ]
-        max_size = self._store.config().scratchpad_max_size
+        max_size = self._store.readable_config().scratchpad_max_size
         return Scratchpad.model_construct(
             agent_id=self.agent_id,
             last_updated=self._now(),

@@ -253,7 +253,7 @@ class TransferVerbs(OpenMemory):
             return server_address(path), registry.reader("langgraph")
         place = Path(check_existing_path(path))
         self._refuse_own(place.resolve())
-        if format is None and self._store.is_open_here(place):
+        if format is None and file_storage().is_open_here(place):
             format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
         return place, registry.recognise(place) if format is None else registry.reader(format)
 

@@ -47,7 +47,7 @@ from agent_memory.services.writing.insert import (
 from agent_memory.services.writing.update import check_version, signed, update
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.filters import EVERYTHING, filter_of
-from agent_memory.storage.opening import file_storage, open_engine
+from agent_memory.storage.opening import open_engine
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner
@@ -438,18 +438,21 @@ class Store:
             self.readable_memories(),
             agent_id=self.agent_id,
             last_updated=self._clock(),
-            max_size=self.config().scratchpad_max_size,
+            max_size=self.readable_config().scratchpad_max_size,
         )
 
     def readable_memories(self) -> Iterator[Memory]:
         """Yield every memory that can be read, passing over damaged rows."""
-        highest = self._engine.memories.last_row_id_of_damaged()
-        for start in range(0, highest, _PAGE):
+        for start in range(0, self._engine.memories.last_row_id_of_damaged(), _PAGE):
             yield from self._engine.memories.readable(after=start, until=start + _PAGE)
 
     def config(self) -> AgentConfig:
-        """Return the agent's settings."""
+        """Return the agent's settings, by which is written. Raises ``ConfigurationError``."""
         return self._engine.agent.config()
+
+    def readable_config(self) -> AgentConfig:
+        """Return those settings that are right, by which is read; of the others the defaults."""
+        return self._engine.agent.readable_config()
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata with live figures."""
@@ -457,11 +460,10 @@ class Store:
         has_file = isinstance(self.address, Path)
         with self._engine.read():
             count = self.count(SearchFilters())
-            metadata = self._engine.agent.metadata(memory_count=count)
-            models = self._engine.embeddings.models()
-            active = next((model for model in models if model.state == "active"), None)
+            models = {model.state: model for model in self._engine.embeddings.models()}
+            active = models.get("active")
             return AgentInfo(
-                **metadata.model_dump(),
+                **self._engine.agent.metadata(memory_count=count).model_dump(),
                 path=self.location,
                 schema_version=self._engine.schema_version,
                 sqlite_version=self._engine.library_version if has_file else None,
@@ -538,11 +540,6 @@ class Store:
             )
         require(self._engine, Capability.FILE_BACKUP)
         return self._engine.files.back_up(destination, now=self._clock(), overwrite=overwrite)
-
-    @staticmethod
-    def is_open_here(path: Path) -> bool:
-        """Return whether this process has a file open as a store, or as the log of one."""
-        return file_storage().is_open_here(path)
 
     def close(self) -> None:
         """Write what searches counted, and close the file."""

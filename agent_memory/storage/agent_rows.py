@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import ConfigurationError, ValidationError
 from agent_memory.models.agent import AgentConfig, AgentMetadata, AgentStats, MigrationInfo
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import read_stored_time
@@ -21,6 +24,43 @@ EXPORTED_COLUMNS: Final = (
     "config", *VECTOR_COLUMNS,
 )  # fmt: skip
 """The columns that an export carries."""
+
+
+def read_settings(text: str, location: object) -> AgentConfig:
+    """Read the settings of the store at a place. Raises ``ConfigurationError`` for wrong ones."""
+    if text == "{}":
+        return AgentConfig.defaults()
+    try:
+        return AgentConfig.model_validate_json(text)
+    except PydanticValidationError as error:
+        faults = ValidationError.from_pydantic(error)
+        raise ConfigurationError(
+            f"the settings in {location} are wrong: {faults}. `check --repair` sets them aside"
+        ) from error
+
+
+def right_settings(text: str) -> AgentConfig:
+    """Read the settings that are right; of the wrong ones the defaults hold."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    while isinstance(values, dict):
+        try:
+            return AgentConfig.model_validate_json(to_json(values))
+        except PydanticValidationError as error:
+            for fault in reversed(error.errors()):  # of a list the last first: the others move up
+                _take_out(values, fault["loc"])
+    return AgentConfig.defaults()
+
+
+def _take_out(values: dict[str, Any], place: Sequence[int | str]) -> None:
+    """Take a wrong setting out, of a list only what is wrong in it."""
+    name = str(place[0])
+    if len(place) > 1 and isinstance(values.get(name), list):
+        del values[name][int(place[1])]
+    else:
+        values.pop(name, None)
 
 
 def metadata_of_row(

@@ -255,6 +255,12 @@ class AgentTable(Protocol):
     def config(self) -> AgentConfig:
         """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
 
+    def readable_config(self) -> AgentConfig:
+        """Return the settings that are right; where one is wrong, the default: for reading only.
+
+        What is written goes by ``config``: settings that cannot be read may refuse secrets.
+        """
+
     def settings(self) -> str:
         """Return the settings as they are stored, as JSON: ``{}`` where none was ever set."""
 

@@ -76,15 +76,41 @@ def test_wrong_settings_in_a_file_are_told_and_set_aside(
         with AgentMemory(agent, root=root) as memory:
             memory.store("Prefer PostgreSQL")
     visitor(memory.path, """UPDATE agent SET config = '{"scratchpad_max_size": 1}'""")
-    listed = {agent.agent_id: agent.problem for agent in AgentMemory.agents(root)}
-    assert listed["ann"] is None
-    assert "scratchpad_max_size" in (listed["bob"] or "")
+    listed = {agent.agent_id: agent.memory_count for agent in AgentMemory.agents(root)}
+    assert listed == {"ann": 1, "bob": 1}  # it can be read
+    assert "scratchpad_max_size" in cli("--agent", "bob", "info").out
     refused = cli("--agent", "bob", "store", "more")
     assert refused.code == 4
     assert "check --repair" in refused.err
     assert "wrong_settings" in cli("--agent", "bob", "check").out
     assert cli("--agent", "bob", "check", "--repair").code == 0
     assert cli("--agent", "bob", "store", "more").code == 0
+
+
+def test_wrong_settings_stop_no_reader_and_cost_none_of_the_right_ones(
+    root: Path, visitor: Visitor, cli: Callable[..., Ran], tmp_path: Path
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(categories=["drinks"], on_secret="refuse")
+        memory.store("green tea", category="drinks")
+    wrong = """UPDATE agent SET config =
+        json_set(config, '$.backups_kept', 'many', '$.categories[1]', 7, '$.colour', 'red')"""
+    visitor(memory.path, wrong)
+    with AgentMemory("bob", root=root) as memory:
+        assert [hit.memory.content for hit in memory.search("tea")] == ["green tea"]
+        assert memory.info().config.on_secret == "refuse"
+        assert "backups_kept" in (memory.info().warning or "")
+        assert memory.scratchpad().max_size == 50
+        assert memory.statistics().memory_count == 1
+        assert memory.export(tmp_path / "out.yaml", format="scratchpad").memory_count == 1
+        with pytest.raises(ConfigurationError, match="check --repair"):
+            memory.store("more")
+    assert cli("--agent", "bob", "info").code == 0
+    assert cli("--agent", "bob", "check", "--repair").code == 0
+    with AgentMemory("bob", root=root) as memory:
+        kept = memory.configure()
+        assert (kept.categories, kept.on_secret, kept.backups_kept) == (["drinks"], "refuse", 5)
+        assert memory.list_recent()[0].category == "drinks"
 
 
 def test_a_newer_file_is_not_touched_at_all(root: Path, visitor: Visitor) -> None:

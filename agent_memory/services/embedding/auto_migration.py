@@ -166,7 +166,7 @@ class AutoMigration:
         """Return the settings that a setting is taken from: ours if it is set, else the file's."""
         if name in self._config.model_fields_set:
             return self._config
-        return settings or self._store.config()
+        return settings or self._store.readable_config()
 
     def _migrate_quietly(self) -> None:
         import logging  # noqa: PLC0415 - 3 ms of a start of 180

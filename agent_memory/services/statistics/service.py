@@ -80,7 +80,7 @@ class _Snapshot:
         self._log = log
         self._now = now
         self._limit = limit
-        self._settings = engine.agent.config()
+        self._settings = engine.agent.readable_config()
 
     def statistics(self, since: datetime | None) -> MemoryStatistics:
         """Return all figures."""

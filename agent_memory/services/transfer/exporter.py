@@ -61,7 +61,7 @@ class Dump:
 
     def scratchpad(self) -> Scratchpad:
         """Return the hot set, most recently used first."""
-        max_size = self._engine.agent.config().scratchpad_max_size
+        max_size = self._engine.agent.readable_config().scratchpad_max_size
         user_id = None if self._owner is None else self._owner.user_id
         row_ids = self._engine.scratchpad.members(user_id=user_id)
         memories = self._engine.memories.get_many(row_ids)

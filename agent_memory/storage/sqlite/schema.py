@@ -37,6 +37,7 @@ _MOST_NAMED: Final = 3
 """Faults that a message names."""
 _REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
 _UPDATE_RECORD: Final = "UPDATE schema_migrations SET sha256 = ? WHERE number = ?"
+_DELETE_RECORD: Final = "DELETE FROM schema_migrations WHERE number = ?"
 _INSERT_RECORD: Final = """
 INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)"""
 
@@ -82,13 +83,15 @@ def _is_legacy(database: Database) -> bool:
         return False
     from agent_memory.storage.sqlite.legacy_schema import LEGACY_HASHES  # noqa: PLC0415 - rare
 
-    if not LEGACY_HASHES.issuperset(edited):
-        raise MigrationError(
-            f"{database.path} was made with another {min(edited.values())} than this agent-memory"
-            " has: with the program that made it, run `agent-memory export --format store`, and"
-            " import that file here"
-        )
-    return True
+    if LEGACY_HASHES.issuperset(edited):
+        return True
+    if all(fault.state == "foreign" for fault in faults(database)):
+        return False  # it has what ours make: a row of the record was changed by hand
+    raise MigrationError(
+        f"{database.path} was made with another {min(edited.values())} than this agent-memory"
+        " has: with the program that made it, run `agent-memory export --format store`, and"
+        " import that file here"
+    )
 
 
 def refuse_newer(path: Path, version: int) -> None:
@@ -204,6 +207,27 @@ def _advice(version: int, faults: Sequence[schema_check.Fault]) -> str:
 def faults(database: Database) -> list[schema_check.Fault]:
     """Return the faults of the file's schema. Must run inside a transaction."""
     return schema_check.find_faults(database, shipped_schema(current_version(database)))
+
+
+def misrecorded(database: Database) -> list[int]:
+    """Return the numbers of the migrations of which the file says something else than was applied.
+
+    Must run inside a transaction.
+    """
+    applied = migrations()[: current_version(database)]
+    shipped = {migration.number: (migration.name, migration.sha256) for migration in applied}
+    recorded = {number: (name, sha256) for number, name, sha256 in database.rows(_SELECT_RECORD)}
+    numbers = sorted(shipped.keys() | recorded.keys())
+    return [number for number in numbers if shipped.get(number) != recorded.get(number)]
+
+
+def repair_records(database: Database, *, now: str) -> None:
+    """Write anew what the file says of its migrations. Must run inside a transaction."""
+    for number in misrecorded(database):
+        database.run(_DELETE_RECORD, (number,))
+        for migration in migrations()[number - 1 : number] if number > 0 else ():
+            record = (migration.number, migration.name, migration.sha256, now)
+            database.run(_INSERT_RECORD, record)
 
 
 def repair(database: Database) -> None:

@@ -400,3 +400,28 @@ def test_the_report_can_be_written_as_json(damaged: AgentMemory, visitor: Visito
         ],
         "notes": [],
     }
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "UPDATE schema_migrations SET sha256 = 'ab' WHERE number = 5",
+        "UPDATE schema_migrations SET name = 'mine' WHERE number = 5",
+        "DELETE FROM schema_migrations WHERE number IN (1, 5)",
+        "INSERT INTO schema_migrations VALUES (-1, 'mine', 'ab', 'today'), (99, 'm', 'ab', '')",
+    ],
+)
+def test_a_wrong_record_of_a_migration_blocks_nothing_and_is_restored(
+    root: Path, visitor: Callable[[Path, str], str], changed: str
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("kept")
+    visitor(memory.path, changed)
+    with AgentMemory.open(memory.path) as again:
+        assert [memory.content for memory in again.list_recent()] == ["kept"]
+        again.store("more")
+        assert {problem.kind for problem in again.check().problems} == {"wrong_row"}
+        assert again.check(repair=True).ok
+        assert again.check().problems == []
+    with AgentMemory.open(memory.path) as again:
+        assert again.check().problems == []

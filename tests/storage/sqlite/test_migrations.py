@@ -134,7 +134,7 @@ def test_line_endings_of_a_checkout_do_not_count_as_an_edit(folder: Path, tmp_pa
 def test_an_edited_migration_is_refused(folder: Path, tmp_path: Path) -> None:
     AgentMemory.open(tmp_path / "s.db").close()
     with (folder / SHIPPED[2].name).open("a") as file:
-        file.write("-- edited\n")
+        file.write("CREATE TABLE notes (text TEXT) STRICT;\n")
     reread()
     with pytest.raises(MigrationError, match=SHIPPED[2].name):
         AgentMemory.open(tmp_path / "s.db")

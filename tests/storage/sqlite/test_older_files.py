@@ -149,6 +149,8 @@ def test_a_migration_that_nobody_knows_is_refused_with_the_way_out(tmp_path: Pat
     path = unpack(FILES / "schema-10.db.xz", tmp_path)
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE schema_migrations SET sha256 = 'other' WHERE number = 4")
+    [(trigger,)] = rows(path, "SELECT name FROM sqlite_schema WHERE type = 'trigger' LIMIT 1")
+    connection.execute(f"DROP TRIGGER {trigger}")
     connection.close()
     with pytest.raises(MigrationError, match=r"0004_history.*export --format store"):
         AgentMemory.open(path)

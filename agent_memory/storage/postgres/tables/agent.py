@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.errors import ConfigurationError, StorageCorrupt, ValidationError
+from agent_memory.errors import ConfigurationError, StorageCorrupt
 from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo, Problem
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
@@ -19,6 +19,8 @@ from agent_memory.storage.agent_rows import (
     imported_row,
     metadata_of_row,
     read_migration,
+    read_settings,
+    right_settings,
 )
 from agent_memory.storage.postgres.tables import Table
 
@@ -58,17 +60,10 @@ class AgentTable(Table):
         return None if agent_id is None else str(agent_id)
 
     def config(self) -> AgentConfig:
-        text = self.settings()
-        if text == "{}":
-            return AgentConfig.defaults()
-        try:
-            return AgentConfig.model_validate_json(text)
-        except PydanticValidationError as error:
-            faults = ValidationError.from_pydantic(error)
-            raise ConfigurationError(
-                f"the settings in {self._db.location} are wrong: {faults}."
-                " `check --repair` sets them aside"
-            ) from error
+        return read_settings(self.settings(), self._db.location)
+
+    def readable_config(self) -> AgentConfig:
+        return right_settings(self.settings())
 
     def settings(self) -> str:
         return self._db.value("SELECT config FROM agent") or "{}"
@@ -95,9 +90,9 @@ class AgentTable(Table):
         return []
 
     def repair(self) -> None:
-        """Restore the default settings where those that are stored are wrong."""
+        """Set the wrong settings that are stored aside."""
         if self.find_problems():
-            self._db.run("UPDATE agent SET config = '{}'")
+            self.set_config(self.readable_config())
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
         self._db.run(_COUNT, (queries, total_ms, format_time(now)))
@@ -146,7 +141,7 @@ class AgentTable(Table):
                 row,
                 memory_count=memory_count,
                 size=int(self._db.value(_SIZE)),
-                config=self.config(),
+                config=self.readable_config(),
             )
         except (PydanticValidationError, TypeError) as error:
             raise StorageCorrupt(

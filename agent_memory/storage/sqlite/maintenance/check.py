@@ -16,7 +16,7 @@ from agent_memory.errors import (
     StorageUntrusted,
 )
 from agent_memory.models.agent import CheckReport, Problem
-from agent_memory.models.times import now_utc
+from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime.files import SIDE_FILES, beside, exposures
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
@@ -98,6 +98,7 @@ def _mend(database: Database) -> None:
     with database.write(vetted=False), _unchecked(database):
         is_renumbered = check_numbers.repair(database)  # before any trigger runs, as the next
         before = OperationTable(database).last_number()
+        schema.repair_records(database, now=format_time(now_utc()))
         check_ids.repair(database)
         check_texts.repair(database, schema.objects())
         check_values.repair(database)
@@ -137,6 +138,7 @@ def _problems(database: Database) -> list[Problem]:
     try:
         with database.read():
             problems += _foreign(database)
+            problems += _misrecorded(database)
             problems += check_indexes.find_problems(database, schema.objects())
             problems += check_numbers.find_problems(database)
             problems += check_ids.find_problems(database)
@@ -163,4 +165,15 @@ def _foreign(database: Database) -> list[Problem]:
         Problem(kind=f"foreign_{fault.kind}", detail=str(fault))
         for fault in schema.faults(database)
         if fault.state == "foreign"
+    ]
+
+
+def _misrecorded(database: Database) -> list[Problem]:
+    """Return the migrations that the file names wrongly, though it has what they make."""
+    return [
+        Problem(
+            kind="wrong_row",
+            detail=f"the record of migration {number} was changed: `check --repair` restores it",
+        )
+        for number in schema.misrecorded(database)
     ]

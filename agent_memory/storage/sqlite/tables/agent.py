@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agent_memory.errors import ConfigurationError, StorageCorrupt, ValidationError
+from agent_memory.errors import ConfigurationError, StorageCorrupt
 from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.times import format_time
 from agent_memory.storage.sqlite.connection import Database
@@ -60,21 +60,14 @@ class AgentTable(Table):
         return None if agent_id is None else str(agent_id)
 
     def config(self) -> AgentConfig:
-        from pydantic import ValidationError as PydanticValidationError  # noqa: PLC0415
+        from agent_memory.storage.agent_rows import read_settings  # noqa: PLC0415 - see the class
 
-        from agent_memory.models.agent import AgentConfig  # noqa: PLC0415 - see the class
+        return read_settings(self.settings(), self._db.path)
 
-        text = self.settings()
-        if text == "{}":
-            return AgentConfig.defaults()
-        try:
-            return AgentConfig.model_validate_json(text)
-        except PydanticValidationError as error:
-            faults = ValidationError.from_pydantic(error)
-            raise ConfigurationError(
-                f"the settings in {self._db.path} are wrong: {faults}."
-                " `check --repair` sets them aside"
-            ) from error
+    def readable_config(self) -> AgentConfig:
+        from agent_memory.storage.agent_rows import right_settings  # noqa: PLC0415 - see the class
+
+        return right_settings(self.settings())
 
     def settings(self) -> str:
         return self._db.value("SELECT config FROM agent") or "{}"
@@ -110,12 +103,12 @@ class AgentTable(Table):
         return []
 
     def repair(self) -> None:
-        """Restore the default settings where those in the file are wrong, and name the agent anew.
+        """Set the wrong settings in the file aside, and name the agent anew where it has no id.
 
         A file lies in the folder of its agent.
         """
         if any(problem.kind == "wrong_settings" for problem in self.find_problems()):
-            self._db.run("UPDATE agent SET config = '{}'")
+            self.set_config(self.readable_config())
         for sql in _MEND:
             self._db.run(sql)
         folder = self._db.path.parent.name
@@ -177,7 +170,7 @@ class AgentTable(Table):
             raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
         try:
             return metadata_of_row(
-                row, memory_count=memory_count, size=self._db.size(), config=self.config()
+                row, memory_count=memory_count, size=self._db.size(), config=self.readable_config()
             )
         except (PydanticValidationError, TypeError) as error:
             raise StorageCorrupt(
