@@ -2,11 +2,14 @@
 
     python -m bench.speed                     1,000, 10,000 and 100,000 memories
     python -m bench.speed --sizes 1000        a short one
+    python -m bench.speed --sizes 1000000     the largest: ten minutes, 2 GB of disk
     python -m bench.speed --embedder wordllama    with search by meaning
 
-Times are milliseconds: the middle (p50), and what 95 and 99 of 100 stay below. Every store is
-durable (synchronous=FULL). As yardsticks, in the same run, on the same disk and file system: one
-4 KB write and fsync, and FTS5's own bm25() over all the words of the same questions.
+Times are milliseconds: the middle (p50), and what 95 of 100 stay below, first by the clock, then
+of the processor, which other work on the machine changes less. Every store is durable
+(synchronous=FULL). As yardsticks, in the same run, on the same disk and file system: one 4 KB write
+and fsync, and FTS5's own bm25() over all the words of the same questions. Of a cold search Python
+says how long its imports took, by package.
 """
 
 from __future__ import annotations
@@ -14,19 +17,22 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import re
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import apsw
 
 from agent_memory import AgentMemory, SearchFilters
 from bench.machine import describe_machine
-from bench.workload import NOW, Workload
+from bench.workload import NOW, SESSION_LENGTH, Workload
 
 Argument = TypeVar("Argument")
 
@@ -36,31 +42,57 @@ FILTERS: Final = {
     "search, tag": SearchFilters(tags=["kafka"]),
     "search, since": SearchFilters.model_validate({"date_range": {"start": "2025-10-01"}}),
     "search, metadata": SearchFilters(custom_filters={"confidence": {"gte": 0.9}}),
+    "search, user": SearchFilters(user_id="carla"),
+    "search, nobody's": SearchFilters(category="question", tags=["nobody-has-this"]),
 }
+_SESSIONS_A_USER: Final = 40
+"""Of so many sessions one is a user's."""
+_IMPORT: Final = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
+
+
+class Time(NamedTuple):
+    """Milliseconds of a call: by the clock, and of the processor."""
+
+    wall: float
+    cpu: float
 
 
 def percentiles(times: list[float]) -> str:
-    """Return p50, p95 and p99 as columns."""
+    """Return p50 and p95 as columns."""
     ordered = sorted(times)
-    picked = [
-        ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.95, 0.99)
-    ]
+    picked = [ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.95)]
     return "".join(f"{value:10.2f}" for value in picked)
 
 
-def timed(call: Callable[[Argument], object], arguments: Iterable[Argument]) -> list[float]:
-    """Call with each argument and return the milliseconds that each call took."""
+def timed(call: Callable[[Argument], object], arguments: Iterable[Argument]) -> list[Time]:
+    """Call with each argument and return what each call took, of child processes too."""
     times = []
     for argument in arguments:
-        started = time.perf_counter()
+        started, used = time.perf_counter(), _cpu()
         call(argument)
-        times.append((time.perf_counter() - started) * 1000)
+        times.append(Time((time.perf_counter() - started) * 1000, (_cpu() - used) * 1000))
     return times
 
 
-def report(size: int, name: str, times: list[float]) -> None:
+def _cpu() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def report(size: int, name: str, times: list[Time]) -> None:
     """Print one row."""
-    print(f"{size:>8,}  {name:34}{percentiles(times)}   n={len(times)}", flush=True)
+    columns = percentiles([each.wall for each in times]) + percentiles([each.cpu for each in times])
+    print(f"{size:>8,}  {name:34}{columns}   n={len(times)}", flush=True)
+
+
+def batches(workload: Workload, size: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield the memories, 1,000 at a time, some of them a user's."""
+    for start in range(0, size, 1000):
+        items = list(workload.memories(min(1000, size - start), start=start))
+        for place, item in enumerate(items, start):
+            if place // SESSION_LENGTH % _SESSIONS_A_USER == 0:
+                item["user_id"] = "carla"
+        yield items
 
 
 def measure(size: int, rounds: int, embedder: str) -> None:
@@ -68,25 +100,28 @@ def measure(size: int, rounds: int, embedder: str) -> None:
     workload = Workload()
     with tempfile.TemporaryDirectory() as folder:
         with AgentMemory("bench", root=folder, clock=lambda: NOW, embedder=embedder) as memory:
-            batches: list[float] = []
-            for start in range(0, size, 1000):
-                items = list(workload.memories(min(1000, size - start), start=start))
-                batches += timed(memory.store_many, [items])
-            report(size, "store_many of 1,000", batches)
+            filling: list[Time] = []
+            contents: list[str] = []
+            step = max(1, size // rounds)
+            for items in batches(workload, size):
+                filling += timed(memory.store_many, [items])
+                contents += [item["content"] for item in items[:: min(step, len(items))]]
+            report(size, "store_many of 1,000", filling)
             if embedder != "none":
                 report(size, "migrate", timed(lambda _: memory.migrate(), [None]))
-            contents = [found.content for found in memory.list_recent(limit=size)]
-            step = max(1, len(contents) // rounds)
-            questions = [workload.question(about) for about in contents[::step][:rounds]]
+            spread = contents[:: max(1, len(contents) // rounds)]
+            questions = [workload.question(about) for about in spread[:rounds]]
             report(size, "store", timed(memory.store, [workload.sentence() for _ in questions]))
             measure_searches(memory, size, questions)
             report(size, "context", timed(lambda _: memory.context(), range(100)))
             report(size, "count", timed(lambda _: memory.count(), range(20)))
-            report(size, "statistics", timed(lambda _: memory.statistics(), range(10)))
+            report(size, "info", timed(lambda _: memory.info(), range(20)))
+            report(size, "statistics", timed(lambda _: memory.statistics(), range(3)))
             report(size, "store beside `agent-memory stats`", stores_beside(memory, workload))
             measure_yardsticks(memory.path, size, questions)
         report(size, "open and close", timed(lambda _: reopen(folder), range(50)))
         report(size, "cold `agent-memory search`", timed(cold_search(folder), questions[:20]))
+        print(f"{size:>8,}  of it imports: {cold_imports(folder, questions[0])}", flush=True)
         used = AgentMemory.agents(folder)[0].storage_size_mb * 1e6
         print(
             f"{size:>8,}  {'bytes a memory':34}{used / (size + len(questions)):10.0f}", flush=True
@@ -101,11 +136,11 @@ def measure_searches(memory: AgentMemory, size: int, questions: list[str]) -> No
         report(size, name, timed(functools.partial(memory.search, filters=filters), questions))
 
 
-def stores_beside(memory: AgentMemory, workload: Workload) -> list[float]:
+def stores_beside(memory: AgentMemory, workload: Workload) -> list[Time]:
     """Store while another process counts the statistics of the same file; return the times."""
     program = str(Path(sys.executable).with_name("agent-memory"))
     command = [program, "--db", str(memory.path), "stats", "--json"]
-    times: list[float] = []
+    times: list[Time] = []
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as counting:
         while counting.poll() is None:
             times += timed(memory.store, [workload.sentence()])
@@ -127,6 +162,22 @@ def cold_search(folder: str) -> Callable[[str], object]:
         subprocess.run([*command, question], check=True, capture_output=True)
 
     return run
+
+
+def cold_imports(folder: str, question: str) -> str:
+    """Return how many milliseconds a cold search spends on imports, by package."""
+    command = [sys.executable, "-X", "importtime", "-m", "agent_memory"]
+    done = subprocess.run(
+        [*command, "--root", folder, "--agent", "bench", "search", question],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    shares: Counter[str] = Counter()
+    for used, name in _IMPORT.findall(done.stderr):
+        package = name.partition(".")[0]
+        shares["Python's own" if package in sys.stdlib_module_names else package] += int(used)
+    return ", ".join(f"{name} {used / 1000:.1f}" for name, used in shares.most_common(8))
 
 
 def measure_yardsticks(path: Path, size: int, questions: list[str]) -> None:
@@ -159,7 +210,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300, help="calls of each verb")
     arguments = parser.parse_args()
     print(describe_machine())
-    print(f"{'memories':>8}  {'':34}{'p50 ms':>10}{'p95 ms':>10}{'p99 ms':>10}")
+    print(f"{'memories':>8}  {'':34}{'p50 ms':>10}{'p95 ms':>10}{'p50 CPU':>10}{'p95 CPU':>10}")
     for size in arguments.sizes:
         measure(size, arguments.rounds, arguments.embedder)
         print()
