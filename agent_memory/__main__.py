@@ -16,8 +16,8 @@ def main() -> None:
         from agent_memory.integrations.hosts.hook import main as run  # noqa: PLC0415 - see above
 
         run(words[1:])
-    if "search" in words:
-        from agent_memory.cli.plain_search import answer  # noqa: PLC0415 - see above
+    if not {"search", "recent", "context"}.isdisjoint(words):
+        from agent_memory.cli.plain_reads import answer  # noqa: PLC0415 - see above
 
         if answer(words):
             return

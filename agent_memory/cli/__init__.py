@@ -1,6 +1,6 @@
 """The `agent-memory` command: the names of ``commands``, which is imported when it is asked for.
 
-A plain search does without it: see ``plain_search``.
+Plain questions do without it: see ``plain_reads``.
 """
 
 from __future__ import annotations

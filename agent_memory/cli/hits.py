@@ -116,3 +116,12 @@ def memory_cells(memory: Memory | MemoryExcerpt, *, repeats: int = 0) -> tuple[s
     if repeats:
         text += f" (and {repeats} more that say the same)"
     return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, text
+
+
+def memories_text(memories: Sequence[Memory | MemoryExcerpt]) -> str:
+    """Show memories, one a line."""
+    if not memories:
+        return "no memories"
+    return table(
+        ("id", "date", "category", "content"), [memory_cells(memory) for memory in memories]
+    )

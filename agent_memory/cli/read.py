@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from agent_memory import MemoryNotFound
+from agent_memory.cli.hits import memories_text
 from agent_memory.cli.options import (
     Session,
     as_of_option,
@@ -16,7 +17,7 @@ from agent_memory.cli.options import (
     json_option,
     listing_options,
 )
-from agent_memory.cli.render import details_text, emit, history_text, memories_text, search_text
+from agent_memory.cli.render import details_text, emit, history_text, search_text
 from agent_memory.cli.tables import safe, table
 
 

@@ -23,7 +23,6 @@ from agent_memory import (
     DuplicateGroup,
     FoundSecrets,
     HistoryEntry,
-    Memory,
     OnSecret,
     SearchResults,
     ValidationError,
@@ -199,15 +198,6 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
 def search_text(results: SearchResults, query: str) -> str:
     """Show what a search found: see ``answer_text``."""
     return answer_text(list(results), results.search_metadata, query)
-
-
-def memories_text(memories: Sequence[Memory]) -> str:
-    """Show memories, one a line."""
-    if not memories:
-        return "no memories"
-    return table(
-        ("id", "date", "category", "content"), [memory_cells(memory) for memory in memories]
-    )
 
 
 def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:

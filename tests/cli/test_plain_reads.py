@@ -1,7 +1,8 @@
-"""A search without options is answered without the command line's imports, and alike."""
+"""What is read without options is answered without the command line's imports, and alike."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import AgentMemory
-from agent_memory.cli import plain_search, run
+from agent_memory.cli import plain_reads, run
 from bench.workload import NOW, Workload
 
 QUERIES = (
@@ -45,13 +46,55 @@ def test_it_prints_what_the_command_line_prints(
 ) -> None:
     assert run(["search", "--no-count", *words]) == 0
     expected = capsys.readouterr()
-    assert plain_search.answer(["search", *words])
+    assert plain_reads.answer(["search", *words])
     assert capsys.readouterr() == expected
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    "words",
+    [["recent"], ["recent", "-n", "3"], ["recent", "--limit=200"], ["context"],
+     ["context", "--budget", "300"], ["context", "-b", "1"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_lists_are_what_the_command_line_prints(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert run(words) == 0
+    expected = capsys.readouterr()
+    assert plain_reads.answer(words)
+    assert [unmarked(text) for text in capsys.readouterr()] == [unmarked(text) for text in expected]
+
+
+def unmarked(text: str) -> str:
+    """Return a text without the marks between which memories stand: each has its own."""
+    return re.sub(r"(memories)-[0-9a-f]{8}", r"\1", text)
+
+
+def test_what_a_context_showed_is_an_echo_when_it_comes_back(filled: Path) -> None:
+    with AgentMemory("bob", root=filled) as memory:
+        shown = memory.scratchpad().memories[0]
+    assert plain_reads.answer(["context"])
+    with AgentMemory("bob", root=filled) as memory:
+        assert memory.store(shown.content) == shown.id
+
+
+def test_an_empty_memory_has_nothing_recent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+    monkeypatch.setenv("AGENT_MEMORY_ROOT", str(tmp_path))
+    AgentMemory("bob", root=tmp_path).close()
+    for words in (["recent"], ["context"]):
+        assert run(words) == 0
+        expected = capsys.readouterr()
+        assert plain_reads.answer(words)
+        assert capsys.readouterr() == expected
 
 
 def test_hits_that_pass_the_gate_are_counted(filled: Path) -> None:
     before = accesses(filled)
-    assert plain_search.answer(["search", "kafka"])
+    assert plain_reads.answer(["search", "kafka"])
     with AgentMemory("bob", root=filled) as memory:
         hits = memory.search("kafka", count_accesses=False)
     passed = {hit.memory.id for hit in hits if hit.passed_gate}
@@ -65,6 +108,14 @@ def test_hits_that_pass_the_gate_are_counted(filled: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
+        ["recent", "kafka"],
+        ["recent", "--json"],
+        ["recent", "-n", "0"],
+        ["recent", "--category", "note"],
+        ["context", "--budget", "0"],
+        ["context", "--limit", "3"],
+        ["--agent", "recent", "context", "--json"],
+        ["--agent", "nobody", "recent"],
         ["search", "kafka", "--json"],
         ["search", "kafka", "--no-weak"],
         ["search", "kafka", "-n", "0"],
@@ -85,24 +136,25 @@ def test_hits_that_pass_the_gate_are_counted(filled: Path) -> None:
 def test_everything_else_is_left_to_the_command_line(
     capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    assert not plain_search.answer(words)
+    assert not plain_reads.answer(words)
     assert capsys.readouterr().out == ""
 
 
 def test_settings_of_an_agent_are_left_to_the_command_line(filled: Path) -> None:
     with AgentMemory("bob", root=filled) as memory:
         memory.configure(event_log="brief")
-    assert not plain_search.answer(["search", "kafka"])
+    assert not plain_reads.answer(["search", "kafka"])
 
 
 @pytest.mark.usefixtures("filled")
-def test_nothing_heavy_is_imported_for_it() -> None:
+@pytest.mark.parametrize("words", [["search", "kafka"], ["recent", "-n", "200"], ["context"]])
+def test_nothing_heavy_is_imported_for_it(words: list[str]) -> None:
     program = (
-        "import sys; sys.argv[1:] = ['search', 'kafka']\n"
+        f"import sys; sys.argv[1:] = {words}\n"
         "from agent_memory.__main__ import main; main()\n"
         "heavy = {'pydantic', 'click', 'dataclasses', 'yaml'} & sys.modules.keys()\n"
         "sys.exit(', '.join(heavy) or None)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "kafka" in ran.stdout
+    assert "kafka" in ran.stdout.lower()

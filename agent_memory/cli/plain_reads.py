@@ -1,0 +1,147 @@
+"""`agent-memory search WORDS`, `recent` and `context` with no option but whose memory and how many.
+
+Most are so. What they print and leave is what ``commands`` would, in half of the time: the options
+and models are not imported. Whatever else is asked for, or is not as usual, is left to that.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+
+from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
+
+if TYPE_CHECKING:
+    from agent_memory.api.reader import MemoryReader
+
+_LONGEST: Final = 1_000
+"""Characters of a query. Of a longer one it is asked first whether it may be."""
+_OPTIONS: Final = {"--agent": "agent", "--root": "root"}
+
+
+class _Command(NamedTuple):
+    """The option of a command that says how much, its default and the most that is taken here."""
+
+    options: tuple[str, str]
+    default: str
+    most: int
+
+
+COMMANDS: Final = {
+    "search": _Command(("--limit", "-n"), "5", 100),
+    "recent": _Command(("--limit", "-n"), "10", 1_000),
+    "context": _Command(("--budget", "-b"), "2000", 100_000),
+}
+"""What is answered here."""
+
+
+class Question(NamedTuple):
+    """What is asked for, of whom, and how many hits, memories or tokens at most."""
+
+    command: str
+    query: str
+    agent: str
+    root: str | None
+    limit: int
+
+
+def parse(words: Sequence[str]) -> Question | None:
+    """Return the question of a command line; ``None`` where it is none that is answered here."""
+    name = next((word for word in words if word in COMMANDS), "")
+    if not name:
+        return None
+    command = COMMANDS[name]
+    options = {
+        "agent": os.environ.get("AGENT_MEMORY_AGENT", ""),
+        "root": os.environ.get("AGENT_MEMORY_ROOT", ""),
+        "limit": command.default,
+    }
+    names = _OPTIONS | dict.fromkeys(command.options, "limit")
+    plain: list[str] = []
+    waiting = iter(words)
+    for word in waiting:
+        if not word.startswith("-"):
+            plain.append(word)
+            continue
+        option, equals, value = word.partition("=")
+        of_command = option in command.options
+        if option not in names or of_command > bool(plain) or (equals and option[1] != "-"):
+            return None
+        options[names[option]] = chosen = value if equals else next(waiting, "")
+        if not chosen:
+            return None
+    query, limit = " ".join(plain[1:]), options["limit"]
+    is_text = len(query) <= _LONGEST and query.isprintable() and bool(query) == (name == "search")
+    is_number = limit.isascii() and limit.isdigit() and 1 <= int(limit[:7]) <= command.most
+    if plain[:1] != [name] or not (is_text and is_number and options["agent"]):
+        return None
+    return Question(name, query, options["agent"], options["root"] or None, int(limit))
+
+
+def answer(words: Sequence[str]) -> bool:
+    """Answer a plain question on stdout, and return whether it was one and could be answered."""
+    question = parse(words)
+    if question is None or not (sys.stdin and sys.stdout and sys.stderr):
+        return False
+    if is_anything_heard(agent_folder(question.agent, question.root)):
+        return False
+    from agent_memory import AgentMemoryError, MemoryReader  # noqa: PLC0415 - of this alone
+
+    is_search = question.command == "search"
+    try:
+        reader = MemoryReader.open(question.agent, root=question.root, by_keyword=not is_search)
+        if reader is None:
+            return False
+        with reader:
+            text, notes = _ANSWERS[question.command](reader, question)
+    except (AgentMemoryError, OSError, ValueError):
+        return False  # it will be said by what is tried then
+    from agent_memory.cli.tables import safe, shown  # noqa: PLC0415
+
+    if text:
+        _write("\n".join(map(shown, text.split("\n"))) + "\n", sys.stdout)
+    for note in notes:
+        _write(f"note: {safe(note)}\n", sys.stderr)
+    return True
+
+
+def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
+    from agent_memory.cli.hits import answer_text  # noqa: PLC0415
+
+    outcome = reader.answer(question.query, question.limit)
+    return answer_text(outcome.hits, outcome, question.query), outcome.degraded
+
+
+def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
+    from agent_memory.cli.hits import memories_text  # noqa: PLC0415
+
+    return memories_text(reader.list_recent(question.limit)), ()
+
+
+def _context(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
+    return reader.context(question.limit).rstrip("\n"), ()
+
+
+_ANSWERS: Final = {"search": _search, "recent": _recent, "context": _context}
+
+
+def _write(text: str, stream: TextIO) -> None:
+    """Write and flush, as ``commands`` does: what stdout does not take is said on stderr."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        if stream is sys.stderr:
+            return
+        from agent_memory.cli.streams import StdoutUnwritable, discard_stdout  # noqa: PLC0415
+
+        discard_stdout()
+        if not isinstance(error, BrokenPipeError):
+            failure = StdoutUnwritable(error)
+            failure.show()
+            sys.exit(failure.exit_code)
