@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 
 if TYPE_CHECKING:
-    from agent_memory.api.reader import MemoryReader
+    from agent_memory import MemoryReader
 
 _LONGEST: Final = 1_000
 """Characters of a query. Of a longer one it is asked first whether it may be."""
