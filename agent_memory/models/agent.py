@@ -7,8 +7,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 from agent_memory.models.field_types import AgentId, Text, UtcDatetime
 from agent_memory.models.limits import (
     DEFAULT_MIGRATION_THRESHOLD,
+    DEFAULT_SCRATCHPAD_SIZE,
     DEFAULT_SIMILARITY_THRESHOLD,
     MAX_SCRATCHPAD_SIZE,
+    MIN_SCRATCHPAD_SIZE,
 )
 from agent_memory.models.record import Record
 from agent_memory.models.retention import Retention
@@ -57,7 +59,9 @@ class AgentConfig(Record):
 
     model_config = ConfigDict(frozen=True)
 
-    scratchpad_max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
+    scratchpad_max_size: int = Field(
+        default=DEFAULT_SCRATCHPAD_SIZE, ge=MIN_SCRATCHPAD_SIZE, le=MAX_SCRATCHPAD_SIZE
+    )
     migration_threshold: int = Field(default=DEFAULT_MIGRATION_THRESHOLD, ge=100, lt=2**63)
     auto_migrate: bool = False
     migration_strategy: Literal["background", "immediate"] = "background"

@@ -26,6 +26,8 @@ HEARD_FILENAME: Final = "heard.jsonl"
 
 MAX_MEMORY_CONTENT_LENGTH: Final = 10_000
 """Characters (code points) in a memory's content."""
+MIN_SCRATCHPAD_SIZE: Final = 10
+DEFAULT_SCRATCHPAD_SIZE: Final = 50
 MAX_SCRATCHPAD_SIZE: Final = 100
 """Entries."""
 MAX_TAGS_PER_MEMORY: Final = 20

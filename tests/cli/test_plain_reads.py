@@ -149,6 +149,21 @@ def test_settings_of_an_agent_are_left_to_the_command_line(filled: Path) -> None
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize("words", [["search", "kafka"], ["recent", "-n", "200"], ["context"]])
 def test_nothing_heavy_is_imported_for_it(words: list[str]) -> None:
+    assert "kafka" in answered(words).lower()
+
+
+def test_nor_where_a_search_promotes_what_it_finds(filled: Path) -> None:
+    with AgentMemory("bob", root=filled) as memory:
+        memory.configure(scratchpad_max_size=10)
+    for _ in range(4):
+        answered(["search", "kafka"])
+    with AgentMemory("bob", root=filled) as memory:
+        assert memory.info().stats.scratchpad_promotions > 0
+        assert len(memory.scratchpad().memories) == 10
+
+
+def answered(words: list[str]) -> str:
+    """Return what a process prints that imports nothing heavy."""
     program = (
         f"import sys; sys.argv[1:] = {words}\n"
         "from agent_memory.__main__ import main; main()\n"
@@ -157,4 +172,4 @@ def test_nothing_heavy_is_imported_for_it(words: list[str]) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "kafka" in ran.stdout.lower()
+    return ran.stdout
