@@ -49,13 +49,13 @@ class Cell(NamedTuple):
 
 
 def nearest_cells(
-    cells: Sequence[Cell], code: bytes, *, within: int | None, last_row_id: int
+    cells: Sequence[Cell], code: bytes, *, within: int | None = None, last_row_id: int = 0
 ) -> list[int]:
     """Return the cells to look at: the fewer rows are asked about, the more of them.
 
-    ``within`` says how many rows are asked about, if not all up to the last. What is not sorted yet
-    is always looked at. While codes move, those of a neighbourhood are in old cells and in new
-    ones.
+    ``within`` says how many rows are asked about, if not all up to the last: on a server, for
+    SQLite compares the codes of all of those. What is not sorted yet is always looked at. While
+    codes move, those of a neighbourhood are in old cells and in new ones.
     """
     most = CELLS_ASKED * len(cells).bit_length()
     if any(cell.is_retired for cell in cells):

@@ -122,11 +122,14 @@ class VectorIndex(Table):
         if (table := self._usable_table(model)) is not None:
 
             def look(within: Sequence[int] | None) -> list[int]:
-                cells = self._nearest_cells(model, code, within)
+                cells = self._nearest_cells(model, code)
                 limit = code_search.NEAREST if len(cells) == 1 else code_search.NAMED
-                return without_ties(
-                    table.nearest(model.model_id, code, cells=cells, limit=limit, within=within)
+                named = (
+                    table.nearest(model.model_id, code, cells=cells, limit=limit)
+                    if within is None
+                    else table.nearest_of(model.model_id, code, within, limit=limit)
                 )
+                return without_ties(named)
 
             return look
         rows = self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1)
@@ -141,15 +144,8 @@ class VectorIndex(Table):
 
         return scan
 
-    def _nearest_cells(
-        self, model: EmbeddingModel, code: bytes, within: Sequence[int] | None
-    ) -> list[int]:
-        return code_search.nearest_cells(
-            self._tables.cells.all(model.model_id),
-            code,
-            within=None if within is None else len(within),
-            last_row_id=self._memories.last_row_id(),
-        )
+    def _nearest_cells(self, model: EmbeddingModel, code: bytes) -> list[int]:
+        return code_search.nearest_cells(self._tables.cells.all(model.model_id), code)
 
     # Following the memories -------------------------------------------------------------------
 

@@ -371,13 +371,16 @@ def test_the_index_was_used(field: Field) -> None:
     assert model.is_indexed
     with pytest.MonkeyPatch.context() as patch:
         asked: list[int] = []
-        original = Vec0Codes.nearest
+        for way in ("nearest", "nearest_of"):
+            original = getattr(Vec0Codes, way)
 
-        def unit_of_work(*values: Any, **options: Any) -> list[tuple[int, int]]:
-            asked.append(options["limit"])
-            return list(original(*values, **options))
+            def unit_of_work(
+                *values: Any, original: Any = original, **options: Any
+            ) -> list[tuple[int, int]]:
+                asked.append(options["limit"])
+                return list(original(*values, **options))
 
-        patch.setattr(Vec0Codes, "nearest", unit_of_work)
+            patch.setattr(Vec0Codes, way, unit_of_work)
         for filters, _ in FILTERS.values():
             field.nearest(
                 "probe30", filter_of(SearchFilters.model_validate(filters), agent_id="bob")

@@ -59,15 +59,22 @@ class PlainCodes(Table):
         *,
         cells: Sequence[int],
         limit: int,
-        within: Sequence[int] | None = None,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, with the bits that differ."""
+        return self._nearest(model_id, code, "cell", cells, limit)
+
+    def nearest_of(
+        self, model_id: int, code: bytes, row_ids: Sequence[int], *, limit: int
+    ) -> list[tuple[int, int]]:
+        """Return those of some rows whose codes differ least, with the bits that differ."""
+        return self._nearest(model_id, code, "+seq", row_ids, limit)
+
+    def _nearest(
+        self, model_id: int, code: bytes, column: str, among: Sequence[int], limit: int
+    ) -> list[tuple[int, int]]:
         source = f"""FROM {self.name(model_id)}
-WHERE cell IN (SELECT value FROM json_each(?)) AND length(code) = ?"""
-        values: tuple[object, ...] = (to_json(list(cells)), len(code))
-        if within is not None:
-            source += " AND seq IN (SELECT value FROM json_each(?))"
-            values += (to_json(list(within)),)
+WHERE {column} IN (SELECT value FROM json_each(?)) AND length(code) = ?"""
+        values: tuple[object, ...] = (to_json(list(among)), len(code))
         if self._db.load_vectors():
             sql = f"""SELECT seq, CAST(vec_distance_hamming(vec_bit(code), vec_bit(?)) AS INTEGER)
 {source} ORDER BY 2 LIMIT ?"""

@@ -89,7 +89,6 @@ class Vec0Codes(Table):
         *,
         cells: Sequence[int],
         limit: int,
-        within: Sequence[int] | None = None,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, with the bits that differ.
 
@@ -101,28 +100,27 @@ class Vec0Codes(Table):
         asked, few = cells, limit if len(cells) == 1 else min(limit, _FIRST)
         while asked:
             rows = [row for row in rows if row[2] not in asked]
-            rows += self._nearest_in(model_id, code, asked, few, within)
+            rows += self._nearest_in(model_id, code, asked, few)
             asked = [] if few == limit else _unfinished(rows, few, limit)
             few = min(limit, 4 * few)
         return heapq.nsmallest(limit, [row[:2] for row in rows], key=itemgetter(1))
 
     def _nearest_in(
-        self,
-        model_id: int,
-        code: bytes,
-        cells: Sequence[int],
-        limit: int,
-        within: Sequence[int] | None,
+        self, model_id: int, code: bytes, cells: Sequence[int], limit: int
     ) -> list[tuple[int, int, int]]:
         """Return the nearest rows of each cell, with the bits that differ, and the cell."""
-        among = ""
-        values: tuple[object, ...] = (code, limit, to_json(list(cells)))
-        if within is not None:
-            among = "AND rowid IN (SELECT value FROM json_each(?))"
-            values += (to_json(list(within)),)
         sql = f"""SELECT rowid, CAST(distance AS INTEGER), cell FROM {self.name(model_id)}
-WHERE code MATCH vec_bit(?) AND k = ? AND cell IN (SELECT value FROM json_each(?)) {among}"""
-        return self._db.rows(sql, values)
+WHERE code MATCH vec_bit(?) AND k = ? AND cell IN (SELECT value FROM json_each(?))"""
+        return self._db.rows(sql, (code, limit, to_json(list(cells))))
+
+    def nearest_of(
+        self, model_id: int, code: bytes, row_ids: Sequence[int], *, limit: int
+    ) -> list[tuple[int, int]]:
+        """Return those of some rows whose codes differ least, with the bits that differ."""
+        sql = f"""SELECT rowid, CAST(distance AS INTEGER) FROM {self.name(model_id)}
+WHERE code MATCH vec_bit(?) AND k = ? AND rowid IN (SELECT value FROM json_each(?))
+ORDER BY distance"""
+        return self._db.rows(sql, (code, limit, to_json(list(row_ids))))
 
     def some_of(
         self, model_id: int, cell: int, *, limit: int, size: int

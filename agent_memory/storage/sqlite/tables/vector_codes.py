@@ -52,11 +52,18 @@ class CodeTable(Protocol):
         *,
         cells: Sequence[int],
         limit: int,
-        within: Sequence[int] | None = None,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, nearest first, with the bits that differ.
 
-        They are looked for in some cells. ``within``: of these rows only.
+        They are looked for in some cells.
+        """
+
+    def nearest_of(
+        self, model_id: int, code: bytes, row_ids: Sequence[int], *, limit: int
+    ) -> list[tuple[int, int]]:
+        """Return those of some rows whose codes differ least, as ``nearest`` does, of all cells.
+
+        To keep to the cells that are nearest took longer: vec0 goes over the rows anew for each.
         """
 
     def some_of(
