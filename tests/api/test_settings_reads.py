@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import engine_of
 
-from agent_memory import AgentConfig, AgentMemory
+from agent_memory import AgentMemory
 from agent_memory.storage.tables import AgentTable
 
 CALLS: dict[str, Callable[[AgentMemory, int], Any]] = {
@@ -31,14 +31,14 @@ def test_many_items_read_the_settings_as_often_as_one(
     reads = 0
     with AgentMemory("bob", root=root, embedder=None) as memory:
         table_class = type(engine_of(memory).agent)
-    read = table_class.config
+    read = table_class.settings
 
-    def counted(table: AgentTable) -> AgentConfig:
+    def counted(table: AgentTable) -> str:
         nonlocal reads
         reads += 1
         return read(table)
 
-    monkeypatch.setattr(table_class, "config", counted)
+    monkeypatch.setattr(table_class, "settings", counted)
     counts = []
     for items in (1, 20):
         with AgentMemory(f"bob{items}", root=root, embedder=None) as memory:
@@ -63,13 +63,13 @@ def test_a_verb_reads_the_settings_once(
     memory.store("I like milk", id="mem-1")
     reads = 0
     table_class = type(engine_of(memory).agent)
-    read = table_class.config
+    read = table_class.settings
 
-    def counted(table: AgentTable) -> AgentConfig:
+    def counted(table: AgentTable) -> str:
         nonlocal reads
         reads += 1
         return read(table)
 
-    monkeypatch.setattr(table_class, "config", counted)
+    monkeypatch.setattr(table_class, "settings", counted)
     VERBS[verb](memory)
     assert reads == 1

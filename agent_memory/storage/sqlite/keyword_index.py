@@ -57,6 +57,14 @@ CROSS JOIN memories AS m NOT INDEXED ON m.seq = i.rowid WHERE {condition} LIMIT 
 _SELECT_POSTINGS: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition}"""
+# Without the plus FTS5 would begin anew for each row.
+_SELECT_POSTINGS_AMONG: Final = """
+SELECT i.rowid FROM memory_index AS i
+WHERE memory_index MATCH ? AND +i.rowid IN (SELECT value FROM json_each(?))"""
+_FEW_OF: Final = 8
+"""Memories of a file of which one is an owner's, so that the owner's rows are looked up first: of
+1,000,000 memories 25,000 are a user's, a word stands in 130,000, and those of the user that have it
+are found in 12 ms, where to read each of the 130,000 took 130."""
 _SELECT_EXAMPLES: Final = """
 SELECT m.content || ' ' || m.tags
 FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
@@ -224,13 +232,19 @@ class KeywordIndex(Table):
         texts = self._few_texts(filters)
         if texts is not None:
             return texts.postings(terms)
-        condition = compiled(filters)
-        sql = _SELECT_POSTINGS.format(condition=condition.sql)
+        memories = MemoryTable(self._db)
+        few = memories.last_row_id() // _FEW_OF
+        row_ids = memories.row_ids(filters, limit=few + 1)
+        if len(row_ids) <= few:
+            sql, values = _SELECT_POSTINGS_AMONG, (to_json(row_ids),)
+        else:
+            condition = compiled(filters)
+            sql, values = _SELECT_POSTINGS.format(condition=condition.sql), condition.values
         matches = (
             " OR ".join([term.match, *self._alternative_matches(term.alternatives)])
             for term in terms
         )
-        rows_of = (self._db.rows(sql, (match, *condition.values)) for match in matches)
+        rows_of = (self._db.rows(sql, (match, *values)) for match in matches)
         return [[row_id for (row_id,) in rows] for rows in rows_of]
 
     def _alternative_matches(self, alternatives: Sequence[Alternative]) -> list[str]:
