@@ -279,6 +279,7 @@ class AgentTableContract:
             engine.agent.count_embeddings(4)
         config = engine.agent.config()
         assert (config.scratchpad_max_size, config.backups_kept) == (17, 2)
+        assert engine.agent.readable_config() == config
         stats = engine.agent.metadata(memory_count=5).stats
         assert (stats.total_queries, stats.avg_query_latency_ms) == (3, 2.0)
         assert (stats.scratchpad_promotions, stats.embeddings_generated) == (2, 4)
