@@ -48,20 +48,14 @@ class Cell(NamedTuple):
     is_retired: bool
 
 
-def nearest_cells(
-    cells: Sequence[Cell], code: bytes, *, within: int | None = None, last_row_id: int = 0
-) -> list[int]:
-    """Return the cells to look at: the fewer rows are asked about, the more of them.
+def nearest_cells(cells: Sequence[Cell], code: bytes) -> list[int]:
+    """Return the cells to look at. What is not sorted yet is always looked at.
 
-    ``within`` says how many rows are asked about, if not all up to the last: on a server, for
-    SQLite compares the codes of all of those. What is not sorted yet is always looked at. While
-    codes move, those of a neighbourhood are in old cells and in new ones.
+    While codes move, those of a neighbourhood are in old cells and in new ones.
     """
     most = CELLS_ASKED * len(cells).bit_length()
     if any(cell.is_retired for cell in cells):
         most *= 2
-    if within is not None:
-        most = most * last_row_id // within
     asked = as_number(code)
     nearest = heapq.nsmallest(most, cells, key=lambda cell: (asked ^ cell.centre).bit_count())
     return [UNSORTED, *(cell.number for cell in nearest if cell.number != UNSORTED)]

@@ -262,8 +262,8 @@ def test_a_file_of_another_version_is_a_failure_of_its_own_kind(cli: Cli, root: 
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()"
     )
     path = str(root / "bob" / "memories.db")
-    edit = "UPDATE schema_migrations SET sha256 = 'x'"
-    subprocess.run([sys.executable, "-c", code, path, edit], check=True)
+    for edit in ("UPDATE schema_migrations SET sha256 = 'x'", "DROP TRIGGER history_of_new"):
+        subprocess.run([sys.executable, "-c", code, path, edit], check=True)
     done = cli("--agent", "bob", "recent")
     assert (done.code, done.out) == (1, "")
     assert "Traceback" not in done.err

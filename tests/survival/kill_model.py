@@ -33,7 +33,8 @@ class Model:
 
     ``promoted`` are those that were put into the scratchpad by hand, ``dimensions`` those of the
     model that searches use (0: none), ``kept`` what its backup holds, ``old`` the memories that a
-    tidying archives, ``undone`` what an undo goes back to, ``erased`` texts that are in no byte.
+    tidying archives, ``undone`` what an undo goes back to, ``erased`` texts that are in no byte,
+    ``erased_ids`` memories that no restore brings back.
     """
 
     facts: Mapping[str, Fact] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Model:
     old: frozenset[str] = field(default=frozenset(), compare=False)
     undone: Model | None = field(default=None, compare=False)
     erased: frozenset[str] = field(default=frozenset(), compare=False)
+    erased_ids: frozenset[str] = field(default=frozenset(), compare=False)
 
     def differing(self, other: Model) -> list[str]:
         """Return the parts that differ from another's."""
@@ -185,20 +187,32 @@ def _undone(model: Model, _step: Step) -> Model:
 
 
 def _erased(model: Model, step: Step) -> Model:
-    gone = set(step["ids"])
+    gone = frozenset(step["ids"])
+    return replace(
+        _without(model, gone),
+        erased=model.erased | {model.facts[it].content for it in gone},
+        erased_ids=model.erased_ids | gone,
+    )
+
+
+def _without(model: Model, gone: frozenset[str]) -> Model:
     return replace(
         model,
         facts={it: fact for it, fact in model.facts.items() if it not in gone},
         history={it: events for it, events in model.history.items() if it not in gone},
         promoted=model.promoted - gone,
-        erased=model.erased | {model.facts[it].content for it in gone},
     )
 
 
 def _restored(model: Model, _step: Step) -> Model:
     assert model.kept is not None
-    rejected = model.rejected | model.kept.rejected
-    return replace(model.kept, rejected=rejected, kept=model.kept, erased=frozenset())
+    return replace(
+        _without(model.kept, model.erased_ids),  # a restore brings nothing erased back
+        rejected=model.rejected | model.kept.rejected,
+        kept=model.kept,
+        erased=frozenset(),
+        erased_ids=model.erased_ids,
+    )
 
 
 def hash_of(text: str) -> str:

@@ -100,13 +100,11 @@ class VectorIndex(Table):
 
     def _named_by_codes(self, query: QueryVector, within: Sequence[int] | None) -> list[int]:
         model, code = query.model, code_of(query.direction)
-        cells = code_search.nearest_cells(
-            self._cells.all(model.model_id),
-            code,
-            within=None if within is None else len(within),
-            last_row_id=self._memories.last_row_id(),
-        )
+        known = self._cells.all(model.model_id)
+        cells = code_search.nearest_cells(known, code)
         limit = code_search.NEAREST if len(cells) == 1 else code_search.NAMED
+        if within is not None:  # of those all are compared
+            cells = [UNSORTED, *(cell.number for cell in known)]
         return without_ties(
             self._codes.nearest(model.model_id, code, cells=cells, limit=limit, within=within)
         )

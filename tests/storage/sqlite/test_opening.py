@@ -269,18 +269,21 @@ def test_what_only_looks_like_a_copy_is_refused_untouched(
     assert seen(tmp_path) == before
 
 
+OTHER_HASH = "UPDATE schema_migrations SET sha256 = 'x' WHERE number = 3"
+
+
 @pytest.mark.parametrize(
     ("statement", "error", "advice"),
     [
         ("PRAGMA user_version = 99", NewerSchema, "take a newer version of it"),
-        ("UPDATE schema_migrations SET sha256 = 'x' WHERE number = 3", MigrationError, "0003_"),
+        (f"DROP TRIGGER history_of_new;;{OTHER_HASH}", MigrationError, "0003_"),
     ],
 )
 def test_a_schema_that_this_version_does_not_know_is_refused_untouched(
     tmp_path: Path, statement: str, error: type[Exception], advice: str
 ) -> None:
     path = filled(tmp_path / "s.db")
-    sql(path, statement)
+    sql(path, *statement.split(";;"))
     before = seen(tmp_path)
     with pytest.raises(error, match=advice):
         AgentMemory.open(path)
