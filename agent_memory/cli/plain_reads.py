@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 1_000
 """Characters of a query. Of a longer one it is asked first whether it may be."""
+_LONGEST_NUMBER: Final = 7
 _OPTIONS: Final = {"--agent": "agent", "--root": "root"}
 
 
@@ -75,7 +76,8 @@ def parse(words: Sequence[str]) -> Question | None:
             return None
     query, limit = " ".join(plain[1:]), options["limit"]
     is_text = len(query) <= _LONGEST and query.isprintable() and bool(query) == (name == "search")
-    is_number = limit.isascii() and limit.isdigit() and 1 <= int(limit[:7]) <= command.most
+    is_short = limit.isascii() and limit.isdigit() and len(limit) < _LONGEST_NUMBER
+    is_number = is_short and 1 <= int(limit) <= command.most
     if plain[:1] != [name] or not (is_text and is_number and options["agent"]):
         return None
     return Question(name, query, options["agent"], options["root"] or None, int(limit))

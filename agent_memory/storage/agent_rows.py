@@ -47,7 +47,7 @@ def right_settings(text: str) -> AgentConfig:
         values = None
     while isinstance(values, dict):
         try:
-            return AgentConfig.model_validate_json(to_json(values))
+            return AgentConfig.model_validate(values)
         except PydanticValidationError as error:
             for fault in reversed(error.errors()):  # of a list the last first: the others move up
                 _take_out(values, fault["loc"])

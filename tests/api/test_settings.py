@@ -21,6 +21,7 @@ from agent_memory import (
     NewerSchema,
     ValidationError,
 )
+from agent_memory.storage.agent_rows import right_settings
 
 Visitor = Callable[[Path, str], str]
 
@@ -111,6 +112,23 @@ def test_wrong_settings_stop_no_reader_and_cost_none_of_the_right_ones(
         kept = memory.configure()
         assert (kept.categories, kept.on_secret, kept.backups_kept) == (["drinks"], "refuse", 5)
         assert memory.list_recent()[0].category == "drinks"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (r'{"embedding_model": "\ud800", "backups_kept": 3}', {"backups_kept": 3}),
+        ('{"scratchpad_max_size": NaN, "backups_kept": 2}', {"backups_kept": 2}),
+        ('{"categories": ["a", 5, "b", ""], "x": 1e999}', {"categories": ["a", "b"]}),
+        ('{"retention": {"a": 1}, "on_secret": "mask"}', {"on_secret": "mask"}),
+        ('{"backups_kept": ' + "9" * 30 + "}", {}),
+        ("[" * 100_000, {}),
+        ("nonsense", {}),
+        ("5", {}),
+    ],
+)
+def test_of_any_settings_the_right_ones_are_read(text: str, kept: dict[str, object]) -> None:
+    assert right_settings(text).model_dump(exclude_unset=True) == kept
 
 
 def test_a_newer_file_is_not_touched_at_all(root: Path, visitor: Visitor) -> None:
