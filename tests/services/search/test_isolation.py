@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import engine_of
 
 from agent_memory import (
     AgentMemory,
@@ -29,6 +30,9 @@ from agent_memory import (
     sanitize_agent_id,
 )
 from agent_memory.cli import run
+from agent_memory.storage.filters import Equals
+from agent_memory.storage.records import Term
+from agent_memory.storage.sqlite import keyword_index
 
 CANARY = "zebrafinch"
 """A word that is in the victim's files, and nowhere else."""
@@ -502,3 +506,23 @@ def test_a_backup_and_an_export_of_one_agent_hold_no_other(
     for content in bytes_of(tmp_path).items():
         if content[0].startswith(("copy.db", "folder")):
             assert CANARY.encode() not in content[1]
+
+
+@pytest.mark.parametrize("few_of", [2, 10**9], ids=["rows first", "words first"])
+def test_where_an_owner_has_many_memories_others_words_are_not_hers(
+    memory: AgentMemory, monkeypatch: pytest.MonkeyPatch, few_of: int
+) -> None:
+    monkeypatch.setattr(keyword_index, "FEW_TEXTS", 0)
+    monkeypatch.setattr(keyword_index, "_FEW_OF", few_of)
+    memory.store_many(
+        {"content": f"the walnut {number}", "user_id": "ann" if number % 4 == 0 else "bob"}
+        for number in range(20)
+    )
+    hits = memory.search("walnut", 50, user_id="ann")
+    assert {hit.memory.user_id for hit in hits} == {"ann"}
+    assert len(hits) == 5
+    engine = engine_of(memory)
+    with engine.read():
+        terms = [Term("walnut", "walnut")]
+        rows = engine.keywords.postings(terms, Equals("user_id", "ann"))
+    assert [len(found) for found in rows] == [5]
