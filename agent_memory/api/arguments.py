@@ -80,6 +80,7 @@ def build_memories(
     memories: list[Memory] = []
     generated_ids: set[str] = set()
     fields_set: list[frozenset[str]] = []
+    one_of: dict[frozenset[str], frozenset[str]] = {}  # most set the same ones
     errors: list[ValidationError] = []
     for place, item in enumerate(items):
         try:
@@ -90,7 +91,8 @@ def build_memories(
         memories.append(memory)
         if item.get("id") is None:
             generated_ids.add(memory.id)
-        fields_set.append(frozenset(name for name, value in item.items() if value is not None))
+        names = frozenset([name for name, value in item.items() if value is not None])
+        fields_set.append(one_of.setdefault(names, names))
     if errors:
         kinds = {type(error) for error in errors}
         kind = kinds.pop() if len(kinds) == 1 else ValidationError

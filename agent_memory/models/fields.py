@@ -227,12 +227,6 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
     """Check one value of metadata; ``path`` says where it stands."""
     if depth > _MAX_METADATA_DEPTH:
         raise ValueError(f"metadata {path:.100} is nested over {_MAX_METADATA_DEPTH} deep")
-    if isinstance(value, Mapping):
-        return {
-            clean_key(key): _plain(item, f"{path}.{key}", depth + 1) for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_plain(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(value)]
     if isinstance(value, str) and (fault := _fault_of_text(value)):
         raise ValueError(f"metadata {path:.100} {fault}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -241,6 +235,12 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
         raise ValueError(f"metadata {path:.100} is an integer of over 64 bits: store it as text")
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, Mapping):
+        return {
+            clean_key(key): _plain(item, f"{path}.{key}", depth + 1) for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(value)]
     raise ValueError(f"metadata {path:.100} is a {type(value).__name__}, which JSON cannot hold")
 
 

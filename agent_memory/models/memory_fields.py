@@ -5,12 +5,12 @@ how it is stored and what becomes of it. A new field takes one row, one migratio
 column and rewrites the triggers of the history (a test has their text), and its tests.
 """
 
+import os
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from enum import Enum
 from inspect import get_annotations
 from typing import Annotated, Any, Final, Literal, NamedTuple
-from uuid import uuid4
 
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, ValidationInfo
 
@@ -85,7 +85,7 @@ class TaskMetadata(Record):
 
 def new_memory_id() -> str:
     """Make an id: ``mem-`` and 12 hexadecimal digits."""
-    return f"mem-{uuid4().hex[:12]}"
+    return f"mem-{os.urandom(6).hex()}"
 
 
 # The rows -----------------------------------------------------------------------------------

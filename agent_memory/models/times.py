@@ -41,7 +41,7 @@ def to_utc(moment: datetime) -> datetime:
 def format_time(moment: datetime) -> str:
     """Write a time as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, 27 characters."""
     # strftime("%Y") does not pad years below 1000 on Linux.
-    return f"{to_utc(moment).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return f"{to_utc(moment).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 
 def parse_time(text: str) -> datetime:

@@ -27,10 +27,10 @@ def column_value(value: object) -> object:
         return format_time(value)
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, TaskMetadata):
-        return value.model_dump_json(exclude_none=True, exclude_defaults=True)
     if isinstance(value, list | dict):
         return to_json(value)
+    if isinstance(value, TaskMetadata):
+        return value.model_dump_json(exclude_none=True, exclude_defaults=True)
     return value
 
 
@@ -40,9 +40,20 @@ NEW_ROW: Final[dict[str, Any]] = {
 """What the columns of a new memory hold, by name; ``None`` also for what must be told."""
 
 
+_IS_PLAIN: Final = {
+    name: of_memory.column.kind in ("text", "word", "count")
+    for name, of_memory in MEMORY_FIELDS.items()
+}
+"""Of each field whether its column holds the same."""
+
+
 def row_of_memory(memory: Memory) -> dict[str, Any]:
     """Return the row of a memory, by column."""
-    return {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
+    values = vars(memory)
+    return {
+        name: values[name] if is_plain else column_value(values[name])
+        for name, is_plain in _IS_PLAIN.items()
+    }
 
 
 def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:

@@ -155,20 +155,23 @@ def find_secrets(text: str, *, any_case: bool = False) -> list[SecretSpan]:
     return merge_spans(spans) if len(spans) > 1 else spans
 
 
-def may_hold_secrets(text: str, *json: str | None) -> bool:
-    """Return whether secrets must be looked for in a text, and in the texts and keys of JSON.
+def may_hold_secrets(text: str, *others: object) -> bool:
+    """Return whether secrets must be looked for in a text, and in the texts and keys of others.
 
-    Most hold nothing that a secret cannot be without, and that is quick to tell of all together.
+    Those are data, or JSON. Most hold nothing that a secret cannot be without, and that is quick to
+    tell of all together.
     """
-    others = "\n".join(filter(None, json))
-    # Where a text of JSON ends, what is escaped in it hides.
-    if "\\" in others or "://" in text or "://" in others:
+    written = "\n".join(
+        [other.replace('"', " ") if isinstance(other, str) else str(other) for other in others]
+    )
+    # Where a text ends in it, what is escaped there hides.
+    if "\\" in written or "://" in text or "://" in written:
         return True
-    words = text.split() + others.replace('"', " ").split()
+    words = text.split() + written.split()
     if max(map(len, words), default=0) >= _SHORTEST:
         return True
-    folded = f"{text}\n{others}".lower()
-    return "curl" in folded or any(map(folded.__contains__, _NAMES))
+    folded = f"{text}\n{written}".lower()
+    return "curl" in folded or any(map(folded.__contains__, _SHORTEST_NAMES))
 
 
 def mask_secrets(text: str) -> str:
@@ -262,6 +265,10 @@ _OF_KEYS: Final = (
 _BARE: Final = ("bearer", "basic")
 _NAMES: Final = (*_PASSWORDS, *_WHOLE_WORDS, *_KEYS, "key", *_BARE)
 """A longer one stands before those that it begins with: the first that fits is taken."""
+_SHORTEST_NAMES: Final = tuple(
+    name for name in _NAMES if not any(other in name for other in _NAMES if other != name)
+)
+"""Where none of these is, none of the others is."""
 _HEAD: Final = 40
 """Characters before a name that tell what it is the name of."""
 
@@ -338,7 +345,7 @@ def _by_name(text: str) -> list[SecretSpan]:
     """Return the values of telling names that look like secrets."""
     folded = _folded(text)
     spans: list[SecretSpan] = []
-    if any(word in folded for word in _NAMES):  # as in few texts
+    if any(map(folded.__contains__, _SHORTEST_NAMES)):  # as in few texts
         spans += _after(text, folded, _any_name().finditer(folded))
     if "curl" in folded:
         spans += _after(text, folded, _curl_user().finditer(text))

@@ -71,10 +71,15 @@ def test_what_may_hold_a_secret_is_told_wherever_it_stands() -> None:
     for one in with_secrets():
         assert may_hold_secrets(one.text)
         assert may_hold_secrets("a note", "[]", to_json({"note": one.text}))
+        assert may_hold_secrets("a note", {"notes": [{"note": one.text}]})
         assert may_hold_secrets("a note", to_json([one.text.lower()]), "{}")
-    assert may_hold_secrets("a note", None, to_json({"db_password": WORD}))
+        assert may_hold_secrets("a note", [one.text.lower()])
+    assert may_hold_secrets("a note", to_json({"db_password": WORD}))
+    assert may_hold_secrets("a note", {"db_password": WORD})
+    assert may_hold_secrets("a note", {"note": 'it is "' + TOKENS[min(TOKENS)] + '"'})
     assert may_hold_secrets("a note", to_json(['it is"' + TOKENS[min(TOKENS)]]))
     assert not may_hold_secrets("Prefer PostgreSQL for new projects", '["database"]', "{}")
+    assert not may_hold_secrets("Prefer PostgreSQL for new projects", ["database"], {"sure": 0.5})
 
 
 def test_a_value_without_quotes_is_masked_to_its_end() -> None:

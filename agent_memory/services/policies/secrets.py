@@ -21,6 +21,7 @@ from agent_memory.text.secrets import (
     find_secrets,
     kind_of,
     mask_of,
+    may_hold_secrets,
     merge_spans,
     replace_spans,
 )
@@ -76,6 +77,8 @@ def apply_secret_policy(
     """
     if (policy or setting) == OnSecret.KEEP:
         return {}, None
+    if scanner is None and not _may_hold_secrets(values):
+        return {}, None
     screening = screen_for_secrets(values, scanner)
     if not screening.kinds:
         return {}, None
@@ -87,6 +90,11 @@ def apply_secret_policy(
     if decision is OnSecret.KEEP:
         return {}, None
     return (screening.masked if decision is OnSecret.MASK else {}), secrets
+
+
+def _may_hold_secrets(values: Mapping[str, Any]) -> bool:
+    content, *others = map(values.get, _LOOKED_AT)
+    return may_hold_secrets(str(content or ""), *filter(None, others))
 
 
 def decide(secrets: FoundSecrets, policy: SecretPolicy | None) -> OnSecret:

@@ -60,7 +60,6 @@ from agent_memory.models.times import format_time
 from agent_memory.runtime.addresses import Address, ServerAddress
 from agent_memory.services.policies.secrets import apply_secret_policy
 from agent_memory.storage.fingerprints import fingerprint_of
-from agent_memory.text.secrets import may_hold_secrets
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
@@ -76,7 +75,6 @@ _MODELS: Final[dict[Section, type[Record]]] = {
     Section.TOMBSTONE: PortableTombstone,
 }
 _SECTIONS: Final = {section.value: section for section in Section}
-_SCREENED_JSON: Final = ("tags", "metadata", "task_metadata")
 _ABOUT_MEMORIES: Final = frozenset(
     {
         Section.SCRATCHPAD,
@@ -279,10 +277,6 @@ class Staging:
     def _screen(self, values: dict[str, Any] | None) -> FoundSecrets | None:
         """Return what looks like secrets in an entry, which are masked if they are to be."""
         if not values:
-            return None
-        if self._scanner is None and not may_hold_secrets(
-            values.get("content", ""), *map(values.get, _SCREENED_JSON)
-        ):
             return None
         masked, secrets = apply_secret_policy(
             values, memory_id="", setting=self._on_secret, scanner=self._scanner

@@ -93,6 +93,7 @@ class MemoryInsert:
         self._engine = engine
         self._now = now
         self._generated_ids = generated_ids
+        self._taken_ids = engine.memory_rows.get_many(sorted(generated_ids)).keys()
         self._fields_set = fields_set
         self._is_list = is_list
         self._on_duplicate = on_duplicate
@@ -123,12 +124,11 @@ class MemoryInsert:
             self._tombstones.refuse(memory, said_at=said_at, at=at)
         self._admission.refuse(memory, at=(place,) if self._is_list else ())
         fingerprint = self._fingerprints[place]
-        query = self._query(memory, place)
-        echoes = self._duplicates(memory, query, place)
+        echoes = self._duplicates(memory, place)
         if echoes and self._is_settled(memory, echoes, place):
             return
         if not echoes and not self._is_list and self._is_reported():
-            self._report_similar(query)
+            self._report_similar(self._query(memory, place))
         self._insert(memory, fingerprint, place)
 
     def pass_over(self) -> None:
@@ -164,13 +164,17 @@ class MemoryInsert:
         """Return whether the caller gave an id or a time: then it is another memory to them."""
         return memory.id not in self._generated_ids or "timestamp" in self._fields_set_of(place)
 
-    def _duplicates(self, memory: Memory, query: DuplicateQuery, place: int) -> list[Duplicate]:
+    def _duplicates(self, memory: Memory, place: int) -> list[Duplicate]:
         """Return what a text repeats: a memory, or, in several lines, several that were recalled.
 
         Of many that say the same, the one that was recalled comes first.
         """
+        is_known = self._fingerprints[place] in self._stored_fingerprints
+        if not is_known and not self._was_recalled:
+            return []
+        query = self._query(memory, place)
         matches: list[Duplicate] = []
-        if self._fingerprints[place] in self._stored_fingerprints:
+        if is_known:
             self._write()  # those before it in the list
             matches = duplicates.find(self._engine, query, self._fingerprints[place])
         if not matches:
@@ -242,7 +246,7 @@ class MemoryInsert:
         return OnDuplicate.MERGE if duplicate.recalled_at is not None else OnDuplicate.KEEP
 
     def _insert(self, memory: Memory, fingerprint: int, place: int) -> None:
-        while memory.id in self._generated_ids and self._engine.memories.exists(memory.id):
+        if memory.id in self._taken_ids:
             memory = memory.model_copy(update={"id": new_memory_id()})
         if self._admission.has_limits or len(self._unwritten) >= _MOST_UNWRITTEN:
             self._write()  # what limits count is what is there
