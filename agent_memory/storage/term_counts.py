@@ -14,6 +14,7 @@ FEW_TEXTS: Final = 1_000
 others have. In the index, each memory of another that has a word of the query takes 0.7 µs."""
 
 _NONE: Final[Mapping[int, float]] = MappingProxyType({})
+_NO_VARIANTS: Final[Mapping[str, str]] = MappingProxyType({})
 _ASKS: Final = r"[?\uff1f][\"'\u2019\u201d)\]]*\s*(\[[^\[\]]*\]|\([^()]*\))?\s*\Z"
 """A question mark at the end; quotes and a caption in brackets may follow it."""
 _ENDING: Final = 1_000
@@ -67,11 +68,11 @@ class TermCounter:
         )
         self._sought = self._words | self._other_words
 
-    def count(self, tokens: Sequence[str], *, asks: bool) -> WordCounts:
-        """Count the terms in a text of these words."""
+    def count(self, tokens: Sequence[str], unasked: WordCounts) -> WordCounts:
+        """Count the terms in a text of these words; ``unasked`` is what is told without any."""
         stored = self._sought.intersection(tokens)
         if not stored and not self._has_prefixes:
-            return WordCounts(_NONE, len(tokens), opens=False, asks=asks)
+            return unasked
         counts: dict[int, float] = {}
         for place, word, is_prefix in self._terms:
             if is_prefix:
@@ -79,15 +80,21 @@ class TermCounter:
                     counts[place] = count
             elif word in stored:
                 counts[place] = tokens.count(word)
-        variants: dict[str, str] = {}
-        if not stored.isdisjoint(self._other_words):
+        variants = _NO_VARIANTS
+        if not self._other_words.isdisjoint(stored):
+            variants = {}
             for place, term, alternative in self._alternatives:
                 if count := _count(tokens, alternative):
                     counts[place] = counts.get(place, 0) + count * alternative.weight
                     variants.setdefault(term.written, alternative.written)
             counts = dict(sorted(counts.items()))
         opens = bool(tokens) and tokens[0] in self._words
-        return WordCounts(counts, len(tokens), opens, asks, variants)
+        return WordCounts(counts, unasked.length, opens, unasked.asks, variants)
+
+
+def unasked_counts(tokens: Sequence[str], *, asks: bool) -> WordCounts:
+    """Return what is told of a text in which no term of a query stands."""
+    return WordCounts(_NONE, len(tokens), opens=False, asks=asks)
 
 
 def _count(tokens: Sequence[str], alternative: Alternative) -> int:

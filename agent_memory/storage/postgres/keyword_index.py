@@ -27,7 +27,7 @@ from agent_memory.storage.postgres.postings import (
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.postgres.tables.memories import MemoryTable
 from agent_memory.storage.records import Alternative, Term, WordCounts
-from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
+from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks, unasked_counts
 
 _PAGE: Final = 1_000
 """Memories whose words are made at a time."""
@@ -210,13 +210,13 @@ class KeywordIndex(Table):
         return (self.tokens_of(*columns) if tokens is None else tokens).split()
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
-        counter = TermCounter(terms)
-        return {
-            row_id: counter.count(
-                self._words(tokens, columns), asks=ending is not None and asks(ending)
-            )
-            for row_id, tokens, ending, *columns in self._db.rows(_SELECT_WORDS, (list(row_ids),))
-        }
+        count = TermCounter(terms).count
+        counts: dict[int, WordCounts] = {}
+        for row_id, tokens, ending, *columns in self._db.rows(_SELECT_WORDS, (list(row_ids),)):
+            words = self._words(tokens, columns)
+            unasked = unasked_counts(words, asks=ending is not None and asks(ending))
+            counts[row_id] = count(words, unasked)
+        return counts
 
     # Memories ---------------------------------------------------------------------------------
 

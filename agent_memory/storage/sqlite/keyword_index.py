@@ -18,15 +18,18 @@ from agent_memory.storage.sqlite.filters import (
 from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
-from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
+from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks, unasked_counts
 
 MOST_KEPT: Final = 16_000_000
 """Bytes of texts and their words that are kept for the next search, about: then those read first
 go. To cut the same texts up again took a search of short ones a third of its time, of Japanese,
 whose pairs SQL makes, nearly all."""
 
-MOST_COMPARED: Final = 100_000
+MOST_CURRENT: Final = 100_000
 """Memories of which is remembered that they are as they were when their words were kept."""
+
+MOST_FREQUENCIES: Final = 20_000
+"""Words of which is kept in how many memories they stand."""
 
 MANY_MATCHES: Final = 1_000
 """From so many on it is asked which way to the best of them under a filter is the quickest."""
@@ -38,7 +41,6 @@ _SIZE_BESIDE: Final = 500
 _UNSTEMMED_ENDINGS: Final = ("", "e", "s", "es", "y", "ed", "ing", "er", "ity", "ation")
 """What is put after a stem until FTS5 makes that stem of it again."""
 
-_SELECT_FREQUENCY: Final = "SELECT doc FROM memory_words WHERE term = ?"
 _SELECT_FREQUENCY_OF_PREFIX: Final = """
 SELECT sum(doc) FROM memory_words WHERE term >= ? AND term < ?"""
 _SELECT_VOCABULARY: Final = """
@@ -69,26 +71,26 @@ _SELECT_EXAMPLES: Final = """
 SELECT m.content || ' ' || m.tags
 FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY i.rowid DESC LIMIT ?"""
+# What a memory's words are made of, and what the index makes of its time and of dense scripts.
 _SELECT_TEXTS: Final = """
-SELECT seq, content, tags || ' ' || dates || ' ' || pairs
-FROM memory_text WHERE seq IN (SELECT value FROM json_each(?))"""
-
+SELECT m.seq, m.content, m.tags, m.timestamp, t.dates || ' ' || t.pairs
+FROM memories AS m NOT INDEXED CROSS JOIN memory_text AS t ON t.seq = m.seq
+WHERE m.seq IN (SELECT value FROM json_each(?))"""
 _SELECT_SOURCES: Final = """
 SELECT m.seq, m.content, m.tags, m.timestamp
 FROM memories AS m NOT INDEXED WHERE m.seq IN (SELECT value FROM json_each(?))"""
 
 
 class _KeptText(NamedTuple):
-    """The words of a memory, which are current as long as its row is still ``source``."""
+    """The words of a memory, which are current as long as its row is still ``source``.
+
+    ``unasked`` is what is told of it without any term; ``size`` is about how many bytes it takes.
+    """
 
     source: Row
-    words: list[str]
-    asks: bool
-
-    @property
-    def size(self) -> int:
-        """Return about how many bytes it takes."""
-        return sys.getsizeof(self.source[1]) + sys.getsizeof(self.words) + _SIZE_BESIDE
+    words: tuple[str, ...]
+    unasked: WordCounts
+    size: int
 
 
 class KeywordIndex(Table):
@@ -98,29 +100,42 @@ class KeywordIndex(Table):
         super().__init__(database)
         self._kept: dict[int, _KeptText] = {}
         self._kept_size = 0
-        self._compared: KeptRows[None] = KeptRows(MOST_COMPARED)
+        self._current: KeptRows[int, _KeptText] = KeptRows(MOST_CURRENT)
+        self._frequencies: KeptRows[str, int] = KeptRows(MOST_FREQUENCIES)
 
     def terms_of(self, query: str) -> list[Term]:
         return query_terms.terms_of(query, self._db)
 
     def frequencies(self, terms: Sequence[Term]) -> list[int]:
+        words = [term.word for term in terms if not term.is_prefix]
+        words += [
+            word
+            for term in terms
+            for alternative in term.alternatives
+            for word in alternative.words
+        ]
+        docs = self._docs(words)
         return [
-            self._frequency(term)
-            + sum(min(map(self._doc, alternative.words)) for alternative in term.alternatives)
+            (self._frequency_of_prefix(term.word) if term.is_prefix else docs[term.word])
+            + sum(min(map(docs.__getitem__, other.words)) for other in term.alternatives)
             for term in terms
         ]
 
-    def _frequency(self, term: Term) -> int:
-        if term.is_prefix:
-            bounds = (term.word, term.word + "\U0010ffff")
-            return int(self._db.value(_SELECT_FREQUENCY_OF_PREFIX, bounds) or 0)
-        return self._doc(term.word)
+    def _frequency_of_prefix(self, prefix: str) -> int:
+        bounds = (prefix, prefix + "\U0010ffff")
+        return int(self._db.value(_SELECT_FREQUENCY_OF_PREFIX, bounds) or 0)
 
-    def _doc(self, word: str) -> int:
-        # A search asks twice: which words are unknown, and how rare each is.
-        return self._db.once(
-            ("frequency", word), lambda: int(self._db.value(_SELECT_FREQUENCY, (word,)) or 0)
-        )
+    def _docs(self, words: Iterable[str]) -> dict[str, int]:
+        """Return in how many memories words stand, some others too.
+
+        FTS5 goes through all that have a word: 0.1 ms for one of 100,000 memories.
+        """
+        kept = self._frequencies.current(self._db.stamp())
+        missing = [word for word in words if word not in kept]
+        if missing:
+            kept.update(dict.fromkeys(missing, 0))
+            kept.update(self._db.rows(_SELECT_VOCABULARY, (to_json(missing),)))
+        return kept
 
     def tokens(self, words: Sequence[str]) -> list[str]:
         return query_terms.single_tokens(words, self._db)
@@ -130,9 +145,12 @@ class KeywordIndex(Table):
     ) -> dict[str, int]:
         if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
             return texts.vocabulary(words, prefixes)
-        exact = self._db.rows(_SELECT_VOCABULARY, (to_json(sorted(set(words))),))
-        ranges = self._db.rows(_SELECT_VOCABULARY_OF_PREFIXES, (to_json(sorted(set(prefixes))),))
-        return {word: count for word, count in [*exact, *ranges] if count}
+        listed = sorted(set(words))
+        docs = self._docs(listed)
+        counts = {word: docs[word] for word in listed}
+        if beginnings := sorted(set(prefixes)):
+            counts.update(self._db.rows(_SELECT_VOCABULARY_OF_PREFIXES, (to_json(beginnings),)))
+        return {word: count for word, count in counts.items() if count}
 
     def examples(self, alternative: Alternative, filters: Filter, *, limit: int) -> list[str]:
         if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
@@ -153,12 +171,7 @@ class KeywordIndex(Table):
         row_ids = MemoryTable(self._db).row_ids(filters, limit=FEW_TEXTS + 1)
         if len(row_ids) > FEW_TEXTS:
             return None
-        rows = self._db.rows(_SELECT_TEXTS, (to_json(list(row_ids)),))
-        texts = [(row_id, f"{content} {rest}") for row_id, content, rest in rows]
-        tokens = self._db.tokenize(text for _, text in texts)
-        return FewTexts(
-            [(row_id, text, words) for (row_id, text), words in zip(texts, tokens, strict=True)]
-        )
+        return FewTexts([(source[0], text, words) for source, text, words in self._cut_up(row_ids)])
 
     def candidates(
         self,
@@ -270,44 +283,40 @@ class KeywordIndex(Table):
         return {token: guess for guess, token in reversed(list(stems)) if token in wanted}
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
-        compared = self._compared.current(self._db.stamp())
-        texts = {
-            row_id: text
-            for row_id in row_ids
-            if row_id in compared and (text := self._kept.get(row_id)) is not None
-        }
-        others = [row_id for row_id in row_ids if row_id not in texts]
+        current = self._current.current(self._db.stamp())
+        others = [row_id for row_id in row_ids if row_id not in current]
         if others:
-            texts |= self._texts(self._db.rows(_SELECT_SOURCES, (to_json(others),)))
-            compared.update(dict.fromkeys(others))
+            current.update(self._texts(others))
+        texts = [(row_id, current[row_id]) for row_id in row_ids if row_id in current]
         count = TermCounter(terms).count
-        return {row_id: count(text.words, asks=text.asks) for row_id, text in texts.items()}
+        counts = {row_id: count(text.words, text.unasked) for row_id, text in texts}
+        while self._kept_size > MOST_KEPT:
+            row_id = next(iter(self._kept))
+            self._kept_size -= self._kept.pop(row_id).size
+            self._current.forget(row_id)
+        return counts
 
-    def _texts(self, sources: Sequence[Row]) -> dict[int, _KeptText]:
+    def _texts(self, row_ids: Sequence[int]) -> dict[int, _KeptText]:
         """Return the words of some memories, cut up where they are not kept."""
         kept = self._kept
+        known = [row_id for row_id in row_ids if row_id in kept]
+        sources = self._db.rows(_SELECT_SOURCES, (to_json(known),)) if known else []
         texts = {
-            source[0]: text
-            for source in sources
-            if (text := kept.get(source[0])) is not None and text.source == source
+            source[0]: text for source in sources if (text := kept[source[0]]).source == source
         }
-        missing = {source[0]: source for source in sources if source[0] not in texts}
-        if missing:
-            for row_id, words in self._cut_up(list(missing)):
-                source = missing[row_id]
-                texts[row_id] = _KeptText(source, words, asks(source[1]))
-                self._keep(row_id, texts[row_id])
+        for source, _, cut in self._cut_up([row_id for row_id in row_ids if row_id not in texts]):
+            row_id, content, *_ = source
+            words = tuple(map(sys.intern, cut))
+            size = sys.getsizeof(content) + sys.getsizeof(words) + _SIZE_BESIDE
+            former = kept.pop(row_id, None)
+            unasked = unasked_counts(words, asks=asks(content))
+            kept[row_id] = texts[row_id] = _KeptText(source, words, unasked, size)
+            self._kept_size += size - (former.size if former else 0)
         return texts
 
-    def _cut_up(self, row_ids: Sequence[int]) -> Iterable[tuple[int, list[str]]]:
-        rows = self._db.rows(_SELECT_TEXTS, (to_json(row_ids),))
-        words = self._db.tokenize(f"{content} {rest}" for _, content, rest in rows)
-        for (row_id, *_), text in zip(rows, words, strict=True):
-            yield row_id, list(map(sys.intern, text))
-
-    def _keep(self, row_id: int, text: _KeptText) -> None:
-        former = self._kept.pop(row_id, None)
-        self._kept_size += text.size - (former.size if former else 0)
-        self._kept[row_id] = text
-        while self._kept_size > MOST_KEPT:
-            self._kept_size -= self._kept.pop(next(iter(self._kept))).size
+    def _cut_up(self, row_ids: Sequence[int]) -> Iterable[tuple[Row, str, list[str]]]:
+        """Yield of some memories the row that the words are made of, the text, and its words."""
+        rows = self._db.rows(_SELECT_TEXTS, (to_json(row_ids),)) if row_ids else []
+        texts = [f"{content} {tags} {rest}" for _, content, tags, _, rest in rows]
+        for row, text, words in zip(rows, texts, self._db.tokenize(texts), strict=True):
+            yield row[:4], text, words

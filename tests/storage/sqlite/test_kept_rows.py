@@ -85,11 +85,15 @@ def test_a_search_counts_and_what_is_kept_holds(memory: AgentMemory) -> None:
         with engine.read():
             return engine.database.stamp()
 
+    for one in memory.list_recent():
+        memory.demote(one.id)
     first = stamp()
-    memory.search("who lives in Rome?")
-    memory._store._unit_of_work.flush(patiently=True)
+    for _ in range(3):
+        memory.search("who lives in Rome?")
+        memory._store._unit_of_work.flush(patiently=True)
+    assert memory.scratchpad().memories  # what was found for the third time is promoted
     assert stamp() == first
-    assert answer(memory) == fresh_answer(memory) != before  # it was accessed once more
+    assert answer(memory) == fresh_answer(memory) != before  # it was accessed three times more
 
 
 def test_nothing_is_read_twice_while_nothing_changes(
@@ -137,7 +141,7 @@ def test_what_is_undone_was_never_kept(memory: AgentMemory) -> None:
 
 
 def test_no_more_is_kept_than_is_meant_to() -> None:
-    kept: KeptRows[int] = KeptRows(2)
+    kept: KeptRows[int, int] = KeptRows(2)
     kept.current("one").update({1: 1, 2: 2, 3: 3})
     assert kept.current("one") == {}
     kept.current("one").update({1: 1})

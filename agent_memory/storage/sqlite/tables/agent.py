@@ -124,9 +124,11 @@ class AgentTable(Table):
 
     def count_promotions(self, promotions: int) -> None:
         if promotions:
-            self._db.run(
-                "UPDATE agent SET scratchpad_promotions = scratchpad_promotions + ?", (promotions,)
-            )
+            with self._db.counting():
+                self._db.run(
+                    "UPDATE agent SET scratchpad_promotions = scratchpad_promotions + ?",
+                    (promotions,),
+                )
 
     def count_embeddings(self, embeddings: int) -> None:
         if embeddings:

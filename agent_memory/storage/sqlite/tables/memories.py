@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import StorageError
 from agent_memory.models.columns import COLUMNS
 from agent_memory.models.excerpt import MemoryExcerpt
-from agent_memory.models.fields import is_memory_id, to_json
+from agent_memory.models.fields import is_memory_id, is_named_session, to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.excerpts import EXCERPT_COLUMNS, excerpt_of_values
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Equals, Filter
@@ -86,17 +86,21 @@ SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
 MOST_KEPT: Final = 20_000
 """Memories whose session, time and neighbours are kept for the next search, some 500 bytes each."""
+MOST_SESSIONS: Final = 5_000
+"""Sessions of which is kept which memories they have, some 40 bytes for each memory."""
+MOST_BEGINNINGS: Final = 16
+"""Filters under which the beginnings of the newest memories are kept."""
 SHORT_SESSION: Final = 64
 """Memories of a session that are all listed to see what stands beside one of it: that takes a look
 into the index for a session, where each memory of it would take four."""
+_SELECT_NAMES: Final = """
+SELECT m.seq, m.created_by_session FROM memories AS m NOT INDEXED
+WHERE m.seq IN (SELECT value FROM json_each(?))"""
 _SELECT_SESSIONS: Final = f"""
-WITH session (name) AS MATERIALIZED (
-  SELECT DISTINCT m.created_by_session FROM memories AS m NOT INDEXED
-  WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3')
-SELECT (SELECT group_concat(seq) FROM (
-    SELECT seq FROM memories WHERE created_by_session = session.name
+SELECT s.value, (SELECT group_concat(seq) FROM (
+    SELECT seq FROM memories WHERE created_by_session = s.value
     ORDER BY timestamp, seq LIMIT {SHORT_SESSION + 1}))
-FROM session"""
+FROM json_each(?) AS s"""
 # The two nearest of a side, the nearest first: those of the same time, then those of another. A
 # comparison of (timestamp, seq) looks up the timestamp alone: in an import that has one date for
 # 25,000 memories a search then took 0.4 s. Of one owner's rows the index of users has the same
@@ -137,8 +141,10 @@ class MemoryTable(Table):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._agent = AgentTable(database)
-        self._signals: KeptRows[Signals] = KeptRows(MOST_KEPT)
-        self._neighbours: KeptRows[dict[int, int]] = KeptRows(MOST_KEPT)
+        self._signals: KeptRows[int, Signals] = KeptRows(MOST_KEPT)
+        self._neighbours: KeptRows[int, dict[int, int]] = KeptRows(MOST_KEPT)
+        self._sessions: KeptRows[str, tuple[int, ...]] = KeptRows(MOST_SESSIONS)
+        self._beginnings: KeptRows[Hashable, list[str]] = KeptRows(MOST_BEGINNINGS)
 
     def insert(self, memory: Memory) -> int:
         from agent_memory.storage.memory_models import column_value  # noqa: PLC0415 - see _models
@@ -217,9 +223,14 @@ class MemoryTable(Table):
         return self._models(rows)
 
     def beginnings(self, filters: Filter, *, characters: int, limit: int) -> list[str]:
-        condition = compiled(filters)
-        sql = _SELECT_BEGINNINGS.format(condition=condition.sql)
-        return [text for (text,) in self._db.rows(sql, (*condition.values, limit, characters))]
+        kept = self._beginnings.current(self._db.stamp())
+        key = (repr(filters), characters, limit)
+        if key not in kept:
+            condition = compiled(filters)
+            sql = _SELECT_BEGINNINGS.format(condition=condition.sql)
+            rows = self._db.rows(sql, (*condition.values, limit, characters))
+            kept[key] = [text for (text,) in rows]
+        return kept[key]
 
     def ids(self, filters: Filter) -> list[str]:
         condition = compiled(filters)
@@ -372,26 +383,34 @@ class MemoryTable(Table):
 
     def _around_in_short_sessions(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
         """Return the neighbours of those rows whose session is listed as far as they stand."""
-        sought = set(row_ids)
+        names = self._session_names(row_ids)
+        sessions = self._short_sessions(names.values())
         around: dict[int, dict[int, int]] = {}
-        for (listed,) in self._db.rows(_SELECT_SESSIONS, (to_json(list(row_ids)),)):
-            session = _listed(listed)
-            known = len(session) if len(session) <= SHORT_SESSION else SHORT_SESSION - 1
-            last = len(session) - 2
-            for place, row_id in enumerate(session[:known]):
-                if row_id not in sought:
-                    continue
-                if 2 <= place < last:
-                    around[row_id] = {
-                        -1: session[place - 1],
-                        -2: session[place - 2],
-                        1: session[place + 1],
-                        2: session[place + 2],
-                    }
-                else:
-                    before = session[max(0, place - 2) : place][::-1]
-                    around[row_id] = _by_distance(before, session[place + 1 : place + 3])
+        for row_id, name in names.items():
+            session = sessions.get(name, ())
+            known = session if len(session) <= SHORT_SESSION else session[: SHORT_SESSION - 1]
+            if row_id in known:
+                place = known.index(row_id)
+                before = session[max(0, place - 2) : place][::-1]
+                around[row_id] = _by_distance(before, session[place + 1 : place + 3])
         return around
+
+    def _session_names(self, row_ids: Sequence[int]) -> dict[int, str]:
+        """Return the session of each row that is in one of a name."""
+        kept = self._signals.current(self._db.stamp())
+        names = {row_id: kept[row_id].session for row_id in row_ids if row_id in kept}
+        missing = [row_id for row_id in row_ids if row_id not in names]
+        names.update(self._db.rows(_SELECT_NAMES, (to_json(missing),)) if missing else ())
+        return {row_id: name for row_id, name in names.items() if is_named_session(name)}
+
+    def _short_sessions(self, names: Collection[str]) -> dict[str, tuple[int, ...]]:
+        """Return the rows of sessions, and of others, in order, ``SHORT_SESSION`` + 1 at most."""
+        kept = self._sessions.current(self._db.stamp())
+        missing = set(names) - kept.keys()
+        if missing:
+            rows = self._db.rows(_SELECT_SESSIONS, (to_json(list(missing)),))
+            kept.update((name, tuple(_listed(listed))) for name, listed in rows)
+        return kept
 
     def _models(self, rows: Sequence[Row]) -> list[Memory]:
         """Make models of rows. Their classes need Pydantic, with which a hook would start late."""

@@ -57,7 +57,8 @@ class ScratchpadTable(Table):
 
     def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
         moment = format_time(now)
-        self._db.run_many(_ENTER, ((row_id, moment, reason) for row_id in row_ids))
+        with self._db.counting():
+            self._db.run_many(_ENTER, ((row_id, moment, reason) for row_id in row_ids))
 
     def by_user(self, row_ids: Sequence[int]) -> dict[str | None, list[int]]:
         of_users: dict[str | None, list[int]] = defaultdict(list)
@@ -77,9 +78,10 @@ class ScratchpadTable(Table):
             surplus = int(self._db.value(_COUNT_OF_USER, (user_id,))) - max_size
             if surplus > 0:
                 leaving = self._db.rows(_SELECT_SURPLUS, (user_id, kept, surplus))
-                self._db.run_many(
-                    "DELETE FROM scratchpad WHERE seq = ?", ((row_id,) for row_id, _ in leaving)
-                )
+                with self._db.counting():
+                    self._db.run_many(
+                        "DELETE FROM scratchpad WHERE seq = ?", ((row_id,) for row_id, _ in leaving)
+                    )
                 evicted += [memory_id for _, memory_id in leaving]
         return evicted
 
