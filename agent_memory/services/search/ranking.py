@@ -123,15 +123,10 @@ class Ranking(NamedTuple):
     passed: int | None = None
 
 
-class _Place(NamedTuple):
-    """What candidates are sorted by; a row id is there but once, so no more is compared."""
-
-    is_weak: bool
-    negative_score: float
-    negative_similarity: float
-    negative_row_id: int
-    candidate: Candidate
-    relative: float
+_Place = tuple[bool, float, float, int, Candidate, float]
+"""What a candidate is sorted by: whether it is weak, its score, its similarity and its row, the
+last three negative. A row is there but once, so that neither the candidate is compared, nor its
+evidence beside the best."""
 
 
 class _Order(Sequence[RankedHit]):
@@ -163,18 +158,18 @@ class _Order(Sequence[RankedHit]):
     __hash__ = None  # type: ignore[assignment] # as a list has none
 
     def _hit(self, place: _Place) -> RankedHit:
-        candidate = place.candidate
-        evidence = self._scores.evidence[candidate.row_id]
-        similarity = place.relative * self._scores.strength
+        *_, candidate, relative = place
+        evidence = self._scores.evidence_for(candidate.row_id)
+        similarity = relative * self._scores.strength
         return RankedHit(
             candidate,
             evidence,
-            place.relative,
+            relative,
             similarity,
             _relevance(candidate, similarity, self._rates),
             gate(candidate, self._rates.gate),
-            _matches(candidate, evidence, self._floor),
-            _has_words(candidate, evidence),
+            _matches(candidate, evidence.date, self._floor),
+            _has_words(candidate, evidence.date),
         )
 
 
@@ -186,31 +181,33 @@ def rank(
 ) -> Ranking:
     """Put candidates in order."""
     scores = weigh(candidates, query, weights)
-    totals = [scores.evidence[candidate.row_id].total for candidate in candidates]
-    best = max(totals, default=0.0)
+    best = max((total for *_, total in scores.parts.values()), default=0.0)
     if best <= 0:
         return Ranking([], 0.0)
     floor = floor_of(query)
     least_gate = min(_gates(rates.gate))
+    strength = scores.strength
     places: list[_Place] = []
     matches = 0
-    for candidate, total in zip(candidates, totals, strict=True):
+    for candidate, parts in zip(candidates, scores.parts.values(), strict=True):
+        *_, date, _, total = parts
         if total <= 0:
             continue
+        if candidate.counts or _matches(candidate, date, floor):
+            matches += 1
         relative = (total / best) ** CONTRAST
-        similarity = relative * scores.strength
+        similarity = relative * strength
         # Most are so weak that their age and use do not matter.
         is_weak = relative < least_gate or relative < gate(candidate, rates.gate)
         score = similarity if is_weak else _relevance(candidate, similarity, rates)
-        places.append(_Place(is_weak, -score, -similarity, -candidate.row_id, candidate, relative))
-        matches += _matches(candidate, scores.evidence[candidate.row_id], floor)
+        places.append((is_weak, -score, -similarity, -candidate.row_id, candidate, relative))
     places.sort()
     ranking = Ranking(
         _Order(places, scores, rates, floor),
         scores.strength,
         strength_floor(query),
         matches,
-        sum(not place.is_weak for place in places),
+        sum(not is_weak for is_weak, *_ in places),
     )
     if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
         order = _with_places_for_meaning(list(ranking.order), least=floor / 2)
@@ -252,15 +249,15 @@ def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> lis
     return list(placed.values())
 
 
-def _has_words(candidate: Candidate, evidence: Evidence) -> bool:
+def _has_words(candidate: Candidate, date: float) -> bool:
     """Return whether a candidate has a word or a date of the query."""
-    return bool(candidate.counts) or evidence.date > 0
+    return bool(candidate.counts) or date > 0
 
 
-def _matches(candidate: Candidate, evidence: Evidence, floor: float) -> bool:
+def _matches(candidate: Candidate, date: float, floor: float) -> bool:
     """Return whether it has, or is as near by meaning as the floor says."""
     is_near = candidate.cosine is not None and candidate.cosine > floor
-    return is_near or _has_words(candidate, evidence)
+    return is_near or _has_words(candidate, date)
 
 
 def _relevance(candidate: Candidate, similarity: float, rates: RankingRates) -> float:

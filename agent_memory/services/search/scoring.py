@@ -31,7 +31,7 @@ each part away in turn and measures what it was worth.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
 from types import MappingProxyType
@@ -179,55 +179,44 @@ class QueryProfile(NamedTuple):
     cosine_scale: CosineScale | None = None
 
 
-class Evidence:
-    """The score of a candidate, part by part, each times its weight: see the table above."""
+class Evidence(NamedTuple):
+    """The score of a candidate, part by part, each times its weight: see the table above.
 
-    __slots__ = (
-        "date",
-        "meaning",
-        "meaning_around",
-        "meaning_of_session",
-        "question",
-        "subject",
-        "words",
-        "words_around",
-        "words_of_session",
-    )  # fmt: skip
+    ``total`` is the sum of the parts.
+    """
 
-    def __init__(self) -> None:
-        self.words = self.words_around = self.words_of_session = 0.0
-        self.meaning = self.meaning_around = self.meaning_of_session = 0.0
-        self.subject = self.date = self.question = 0.0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Evidence) and self.parts() == other.parts()
-
-    __hash__ = None  # type: ignore[assignment] # it changes while it is made
-
-    def parts(self) -> list[float]:
-        """Return the parts, in their order."""
-        return [getattr(self, name) for name in self.__slots__]
-
-    @property
-    def total(self) -> float:
-        """Return the sum of the parts."""
-        return (
-            self.words + self.words_around + self.words_of_session
-            + self.meaning + self.meaning_around + self.meaning_of_session
-            + self.subject + self.date + self.question
-        )  # fmt: skip
+    words: float = 0.0
+    words_around: float = 0.0
+    words_of_session: float = 0.0
+    meaning: float = 0.0
+    meaning_around: float = 0.0
+    meaning_of_session: float = 0.0
+    subject: float = 0.0
+    date: float = 0.0
+    question: float = 0.0
+    total: float = 0.0
 
 
 class Scores(NamedTuple):
-    """The evidence for each candidate, by row id.
+    """The scores of the candidates.
 
-    ``coverage`` is the largest share of the query's words that one candidate has, ``strength`` how
-    good the best answer is by words and meaning, both 0 to 1.
+    ``parts`` has the values of each one's evidence, by row id. ``coverage`` is the largest share of
+    the query's words that one candidate has, ``strength`` how good the best answer is by words and
+    meaning, both 0 to 1.
     """
 
-    evidence: Mapping[int, Evidence]
+    parts: Mapping[int, tuple[float, ...]]
     coverage: float
     strength: float
+
+    @property
+    def evidence(self) -> dict[int, Evidence]:
+        """Return the evidence for each candidate, by row id."""
+        return {row_id: self.evidence_for(row_id) for row_id in self.parts}
+
+    def evidence_for(self, row_id: int) -> Evidence:
+        """Return the evidence for one candidate: few are ever looked at."""
+        return Evidence._make(self.parts[row_id])
 
 
 def weigh(
@@ -236,66 +225,73 @@ def weigh(
     """Weigh the evidence for each candidate."""
     if not candidates:
         return Scores({}, 0.0, 0.0)
-    evidence = {candidate.row_id: Evidence() for candidate in candidates}
     coverage, sign = _coverage(candidates, query)
     share = coverage if _has_meaning(candidates, query) else 1.0
-    _weigh_words(candidates, query, evidence, weights, share)
-    _weigh_meaning(candidates, query, evidence, weights)
-    for candidate in candidates:
-        parts = evidence[candidate.row_id]
-        if candidate.opens:
-            parts.subject = weights.subject
-        if query.spans:
-            parts.date = weights.date * _nearness(candidate, query)
+    of_words = _weigh_words(candidates, query, weights, share)
+    of_meaning = _weigh_meaning(candidates, query, weights)
+    parts: dict[int, tuple[float, ...]] = {}
+    for candidate, words, meaning in zip(candidates, of_words, of_meaning, strict=True):
+        own, around, of_session = words
+        own_meaning, meaning_around, meaning_of_session = meaning
+        subject = weights.subject if candidate.opens else 0.0
+        date = weights.date * _nearness(candidate, query) if query.spans else 0.0
+        total = (
+            own + around + of_session
+            + own_meaning + meaning_around + meaning_of_session
+            + subject + date
+        )  # fmt: skip
+        question = 0.0
         if candidate.asks:
-            parts.question = -weights.question * _fade(candidate, SHORT_QUESTION) * parts.total
+            question = -weights.question * _fade(candidate.length, SHORT_QUESTION) * total
+        parts[candidate.row_id] = (*words, *meaning, subject, date, question, total + question)
     strength = min(1.0, max(0.0, sign + _strength_of_meaning(candidates, query)))
-    return Scores(evidence, coverage, strength)
+    return Scores(parts, coverage, strength)
+
+
+Parts = tuple[float, float, float]
+"""What speaks for a candidate: its own, that of those around it, and of its session."""
+_NOTHING: Final[Parts] = (0.0, 0.0, 0.0)
 
 
 # Words ------------------------------------------------------------------------------------------
 
 
 def _weigh_words(
-    candidates: Sequence[Candidate],
-    query: QueryProfile,
-    evidence: Mapping[int, Evidence],
-    weights: Weights,
-    share: float,
-) -> None:
+    candidates: Sequence[Candidate], query: QueryProfile, weights: Weights, share: float
+) -> list[Parts]:
     """Weigh the words of each candidate, of those around it, and of its session."""
     rarities = [rarity(frequency, query.corpus_size) for frequency in query.frequencies]
-    own = {
-        candidate.row_id: _bm25((candidate.counts, candidate.length), rarities)
-        for candidate in candidates
-        if candidate.counts
-    }
-    around = {row_id: _bm25(text, rarities) for row_id, text in _texts_around(candidates).items()}
-    of_session = _score_sessions(candidates)
+    texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
+    own = [_bm25(counts, length, rarities) if counts else 0.0 for counts, length in texts.values()]
+    around = [
+        _bm25(counts, length, rarities) if counts else 0.0
+        for counts, length in _texts_around(candidates, texts)
+    ]
+    of_sessions = _score_sessions(candidates)
     # The best of each is 1.
     best_own, best_around, best_of_session = (
-        max(scores.values(), default=0.0) or math.inf for scores in (own, around, of_session)
+        max(scores, default=0.0) or math.inf for scores in (own, around, of_sessions.values())
     )
     surroundings = weights.words_around + weights.words_of_session
-    for candidate in candidates:
-        row_id = candidate.row_id
-        of_around = around.get(row_id, 0.0)
-        of_all = of_session.get(candidate.session, 0.0)
-        if not (of_around or of_all):
-            continue  # nor has it words of its own
-        parts = evidence[row_id]
-        fade = _fade(candidate, SHORT)
-        if row_id in own:
-            parts.words = share * (1 + (1 - fade) * surroundings) * (own[row_id] / best_own)
-        parts.words_around = share * fade * weights.words_around * (of_around / best_around)
-        parts.words_of_session = (
-            share * fade * weights.words_of_session * (of_all / best_of_session)
+    parts: list[Parts] = []
+    for candidate, of_own, of_around in zip(candidates, own, around, strict=True):
+        of_session = of_sessions.get(candidate.session, 0.0)
+        if not (of_around or of_session):
+            parts.append(_NOTHING)  # nor has it words of its own
+            continue
+        fade = _fade(candidate.length, SHORT)
+        parts.append(
+            (
+                share * (1 + (1 - fade) * surroundings) * (of_own / best_own),
+                share * fade * weights.words_around * (of_around / best_around),
+                share * fade * weights.words_of_session * (of_session / best_of_session),
+            )
         )
+    return parts
 
 
-def _fade(candidate: Candidate, short: int) -> float:
+def _fade(length: int, short: int) -> float:
     """Return 1 for a memory of ``short`` words at most, and less the longer it is."""
-    length = candidate.length
     return 1.0 if length <= short else short / length
 
 
@@ -303,32 +299,24 @@ Text = tuple[Mapping[int, float], float]
 """How often terms of the query stand in a text, by their place there, and how many words it has."""
 
 
-def _texts_around(candidates: Sequence[Candidate]) -> dict[int, Text]:
-    """Return each candidate's text with those of its neighbours, as far as they are candidates.
-
-    Left out are those where neither has a word of the query.
-    """
-    texts_of = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
+def _texts_around(candidates: Sequence[Candidate], texts: Mapping[int, Text]) -> Iterator[Text]:
+    """Yield each candidate's text with those of its neighbours, as far as they are candidates."""
     # In whatever order they come.
-    mean = math.fsum([candidate.length for candidate in candidates]) / len(candidates)
+    mean = math.fsum([length for _, length in texts.values()]) / len(texts)
     unknown: Text = ({}, mean)
-    texts: dict[int, Text] = {}
     for candidate in candidates:
-        row_id, length = candidate.row_id, float(candidate.length)
+        counts, length = texts[candidate.row_id]
         merged: dict[int, float] | None = None
         for distance, other in candidate.neighbours.items():
             weight = AROUND_WORDS.get(distance, 0.0)
-            counts, other_length = texts_of.get(other, unknown)
+            other_counts, other_length = texts.get(other, unknown)
             length += weight * other_length
-            if counts:
+            if other_counts:
                 if merged is None:
-                    merged = dict(candidate.counts)
-                for place, count in counts.items():
+                    merged = dict(counts)
+                for place, count in other_counts.items():
                     merged[place] = merged.get(place, 0.0) + weight * count
-        of_all = candidate.counts if merged is None else merged
-        if of_all:
-            texts[row_id] = of_all, length
-    return texts
+        yield (counts if merged is None else merged), length
 
 
 def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
@@ -352,9 +340,9 @@ def _score_sessions(candidates: Sequence[Candidate]) -> dict[str, float]:
     rarities = {place: rarity(count, len(texts)) for place, count in frequencies.items()}
     mean = math.fsum(length for _, length in texts.values()) / len(texts) or 1.0
     return {
-        session: _bm25(text, rarities, k1=SESSION_SATURATION, b=SESSION_LENGTH, pivot=mean)
-        for session, text in texts.items()
-        if text[0]
+        session: _bm25(counts, length, rarities, SESSION_SATURATION, SESSION_LENGTH, mean)
+        for session, (counts, length) in texts.items()
+        if counts
     }
 
 
@@ -365,16 +353,18 @@ def rarity(frequency: float, corpus_size: float) -> float:
 
 
 def _bm25(
-    text: Text,
+    counts: Mapping[int, float],
+    length: float,
     rarities: Sequence[float] | Mapping[int, float],
-    *,
     k1: float = BM25_SATURATION,
     b: float = BM25_LENGTH,
     pivot: float = PIVOT,
 ) -> float:
     """Score a text by its words."""
-    counts, length = text
     slowness = k1 * (1 - b + b * length / pivot)
+    if len(counts) == 1:  # as most have
+        ((place, count),) = counts.items()
+        return rarities[place] * count / (count + slowness)
     return math.fsum(
         [rarities[place] * count / (count + slowness) for place, count in counts.items()]
     )
@@ -389,39 +379,42 @@ def _has_meaning(candidates: Iterable[Candidate], query: QueryProfile) -> bool:
 
 
 def _weigh_meaning(
-    candidates: Sequence[Candidate],
-    query: QueryProfile,
-    evidence: Mapping[int, Evidence],
-    weights: Weights,
-) -> None:
+    candidates: Sequence[Candidate], query: QueryProfile, weights: Weights
+) -> list[Parts]:
     """Weigh the meaning of each candidate, of those around it, and of its session."""
     if query.cosine_scale is None:
-        return
+        return [_NOTHING] * len(candidates)
     weight = query.cosine_scale.weight
+    own: dict[int, float] = {}
     by_session: dict[str, list[float]] = defaultdict(list)
     for candidate in candidates:
+        own[candidate.row_id] = 0.0
         if candidate.cosine is not None and candidate.cosine > 0:
             meaning = weight * (candidate.cosine / NEAR_COSINE) ** MEANING_POWER
-            evidence[candidate.row_id].meaning = meaning
+            own[candidate.row_id] = meaning
             by_session[candidate.session].append(meaning)
     of_session = {
         session: sum(sorted(meanings, reverse=True)[:SESSION_BEST]) / SESSION_BEST
         for session, meanings in by_session.items()
     }
+    parts: list[Parts] = []
     for candidate in candidates:
-        parts = evidence[candidate.row_id]
-        fade = _fade(candidate, SHORT)
-        parts.meaning_of_session = (
-            fade * weights.meaning_of_session * of_session.get(candidate.session, 0.0)
-        )
+        fade = _fade(candidate.length, SHORT)
         around = sum(
             [
-                AROUND_MEANING.get(distance, 0.0) * evidence[row_id].meaning
+                AROUND_MEANING.get(distance, 0.0) * own[row_id]
                 for distance, row_id in candidate.neighbours.items()
-                if row_id in evidence
+                if row_id in own
             ]
         )
-        parts.meaning_around = fade * weights.meaning_around * around
+        parts.append(
+            (
+                own[candidate.row_id],
+                fade * weights.meaning_around * around,
+                fade * weights.meaning_of_session * of_session.get(candidate.session, 0.0),
+            )
+        )
+    return parts
 
 
 # Strength ---------------------------------------------------------------------------------------

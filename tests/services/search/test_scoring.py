@@ -35,7 +35,7 @@ CORPUS = 2_000
 SPACE = CosineScale(weight=1.0, floor=0.2)
 PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 """Every part counts as much as a memory's own words; a question loses half."""
-PARTS = Evidence.__slots__
+PARTS = Evidence._fields[:-1]
 
 
 def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
