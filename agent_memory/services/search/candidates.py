@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -118,9 +119,14 @@ def _matches_of_owner(engine: Engine, request: SearchRequest, own: OwnWords) -> 
         weight = rarity(len(row_ids), size)
         for row_id in row_ids:
             scores[row_id] = scores.get(row_id, 0.0) + weight
-    passing = engine.memories.row_ids(request.passing, among=list(scores))
-    best = heapq.nsmallest(MATCHING, passing, key=lambda row_id: (-scores[row_id], -row_id))
-    return _Matches(best, frequencies, size)
+    best: list[int] = []
+    ordered = iter(sorted(scores, key=lambda row_id: (scores[row_id], row_id), reverse=True))
+    looked_at = 2 * MATCHING
+    while len(best) < MATCHING and (row_ids := list(islice(ordered, looked_at))):
+        passing = set(engine.memories.row_ids(request.passing, among=row_ids))
+        best += [row_id for row_id in row_ids if row_id in passing]
+        looked_at *= 2
+    return _Matches(best[:MATCHING], frequencies, size)
 
 
 def _places(terms: Sequence[Term], has: Callable[[Term], bool]) -> frozenset[int]:

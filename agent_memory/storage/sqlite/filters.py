@@ -47,6 +47,15 @@ def with_tags_looked_up(condition: Condition, row_id: str = "m.seq") -> Conditio
     return condition._replace(sql=condition.sql.replace(_AMONG_TAGGED, looked_up))
 
 
+def with_tags_listed(condition: Condition, row_id: str) -> Condition:
+    """Return a condition that tests a row by the list of those that have the tag, before others.
+
+    For that its number is in a column of a table that is gone through first.
+    """
+    listed = _AMONG_TAGGED.replace("m.seq", f"+{row_id}")
+    return condition._replace(sql=condition.sql.replace(_AMONG_TAGGED, listed))
+
+
 def tags_of(filters: Filter) -> list[str]:
     """Return the tags that a filter asks for."""
     if isinstance(filters, HasTag):

@@ -5,8 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import engine_of
 
 from agent_memory import AgentMemory, SearchFilters
+from agent_memory.storage.filters import (
+    EVERYTHING,
+    NOTHING,
+    All,
+    AnyOf,
+    Archived,
+    Filter,
+    HasTag,
+    Not,
+)
 from agent_memory.storage.sqlite import keyword_index
 from agent_memory.storage.sqlite.keyword_index import KeywordIndex
 from agent_memory.storage.sqlite.tables.memories import SHORT_SESSION, MemoryTable
@@ -16,7 +27,8 @@ FILTERS = {
     "category": {"category": "decision"},
     "tag": {"tags": ["kafka"]},
     "tags": {"tags": ["kafka", "redis"], "tags_match": "any"},
-    "rare tag": {"tags": ["nosuchtag"]},
+    "rare tag": {"tags": ["seldom"]},
+    "no tag": {"tags": ["nosuchtag"]},
     "metadata": {"custom_filters": {"confidence": {"gte": 0.5}}},
     "narrow": {"custom_filters": {"confidence": {"gte": 0.99}}},
     "both": {"category": "decision", "tags": ["kafka"]},
@@ -27,6 +39,9 @@ FILTERS = {
 def filled(tmp_path_factory: pytest.TempPathFactory) -> AgentMemory:
     memory = AgentMemory("bob", root=tmp_path_factory.mktemp("filled"), clock=lambda: NOW)
     memory.store_many(list(Workload().memories(1_500)))
+    memory.store_many(
+        [{"content": f"Decided to use Kafka {n}", "tags": ["seldom"]} for n in range(3)]
+    )
     return memory
 
 
@@ -47,7 +62,46 @@ def test_whichever_way_is_taken_the_same_is_found(
         )
         found.append([(hit.memory.id, hit.relevance_score) for hit in results])
     assert found[0] == found[1] == found[2]
-    assert bool(found[0]) == (name != "rare tag")
+    assert bool(found[0]) == (name != "no tag")
+
+
+NOBODYS = HasTag("nosuchtag")
+SOMEBODYS = HasTag("kafka")
+
+
+@pytest.mark.parametrize(
+    ("filters", "is_told"),
+    [
+        (NOBODYS, True),
+        (SOMEBODYS, False),
+        (All((Archived(archived=False), NOBODYS)), True),
+        (All((Archived(archived=False), SOMEBODYS)), False),
+        (AnyOf((NOBODYS, SOMEBODYS)), False),
+        (AnyOf((NOBODYS, HasTag("another"))), True),
+        (Not(NOBODYS), False),
+        (HasTag("größe"), False),  # which another program may have written otherwise
+        (NOTHING, True),
+        (EVERYTHING, False),
+    ],
+)
+def test_that_nothing_passes_is_told_of_tags_that_nothing_has(
+    filled: AgentMemory, filters: Filter, *, is_told: bool
+) -> None:
+    table = engine_of(filled).memories
+    assert isinstance(table, MemoryTable)
+    assert table.passes_nothing(filters) == is_told
+    assert not (is_told and table.count(filters))
+
+
+def test_what_passes_among_many_of_an_owner_is_found_however_far_down(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("the walnut", user_id="bob")
+        memory.store_many(
+            {"content": f"the walnut {n}", "user_id": "ann", "tags": ["first"] if n < 3 else []}
+            for n in range(1_100)
+        )
+        hits = memory.search("walnut", 20, user_id="ann", tags=["first"])
+    assert sorted(hit.memory.content for hit in hits) == [f"the walnut {n}" for n in range(3)]
 
 
 def test_neighbours_at_the_end_of_what_is_listed_of_a_session(root: Path) -> None:
