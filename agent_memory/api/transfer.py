@@ -261,7 +261,6 @@ class TransferVerbs(OpenMemory):
         self, chosen: Reader, place: Path | ServerAddress, *, raw: bool
     ) -> Iterator[Entry | PassedOver]:
         """Return what a file tells; of conversations what lasts, unless they are taken ``raw``."""
-        from agent_memory.api.conversation_import import facts_of  # noqa: PLC0415 - seldom used
         from agent_memory.formats.peers.conversations import Conversations  # noqa: PLC0415
 
         if not isinstance(chosen, Conversations):
@@ -277,6 +276,8 @@ class TransferVerbs(OpenMemory):
             raise TypeError("no conversations are read from a server")
         if raw:
             return chosen.read(place)
+        from agent_memory.api.conversation_import import facts_of  # noqa: PLC0415 - seldom used
+
         return facts_of(chosen, place, self._open_learning)
 
     def _open_learning(self, path: Path) -> LearningMemory:

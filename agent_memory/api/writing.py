@@ -275,7 +275,7 @@ class WritingVerbs(OpenMemory):
         return apply_secret_policy(
             fields,
             memory_id=memory_id,
-            setting=OnSecret(settings.on_secret),
+            setting=settings.on_secret,
             policy=policy,
             scanner=self._secret_scanner,
             index=index,

@@ -21,6 +21,7 @@ KEPT: Final = "agent_memory"
 _OWN: Final = "metadata"
 """The key below ``KEPT`` of what the memory's own metadata has under that name."""
 _FIELDS: Final = frozenset(Memory.model_fields)
+_TYPES: Final = frozenset(memory_type.value for memory_type in MemoryType)
 _IN_RECORD: Final = ("user_id", "agent_id", "run_id", "updated_at", "memory_type", "category")
 _BEYOND_RECORD: Final[dict[str, object]] = {
     name: MEMORY_FIELDS[name].plain_default
@@ -159,8 +160,10 @@ def _is_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     )
 
 
-def _of_memory(item: Mapping[str, Any]) -> dict[str, Any]:
+def _of_memory(item: dict[str, Any]) -> dict[str, Any]:
     item = _in_our_names(item)
+    if item.keys() <= _FIELDS:
+        return item
     fields = {name: value for name, value in item.items() if name in _FIELDS}
     unknown = {name: value for name, value in item.items() if name not in _FIELDS}
     unknown.pop("relevance_score", None)  # D's search adds it
@@ -188,7 +191,7 @@ def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
         named.pop("created_at_iso", None)
         named.pop("updated_at_iso", None)
     kind = named.get("memory_type")
-    if isinstance(kind, str) and kind not in list(MemoryType):
+    if isinstance(kind, str) and kind not in _TYPES:
         named["original_type"] = named.pop("memory_type")
     return named
 

@@ -96,7 +96,9 @@ def _fault_of_text(text: str) -> str | None:
 
 def _is_blank(text: str) -> bool:
     """Return whether a text shows nothing: white space, controls, zero-width characters."""
-    return all(letter.isspace() or unicodedata.category(letter) in ("Cf", "Cc") for letter in text)
+    return not text[:1].isalnum() and all(
+        letter.isspace() or unicodedata.category(letter) in ("Cf", "Cc") for letter in text
+    )
 
 
 def validate_memory_content(content: str) -> tuple[bool, str | None]:

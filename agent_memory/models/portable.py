@@ -42,7 +42,7 @@ def fields_as_told(types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Strict(Record):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_enum_values=True)
 
 
 PortableMemory = create_model(

@@ -41,7 +41,7 @@ def to_utc(moment: datetime) -> datetime:
 def format_time(moment: datetime) -> str:
     """Write a time as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, 27 characters."""
     # strftime("%Y") does not pad years below 1000 on Linux.
-    return f"{to_utc(moment).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
+    return f"{to_utc(moment).isoformat('T', 'microseconds')[:-6]}Z"  # for +00:00
 
 
 def parse_time(text: str) -> datetime:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from enum import StrEnum
+from operator import eq
 from typing import Final
 
 
@@ -117,11 +118,12 @@ def _lowered(line: str) -> list[str]:
     # Not casefold(): it makes "Maße" (measures) the same as "Masse" (mass).
     lowered = line.lower().split(" ")
     is_shouted = line.isupper()
-    for place, word in enumerate(words):
-        small = lowered[place]
-        # Most words with a capital have no other, and nothing else: that is told in a sixth of the
-        # time.
-        if word == small or (word[1:].islower() and word.isalpha() and small not in _FILLERS):
+    for place, is_small in enumerate(list(map(eq, words, lowered))):
+        if is_small:
+            continue
+        word = words[place]
+        # Most words with a capital have no other, and no sign: that is told in a sixth of the time.
+        if word[1:].islower() and word.isalpha() and lowered[place] not in _FILLERS:
             continue
         is_first = place == 0 or words[place - 1][-1:] in _SENTENCE_ENDS
         if (
@@ -156,24 +158,27 @@ def near_form(exact: str) -> str:
     negated ("no, more tests"). A phrase in front ("For new projects, use …") stands at the end.
     """
     sentences: list[list[str]] = []
-    words: list[str] = []
     commas: list[int] = []
-    for written in exact.split(" "):
+    words = exact.split(" ")
+    start = 0
+    for place, is_plain in enumerate(list(map(str.isalnum, words))):
+        if is_plain:
+            continue
+        written = words[place]
         if written[-1:].isalnum():
-            words.append(written)
             continue
         bare = _without_end_marks(written)
         if bare != written and _is_negation(bare):
             bare = written
-        words.append(bare)
+        words[place] = bare
         mark = written[-1:]
         if mark in _SENTENCE_ENDS and (bare != written or mark == "?"):
-            sentences.append(_sentence(words, commas))
-            words, commas = [], []
+            sentences.append(_sentence(words[start : place + 1], commas))
+            start, commas = place + 1, []
         elif bare != written:
-            commas.append(len(words))
-    if words:
-        sentences.append(_sentence(words, commas))
+            commas.append(place + 1 - start)
+    if start < len(words):
+        sentences.append(_sentence(words[start:], commas))
     return f" {_SENTENCE_BREAK} ".join(" ".join(sentence) for sentence in sentences)
 
 

@@ -165,12 +165,12 @@ def may_hold_secrets(text: str, *others: object) -> bool:
         [other.replace('"', " ") if isinstance(other, str) else str(other) for other in others]
     )
     # Where a text ends in it, what is escaped there hides.
-    if "\\" in written or "://" in text or "://" in written:
+    if "\\" in written:
         return True
-    words = text.split() + written.split()
-    if max(map(len, words), default=0) >= _SHORTEST:
+    whole = f"{text}\n{written}"
+    if "://" in whole or max(map(len, whole.split()), default=0) >= _SHORTEST:
         return True
-    folded = f"{text}\n{written}".lower()
+    folded = whole.lower()
     return "curl" in folded or any(map(folded.__contains__, _SHORTEST_NAMES))
 
 

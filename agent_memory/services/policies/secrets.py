@@ -65,7 +65,7 @@ def apply_secret_policy(
     values: Mapping[str, Any],
     *,
     memory_id: str,
-    setting: OnSecret,
+    setting: str,
     policy: SecretPolicy | None = None,
     scanner: SecretScanner | None = None,
     index: int | None = None,
@@ -82,7 +82,7 @@ def apply_secret_policy(
     screening = screen_for_secrets(values, scanner)
     if not screening.kinds:
         return {}, None
-    secrets = screening.report(memory_id, index=index, decision=setting)
+    secrets = screening.report(memory_id, index=index, decision=OnSecret(setting))
     decision = decide(secrets, policy)
     secrets = secrets.model_copy(update={"decision": decision})
     if decision is OnSecret.REFUSE:

@@ -62,6 +62,7 @@ class Importer:
         self._dry_run = dry_run
         self._session_id = session_id
         self._now = now
+        self._moment = format_time(now)
         self._admission = Admission(engine, counts=dry_run)
         self._error: ValidationError | None = None
         self._was_empty = engine.memories.count(EVERYTHING) == 0
@@ -258,7 +259,7 @@ class Importer:
             self._categories.add(changes.get("category"))
             if not self._dry_run:
                 self._write_new()  # before it in the history too
-                moment = entry.values.get("updated_at", format_time(self._now))
+                moment = entry.values.get("updated_at", self._moment)
                 self._engine.memory_rows.update(row["id"], changes, updated_at=moment)
         else:
             self.plan.kept += 1
@@ -285,8 +286,7 @@ class Importer:
         if self._dry_run:
             self._new[entry.values["id"]] = 0
             return
-        moment = format_time(self._now)
-        timestamp = entry.values.get("timestamp", moment)
+        timestamp = entry.values.get("timestamp", self._moment)
         values = {
             "created_by_session": self._session_id,
             "timestamp": timestamp,
@@ -313,7 +313,7 @@ class Importer:
             entered_at = entry.values.get("entered_at")
             if entered_at is None:
                 entered_at = self._next_entry(rows[memory_id])
-            entered_at = min(entered_at, format_time(self._now))
+            entered_at = min(entered_at, self._moment)
             reason = entry.values.get("reason", "stored")
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 

@@ -12,6 +12,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Self
@@ -86,9 +87,26 @@ _ABOUT_MEMORIES: Final = frozenset(
     }
 )
 _MOST_LISTED: Final = 1_000
-_PAGE: Final = 500
+_PAGE: Final = 100
+"""Entries that are held at a time; each may have a megabyte."""
+_TOLD: Final = 500
+"""Entries after which it is told how many were read."""
 _MOST_KINDS: Final = 30
 _OTHER_KINDS: Final = "things of other kinds"
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An entry on its way: what it tells by column, or why it cannot be taken."""
+
+    entry: Entry
+    error: str | None
+    is_left_out: bool = False
+    """Whether its memory was refused, which is reported already."""
+    values: dict[str, Any] = field(default_factory=dict)
+    repairs: list[str] = field(default_factory=list)
+    secrets: FoundSecrets | None = None
+    fingerprint: int = 0
 
 
 class Staging:
@@ -115,7 +133,7 @@ class Staging:
         self.refusals: list[ImportNote] = []
         self.repairs: list[ImportNote] = []
         self.noticed: dict[str, FoundSecrets] = {}
-        self._on_secret = OnSecret(on_secret)
+        self._on_secret = on_secret
         self._scanner = scanner
         self._categories = {*MemoryCategory.all_values(), *categories}
         self._session_id = session_id
@@ -139,15 +157,20 @@ class Staging:
                 raise _unwritable(full) from full
 
     def read(self, entries: Iterable[Entry | PassedOver]) -> Iterator[int]:
-        """Validate and stage entries; yield after each page how many were read."""
+        """Validate and stage entries; yield now and then how many were read."""
         number = 0
+        page: list[Entry] = []
         for number, entry in enumerate(entries, 1):
             if isinstance(entry, PassedOver):
                 self._pass_over(entry)
             else:
-                self._read(entry)
-            if number % _PAGE == 0:
+                if page and (entry.section is not page[0].section or len(page) == _PAGE):
+                    self._read_page(page)
+                    page = []
+                page.append(entry)
+            if number % _TOLD == 0:
                 yield number
+        self._read_page(page)
         yield number
 
     def _pass_over(self, part: PassedOver) -> None:
@@ -199,23 +222,41 @@ class Staging:
             faults,
         )
 
-    def _read(self, entry: Entry) -> None:
-        reason = entry.error
-        if reason is None:
-            try:
-                self._take(entry)
-            except ValidationError as error:
-                reason = str(error)
-        if reason is not None:
-            self.refused += 1
-            if len(self.refusals) < _MOST_LISTED:
-                memory_id = entry.fields.get("id")
-                named = memory_id if isinstance(memory_id, str) else None
-                message = without_secrets(reason)
-                note = ImportNote(place=entry.place, memory_id=named, message=message)
-                self.refusals.append(note)
+    def _read_page(self, page: Sequence[Entry]) -> None:
+        """Validate and stage entries of one section, each step for all of them.
 
-    def _take(self, entry: Entry) -> None:
+        All steps for one entry after another take a third longer: what a processor keeps at hand of
+        a step is gone by the next entry.
+        """
+        drafts = [_Draft(entry, error=entry.error) for entry in page]
+        steps = (
+            self._validate,
+            self._screen,
+            self._complete,
+            self._compute_fingerprint,
+            self._stage,
+        )
+        for step in steps:
+            for draft in drafts:
+                if draft.error is None and not draft.is_left_out:
+                    try:
+                        step(draft)
+                    except ValidationError as error:
+                        draft.error = str(error)
+        for draft in drafts:
+            if draft.error is not None:
+                self._refuse(draft.entry, draft.error)
+
+    def _refuse(self, entry: Entry, reason: str) -> None:
+        self.refused += 1
+        if len(self.refusals) < _MOST_LISTED:
+            memory_id = entry.fields.get("id")
+            named = memory_id if isinstance(memory_id, str) else None
+            message = without_secrets(reason)
+            self.refusals.append(ImportNote(place=entry.place, memory_id=named, message=message))
+
+    def _validate(self, draft: _Draft) -> None:
+        entry = draft.entry
         if entry.section in _ABOUT_MEMORIES:
             self._is_past_memories = True
         elif entry.section is Section.MEMORY and self._is_past_memories:
@@ -223,35 +264,44 @@ class Staging:
             raise ValidationError.of("memories", message, entry.place)
         fields = self._with_generated_id(entry)
         if fields is None:
+            draft.is_left_out = True
             return
         try:
             record = _MODELS[entry.section].model_validate(fields)
         except PydanticValidationError as error:
             raise ValidationError.from_pydantic(error) from error
-        values = _values_of(record)
-        repairs = list(entry.repairs)
-        fingerprint = 0
-        if isinstance(record, PortableAgent):
-            repairs += self._take_agent(values)
-        elif isinstance(record, PortableMemory):
-            secrets = self._screen(values)
-            repairs += self._complete(values, entry.place)
-            repairs += self._notice(secrets, values["id"])
-            about = values.get("user_id"), values.get("run_id")
-            fingerprint = fingerprint_of(values["content"], *about)
-        elif isinstance(record, PortableChange):
-            for name in ("old", "new"):
-                repairs += self._notice(self._screen(values.get(name)), record.id)
-        staged = to_json_bytes(values)
-        if isinstance(record, PortableMemory) and self._is_repeated(values["id"], staged):
-            return
-        self._repair(entry, values, repairs)
-        self._stage(entry, staged, fingerprint)
+        draft.values = _values_of(record)
+        draft.repairs = [*entry.repairs]
 
-    def _stage(self, entry: Entry, values: bytes, fingerprint: int) -> None:
+    def _screen(self, draft: _Draft) -> None:
+        values = draft.values
+        if draft.entry.section is Section.MEMORY:
+            draft.secrets = self._secrets_in(values)
+        elif draft.entry.section is Section.CHANGE:
+            for name in ("old", "new"):
+                draft.repairs += self._notice(self._secrets_in(values.get(name)), values["id"])
+
+    def _complete(self, draft: _Draft) -> None:
+        values, place = draft.values, draft.entry.place
+        if draft.entry.section is Section.AGENT:
+            draft.repairs += self._take_agent(values)
+        elif draft.entry.section is Section.MEMORY:
+            draft.repairs += self._completed(values, place)
+            draft.repairs += self._notice(draft.secrets, values["id"])
+
+    def _compute_fingerprint(self, draft: _Draft) -> None:
+        if draft.entry.section is Section.MEMORY:
+            about = draft.values.get("user_id"), draft.values.get("run_id")
+            draft.fingerprint = fingerprint_of(draft.values["content"], *about)
+
+    def _stage(self, draft: _Draft) -> None:
         """Put an entry aside, a line each: JSON has no line breaks."""
+        entry, values = draft.entry, to_json_bytes(draft.values)
+        if entry.section is Section.MEMORY and self._is_repeated(draft.values["id"], values):
+            return
+        self._repair(entry, draft.values, draft.repairs)
         place = to_json_bytes(entry.place)
-        line = b'["%b",%b,%b,%d]\n' % (entry.section.encode(), place, values, fingerprint)
+        line = b'["%b",%b,%b,%d]\n' % (entry.section.encode(), place, values, draft.fingerprint)
         try:
             self._aside.write(line)
         except OSError as error:
@@ -274,7 +324,7 @@ class Staging:
         self._categories.update(settings.categories)
         return [f"config: {name} is no setting here: left out" for name in unknown]
 
-    def _screen(self, values: dict[str, Any] | None) -> FoundSecrets | None:
+    def _secrets_in(self, values: dict[str, Any] | None) -> FoundSecrets | None:
         """Return what looks like secrets in an entry, which are masked if they are to be."""
         if not values:
             return None
@@ -308,7 +358,7 @@ class Staging:
             return None if memory_id is None else {**entry.fields, "id": memory_id}
         return entry.fields
 
-    def _complete(self, values: dict[str, Any], place: str) -> list[str]:
+    def _completed(self, values: dict[str, Any], place: str) -> list[str]:
         """Give a memory an id, if it has none, and a category that is known here."""
         repairs = []
         category = values.get("category")
@@ -361,9 +411,9 @@ def _unwritable(error: OSError) -> StorageError:
 def _values_of(record: Record) -> dict[str, Any]:
     """Return the fields that are set of a record, as the columns of a store hold them."""
     values: dict[str, Any] = {}
-    is_set = record.model_fields_set.__contains__
+    fields_set = record.model_fields_set
     for name, value in vars(record).items():
-        if value is None or not is_set(name) or name == "embedding":
+        if value is None or name not in fields_set or name == "embedding":
             continue
         if name == "statements":
             values[name] = {
@@ -382,10 +432,10 @@ def _statement_values(statement: Record) -> dict[str, Any]:
 
 
 def _column_value(name: str, value: object) -> Any:  # noqa: ANN401 - any column
-    if isinstance(value, list | dict):
-        return to_json(value) if name in JSON_COLUMNS else value
     if isinstance(value, datetime):
         return format_time(value)
+    if isinstance(value, list | dict):
+        return to_json(value) if name in JSON_COLUMNS else value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bool):

@@ -93,7 +93,7 @@ class MemoryInsert:
         self._engine = engine
         self._now = now
         self._generated_ids = generated_ids
-        self._taken_ids = engine.memory_rows.get_many(sorted(generated_ids)).keys()
+        self._taken_ids = engine.memory_rows.get_many(list(generated_ids)).keys()
         self._fields_set = fields_set
         self._is_list = is_list
         self._on_duplicate = on_duplicate

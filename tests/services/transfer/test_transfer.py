@@ -762,6 +762,27 @@ def test_the_error_names_the_file_the_line_and_the_field(
     assert memory.count() == 0
 
 
+def test_faults_of_every_kind_are_listed_in_the_order_of_the_file(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    memory.configure(on_secret="refuse")
+    wrong = {
+        3: "no json\n",
+        7: lines({"content": "the db password = hunter2-hunter3"}),
+        11: lines({"content": "another text", "id": "m1"}),
+        20: lines({"content": " "}),
+    }
+    text = "".join(
+        wrong.get(number % 40, lines({"content": f"fact {number}", "id": f"m{number}"}))
+        for number in range(1, 401)
+    )
+    report = memory.import_(saved(tmp_path, text), skip_bad=True)
+    places = [f"line {number}" for number in range(1, 401) if number % 40 in wrong]
+    assert [it.place for it in report.refusals] == places
+    assert (report.new, report.refused, memory.count()) == (360, 40, 360)
+    assert len({it.message for it in report.refusals}) == 4
+
+
 def test_of_many_faults_the_first_thousand_are_listed(memory: AgentMemory, tmp_path: Path) -> None:
     path = saved(tmp_path, lines(*({"content": ""} for _ in range(1_200)), {"content": "fine"}))
     report = memory.import_(path, skip_bad=True)

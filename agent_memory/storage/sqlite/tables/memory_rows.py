@@ -75,7 +75,7 @@ class MemoryRowTable(Table):
         placeholders = f"({', '.join('?' * len(NEW_ROW))})"
         sql = f"""INSERT INTO memories ({", ".join(NEW_ROW)})
 VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
-        values = [row.get(name, usual) for row in rows for name, usual in NEW_ROW.items()]
+        values = [value for row in rows for value in {**NEW_ROW, **row}.values()]
         return dict(self._db.rows(sql, values))
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
