@@ -4,7 +4,6 @@ import heapq
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from agent_memory.models.times import read_stored_time, to_utc
 from agent_memory.services.search.request import OwnWords, SearchRequest
 from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import NearestVectors, QueryVector, Signals, Term, WordCounts
+from agent_memory.storage.records import NearestVectors, QueryVector, Term
 from agent_memory.text.dates import date_spans
 
 MATCHING: Final = 256
@@ -161,9 +160,8 @@ def _candidates(
 ) -> list[Candidate]:
     """Read the signals of some rows, and of the neighbours of the ``centers`` among them."""
     signals = {row.row_id: row for row in engine.memories.ranking_signals(row_ids, request.passing)}
-    neighbours = engine.memories.neighbours(
-        [row.row_id for row in signals.values() if is_named_session(row.session)], request.owner
-    )
+    in_sessions = [row.row_id for row in signals.values() if is_named_session(row.session)]
+    neighbours = engine.memories.neighbours(in_sessions, request.owner)
     around = {
         row_id for center in centers for row_id in neighbours.get(center, {}).values()
     } - signals.keys()
@@ -176,17 +174,30 @@ def _candidates(
     words = engine.keywords.words(list(signals), request.terms)
     cosines = _cosines(engine, request, nearest, list(signals))
     now, uncounted = to_utc(request.moment), request.uncounted
-    return [
-        _candidate(
-            row,
-            words[row_id],
-            neighbours.get(row_id, _NOBODY),
-            cosines.get(row_id),
-            now,
-            uncounted.get(row_id, 0),
+    named = around.union(in_sessions)
+    candidates: list[Candidate] = []
+    for row_id, session, timestamp, access_count in signals.values():
+        counts, length, opens, asks, variants = words[row_id]
+        moment = _stored_time(timestamp)
+        candidates.append(
+            Candidate(
+                row_id,
+                # Five notes of one process: "Buy oat milk" was the second hit for the Postgres
+                # password.
+                session if row_id in named else f"{session} {row_id}",
+                counts,
+                length,
+                moment.date(),
+                max(0, (now - moment).days),
+                access_count + uncounted.get(row_id, 0),
+                neighbours.get(row_id, _NOBODY),
+                cosines.get(row_id),
+                opens,
+                asks,
+                variants,
+            )
         )
-        for row_id, row in signals.items()
-    ]
+    return candidates
 
 
 def _cosines(
@@ -206,31 +217,3 @@ def _complete(neighbours: dict[int, dict[int, int]], around: Collection[int]) ->
         for distance, other in places.items():
             if other in around:
                 neighbours[other].setdefault(-distance, row_id)
-
-
-def _candidate(
-    row: Signals,
-    words: WordCounts,
-    neighbours: Mapping[int, int],
-    cosine: float | None,
-    now: datetime,
-    uncounted: int,
-) -> Candidate:
-    row_id, session, timestamp, access_count = row
-    counts, length, opens, asks, variants = words
-    moment = _stored_time(timestamp)
-    return Candidate(
-        row_id,
-        # Five notes of one process: "Buy oat milk" was the second hit for the Postgres password.
-        session if is_named_session(session) else f"{session} {row_id}",
-        counts,
-        length,
-        moment.date(),
-        max(0, (now - moment).days),
-        access_count + uncounted,
-        neighbours,
-        cosine,
-        opens,
-        asks,
-        variants,
-    )

@@ -123,6 +123,7 @@ class Ranking(NamedTuple):
     passed: int | None = None
 
 
+_DATE: Final = Evidence._fields.index("date")
 _Place = tuple[bool, float, float, int, Candidate, float]
 """What a candidate is sorted by: whether it is weak, its score, its similarity and its row, the
 last three negative. A row is there but once, so that neither the candidate is compared, nor its
@@ -181,7 +182,8 @@ def rank(
 ) -> Ranking:
     """Put candidates in order."""
     scores = weigh(candidates, query, weights)
-    best = max((total for *_, total in scores.parts.values()), default=0.0)
+    totals = [parts[-1] for parts in scores.parts.values()]
+    best = max(totals, default=0.0)
     if best <= 0:
         return Ranking([], 0.0)
     floor = floor_of(query)
@@ -189,25 +191,25 @@ def rank(
     strength = scores.strength
     places: list[_Place] = []
     matches = 0
-    for candidate, parts in zip(candidates, scores.parts.values(), strict=True):
-        *_, date, _, total = parts
+    for candidate, total in zip(candidates, totals, strict=True):
         if total <= 0:
             continue
-        if candidate.counts or _matches(candidate, date, floor):
+        row_id = candidate.row_id
+        if candidate.counts or _matches(candidate, scores.parts[row_id][_DATE], floor):
             matches += 1
         relative = (total / best) ** CONTRAST
         similarity = relative * strength
         # Most are so weak that their age and use do not matter.
         is_weak = relative < least_gate or relative < gate(candidate, rates.gate)
         score = similarity if is_weak else _relevance(candidate, similarity, rates)
-        places.append((is_weak, -score, -similarity, -candidate.row_id, candidate, relative))
+        places.append((is_weak, -score, -similarity, -row_id, candidate, relative))
     places.sort()
     ranking = Ranking(
         _Order(places, scores, rates, floor),
         scores.strength,
         strength_floor(query),
         matches,
-        sum(not is_weak for is_weak, *_ in places),
+        sum(not place[0] for place in places),
     )
     if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
         order = _with_places_for_meaning(list(ranking.order), least=floor / 2)
