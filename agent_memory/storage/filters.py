@@ -199,6 +199,7 @@ class NoRepeatOf(Filter):
 EVERYTHING: Final[Filter] = All()
 NOTHING: Final[Filter] = AnyOf()
 NOT_ARCHIVED: Final[Filter] = Archived(archived=False)
+ARCHIVED: Final[Filter] = Archived(archived=True)
 
 
 def all_of(*parts: Filter) -> Filter:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage import query_terms
-from agent_memory.storage.filters import Filter
+from agent_memory.storage.filters import ARCHIVED, NOTHING, Filter
 from agent_memory.storage.records import Alternative, Row, Term, WordCounts
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
@@ -36,6 +36,8 @@ MANY_MATCHES: Final = 1_000
 """From so many on it is asked which way to the best of them under a filter is the quickest."""
 SAMPLE: Final = 200
 """Memories that tell how many pass a filter."""
+MANY_ARCHIVED: Final = 200
+"""From so many on what is archived is not listed for each search."""
 _SIZE_BESIDE: Final = 500
 """Bytes of the tags, the time, and what holds it all together."""
 
@@ -52,6 +54,11 @@ WHERE v.term >= p.value AND v.term < p.value || char(0x10FFFF)"""
 _SELECT_CANDIDATES: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY {order} LIMIT ?"""
+# Ordered by ``rank``, or joined with the memories, it takes half as long again.
+_SELECT_BEST_OF_ALL: Final = """
+SELECT rowid FROM memory_index
+WHERE memory_index MATCH ? AND +rowid NOT IN (SELECT seq FROM memories AS m WHERE {condition})
+ORDER BY bm25(memory_index) LIMIT ?"""
 # The limit lets SQLite keep the order of the inner query, and read no more memories than it needs.
 _SELECT_BEST: Final = """
 SELECT i.rowid FROM
@@ -215,6 +222,9 @@ class KeywordIndex(Table):
         """
         condition = compiled(filters)
         if not filters.is_narrowing:
+            if len(MemoryTable(self._db).row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
+                left_out = ARCHIVED if filters.leaves_out_archived else NOTHING
+                return _SELECT_BEST_OF_ALL, compiled(left_out)
             return _SELECT_CANDIDATES.replace("{order}", "i.rank"), condition
         by_score = _SELECT_CANDIDATES.replace("{order}", "bm25(memory_index)")
         if most < MANY_MATCHES:

@@ -65,6 +65,24 @@ def test_whichever_way_is_taken_the_same_is_found(
     assert bool(found[0]) == (name != "no tag")
 
 
+@pytest.mark.parametrize("filters", [None, SearchFilters(archived=None)], ids=["most", "all"])
+def test_what_is_archived_is_left_out_the_same_way_be_it_much_or_little(
+    root: Path, monkeypatch: pytest.MonkeyPatch, filters: SearchFilters | None
+) -> None:
+    with AgentMemory("bob", root=root, clock=lambda: NOW) as memory:
+        ids = memory.store_many(list(Workload().memories(400)))
+        memory.archive(ids[::5])
+        found = []
+        for many in (0, 10**9):
+            monkeypatch.setattr(keyword_index, "MANY_ARCHIVED", many)
+            results = memory.search(
+                "decided to use Kafka", 50, filters=filters, count_accesses=False
+            )
+            found.append([(hit.memory.id, hit.relevance_score) for hit in results])
+    assert found[0] == found[1]
+    assert bool({each for each, _ in found[0]} & {*ids[::5]}) == (filters is not None)
+
+
 NOBODYS = HasTag("nosuchtag")
 SOMEBODYS = HasTag("kafka")
 

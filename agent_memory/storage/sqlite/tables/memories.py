@@ -411,11 +411,17 @@ class MemoryTable(Table):
         around: dict[int, dict[int, int]] = {}
         for row_id, name in names.items():
             session = sessions.get(name, ())
-            known = session if len(session) <= SHORT_SESSION else session[: SHORT_SESSION - 1]
-            if row_id in known:
-                place = known.index(row_id)
-                before = session[max(0, place - 2) : place][::-1]
-                around[row_id] = _by_distance(before, session[place + 1 : place + 3])
+            known = len(session) if len(session) <= SHORT_SESSION else SHORT_SESSION - 1
+            try:
+                place = session.index(row_id, 0, known)
+            except ValueError:
+                continue  # it stands too far behind
+            if 2 <= place < len(session) - 2:
+                two_before, before, _, after, two_after = session[place - 2 : place + 3]
+                around[row_id] = {-1: before, -2: two_before, 1: after, 2: two_after}
+            else:
+                before_it = session[max(0, place - 2) : place][::-1]
+                around[row_id] = _by_distance(before_it, session[place + 1 : place + 3])
         return around
 
     def _session_names(self, row_ids: Sequence[int]) -> dict[int, str]:
