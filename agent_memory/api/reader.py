@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.models.excerpt import ExcerptAnswer, MemoryExcerpt
+from agent_memory.models.columns import MemoryValues
+from agent_memory.models.excerpt import MemoryExcerpt, SearchResultValues
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import tighten_folder
 from agent_memory.services.excerpts import Excerpts
+
+if TYPE_CHECKING:
+    from agent_memory.models.duplicate import DuplicatePolicy
 
 
 class MemoryReader:
@@ -64,14 +69,34 @@ class MemoryReader:
         They are those that ``AgentMemory.search`` finds with ``include_weak=False`` and
         ``count_accesses=False``.
         """
-        return self._excerpts.search(query, limit)
+        answer = self._excerpts.search(query, limit, include_weak=False, count_accesses=False)
+        return [MemoryExcerpt.of(hit.memory) for hit in answer.results]
 
-    def answer(self, query: str, limit: int = 5) -> ExcerptAnswer:
+    def answer(
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        include_weak: bool = True,
+        count_accesses: bool = True,
+        whole: bool = False,
+    ) -> SearchResultValues:
         """Return what ``AgentMemory.search`` finds, weaker hits too, and why there are few.
 
-        Hits that pass the gate are counted as accessed.
+        Hits that pass the gate are counted as accessed. With ``whole`` the memories have all of
+        their fields, as ``MemoryValues``.
         """
-        return self._excerpts.answer(query, limit)
+        return self._excerpts.search(
+            query, limit, include_weak=include_weak, count_accesses=count_accesses, whole=whole
+        )
+
+    def get(self, memory_id: str) -> MemoryValues | None:
+        """Return all fields of a memory by its id, or ``None``."""
+        return self._excerpts.get(memory_id)
+
+    def list_whole(self, limit: int = 10) -> list[MemoryValues]:
+        """Return all fields of the newest memories, newest first."""
+        return self._excerpts.recent_whole(limit)
 
     def list_recent(self, limit: int = 10) -> list[MemoryExcerpt]:
         """Return the newest memories, newest first."""
@@ -80,6 +105,21 @@ class MemoryReader:
     def context(self, token_budget: int = 2_000) -> str:
         """Return the scratchpad as ``AgentMemory.context`` does, of at most so many tokens."""
         return self._excerpts.context(token_budget)
+
+    def store(
+        self, fields: Mapping[str, Any], *, on_duplicate: DuplicatePolicy | None = None
+    ) -> str | None:
+        """Store a memory and return its id, as ``AgentMemory.store`` does with these fields.
+
+        ``None``, and nothing is stored, where only ``AgentMemory`` can, or says what is wrong.
+        """
+        from agent_memory.api.given_memory import memory_of_fields  # noqa: PLC0415 - of this alone
+
+        memory = memory_of_fields(fields, agent_id=self.agent_id)
+        if memory is None:
+            return None
+        fields_set = fields.keys() - {"session_id"}
+        return self._excerpts.store(memory, fields_set=fields_set, on_duplicate=on_duplicate)
 
     def close(self) -> None:
         """Close the file."""

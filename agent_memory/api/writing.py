@@ -18,8 +18,9 @@ from agent_memory.api.opening import OpenMemory
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
 from agent_memory.models.enums import OnSecret
+from agent_memory.models.fields import new_memory_id
 from agent_memory.models.memory import Memory, MemoryChanges, MemoryInput
-from agent_memory.models.memory_fields import SharedFields, new_memory_id
+from agent_memory.models.memory_fields import SharedFields
 from agent_memory.models.safety import FoundSecrets, SecretPolicy
 from agent_memory.services.writing.insert import InsertResult
 

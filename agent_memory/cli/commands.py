@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -198,6 +199,10 @@ def cli(
     debug: bool,
 ) -> None:
     """Long-term memory for AI agents, in one SQLite file per agent."""
+    if not gc.isenabled():  # see ``__main__``
+        gc.freeze()
+        gc.set_threshold(50_000)  # what is still imported is no garbage either
+        gc.enable()
     request_id = context.obj if envelope else None
     context.obj = Session(root, agent, db, as_json or envelope, debug, request_id)
 

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
         ScoreExplanation,
         SearchMetadata,
     )
-    from agent_memory.models.excerpt import ExcerptAnswer, ExcerptHit
+    from agent_memory.models.columns import MemoryValues
+    from agent_memory.models.excerpt import HitValues, SearchMetadataValues
 
-    Hit = MemorySearchResult | ExcerptHit
-    Metadata = SearchMetadata | ExcerptAnswer
+    Hit = MemorySearchResult | HitValues
+    Metadata = SearchMetadata | SearchMetadataValues
+    AnyMemory = Memory | MemoryExcerpt | MemoryValues
 
 _WORD: Final = re.compile(r"\w+")
 _LEAST_SHOWN: Final = 0.005
@@ -110,7 +112,7 @@ def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
     ]
 
 
-def memory_cells(memory: Memory | MemoryExcerpt, *, repeats: int = 0) -> tuple[str, str, str, str]:
+def memory_cells(memory: AnyMemory, *, repeats: int = 0) -> tuple[str, str, str, str]:
     """Return id, date, category and text of a memory, as a table has them."""
     text = memory.content + "".join(f" #{tag}" for tag in memory.tags)
     if repeats:
@@ -118,7 +120,7 @@ def memory_cells(memory: Memory | MemoryExcerpt, *, repeats: int = 0) -> tuple[s
     return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, text
 
 
-def memories_text(memories: Sequence[Memory | MemoryExcerpt]) -> str:
+def memories_text(memories: Sequence[AnyMemory]) -> str:
     """Show memories, one a line."""
     if not memories:
         return "no memories"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
@@ -14,33 +16,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
+import agent_memory
 from agent_memory import (
-    AgentMemory,
     AgentMemoryError,
     AgentNotFound,
     ConfigurationError,
     Importance,
-    Memory,
     MemoryCategory,
     MemoryKind,
-    MemoryToolConfig,
     MissingAgentIdentity,
     OnSecret,
     TaskStatus,
     memory_root,
 )
+from agent_memory.cli.readers import asked, opened
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 from agent_memory.runtime.addresses import Address
-from agent_memory.runtime.paths import agent_address, import_advice, server_root
+from agent_memory.runtime.paths import (
+    EMBEDDER_VARIABLE,
+    agent_address,
+    import_advice,
+    server_root,
+)
 
 if TYPE_CHECKING:
+    from agent_memory import AgentMemory, Memory, MemoryReader
+
     _MomentType = click.ParamType[datetime]
     _JsonType = click.ParamType[dict[str, Any]]
 else:  # before click 8.4 it is no generic type
     _MomentType = _JsonType = click.ParamType
 
+Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
@@ -85,7 +95,8 @@ def complete_categories(context: click.Context, _: click.Parameter, incomplete: 
     own: list[str] = []
     with contextlib.suppress(AgentMemoryError):
         session = Session(options["root"], options["agent"], options["db"], json=False, debug=False)
-        with AgentMemory.open(session.path(), create=False, read_only=True) as memory:
+        path = session.path()
+        with agent_memory.AgentMemory.open(path, create=False, read_only=True) as memory:
             own = memory.info().config.categories
     categories = [*(category.value for category in MemoryCategory), *own]
     return [category for category in categories if category.startswith(incomplete)]
@@ -115,18 +126,40 @@ class Session:
             self.refuse_missing()
         elif self.db is None:
             self.address()  # raises where nobody says whose
+        memory_class = _memory_class()
         # Not validated: building the validator takes a tenth of a cold search.
-        config = MemoryToolConfig.model_construct(
+        config = agent_memory.MemoryToolConfig.model_construct(
             embedding_timeout_seconds=_EMBEDDING_TIMEOUT_SECONDS
         )
         if self.db is not None:
-            return AgentMemory.open(
+            return memory_class.open(
                 self.db, agent_id=self.agent, create=create, session_id=session_id, config=config
             )
         self._take_in_heard(self.agent or "")
-        return AgentMemory(
+        return memory_class(
             self.agent or "", root=self.root, create=create, session_id=session_id, config=config
         )
+
+    def ask(
+        self, what: Callable[[MemoryReader], Answer], *, by_keyword: bool = True
+    ) -> Answer | None:
+        """Return what a reader answers, without the models; ``None`` where ``open`` must be asked.
+
+        ``by_keyword`` says that no search is asked for, or only by keyword.
+        """
+        if not self._is_plain():
+            return None
+        return asked(what, self.agent or "", self.root, by_keyword=by_keyword)
+
+    def open_reader(self) -> MemoryReader | None:
+        """Return what reads and stores without the models; ``None`` where it does not suffice."""
+        if not self._is_plain():
+            return None
+        return opened(self.agent or "", self.root, by_keyword=False)
+
+    def _is_plain(self) -> bool:
+        """Return whether an agent is named, and no embedder: that one there is, ``open`` says."""
+        return self.db is None and bool(self.agent) and not os.environ.get(EMBEDDER_VARIABLE)
 
     def _take_in_heard(self, agent_id: str) -> None:
         """Store what hooks of coding agents heard, where their own process could not."""
@@ -152,10 +185,10 @@ class Session:
 
     def exists(self) -> bool:
         """Return whether the memories that are meant are there."""
-        if self.db is not None:
-            return Path(self.db).exists()
-        self.address()  # raises where nobody says whose
-        return AgentMemory.exists(self.agent or "", self.root)
+        address = self.address()
+        if isinstance(address, Path):
+            return address.exists()
+        return agent_memory.AgentMemory.exists(self.agent or "", self.root)
 
     def path(self) -> Path:
         """Return the file that is meant. Raises ``ConfigurationError`` for a database."""
@@ -174,6 +207,18 @@ class Session:
                 " `agent-memory agents` lists those that there are"
             )
         return agent_address(self.agent, self.root)
+
+
+def _memory_class() -> type[AgentMemory]:
+    """Return ``AgentMemory``. What is imported with it is no garbage: see ``__main__``."""
+    is_collecting = gc.isenabled() and "agent_memory.api.memory" not in sys.modules
+    if is_collecting:
+        gc.disable()
+    memory_class = agent_memory.AgentMemory
+    if is_collecting:
+        gc.freeze()
+        gc.enable()
+    return memory_class
 
 
 def current_session() -> Session | None:
@@ -438,6 +483,12 @@ def described(options: dict[str, Any], existing: Memory | None = None) -> dict[s
     if existing is None:
         fields.setdefault("kind", MemoryKind.TASK.value)
     return fields
+
+
+def are_defaults(options: Mapping[str, Any]) -> bool:
+    """Return whether none of these options was given."""
+    context = click.get_current_context()
+    return all(context.get_parameter_source(name) is ParameterSource.DEFAULT for name in options)
 
 
 def filters_of(options: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
+from agent_memory.cli.readers import asked
 
 if TYPE_CHECKING:
     from agent_memory import MemoryReader
@@ -29,6 +29,10 @@ class _Command(NamedTuple):
     options: tuple[str, str]
     default: str
     most: int
+
+    def takes(self, number: int) -> bool:
+        """Return whether so many are answered here."""
+        return 1 <= number <= self.most
 
 
 COMMANDS: Final = {
@@ -77,7 +81,7 @@ def parse(words: Sequence[str]) -> Question | None:
     query, limit = " ".join(plain[1:]), options["limit"]
     is_text = len(query) <= _LONGEST and query.isprintable() and bool(query) == (name == "search")
     is_short = limit.isascii() and limit.isdigit() and len(limit) < _LONGEST_NUMBER
-    is_number = is_short and 1 <= int(limit) <= command.most
+    is_number = is_short and command.takes(int(limit))
     if plain[:1] != [name] or not (is_text and is_number and options["agent"]):
         return None
     return Question(name, query, options["agent"], options["root"] or None, int(limit))
@@ -88,21 +92,17 @@ def answer(words: Sequence[str]) -> bool:
     question = parse(words)
     if question is None or not (sys.stdin and sys.stdout and sys.stderr):
         return False
-    if is_anything_heard(agent_folder(question.agent, question.root)):
+    answered = asked(
+        lambda reader: _ANSWERS[question.command](reader, question),
+        question.agent,
+        question.root,
+        by_keyword=question.command != "search",
+    )
+    if answered is None:
         return False
-    from agent_memory import AgentMemoryError, MemoryReader  # noqa: PLC0415 - of this alone
-
-    is_search = question.command == "search"
-    try:
-        reader = MemoryReader.open(question.agent, root=question.root, by_keyword=not is_search)
-        if reader is None:
-            return False
-        with reader:
-            text, notes = _ANSWERS[question.command](reader, question)
-    except (AgentMemoryError, OSError, ValueError):
-        return False  # it will be said by what is tried then
     from agent_memory.cli.tables import safe, shown  # noqa: PLC0415
 
+    text, notes = answered
     if text:
         _write("\n".join(map(shown, text.split("\n"))) + "\n", sys.stdout)
     for note in notes:
@@ -114,7 +114,8 @@ def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str
     from agent_memory.cli.hits import answer_text  # noqa: PLC0415
 
     outcome = reader.answer(question.query, question.limit)
-    return answer_text(outcome.hits, outcome, question.query), outcome.degraded
+    metadata = outcome.search_metadata
+    return answer_text(outcome.results, metadata, question.query), metadata.degraded
 
 
 def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:

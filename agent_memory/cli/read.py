@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,14 +12,22 @@ from agent_memory import MemoryNotFound
 from agent_memory.cli.hits import memories_text
 from agent_memory.cli.options import (
     Session,
+    are_defaults,
     as_of_option,
     filter_options,
     filters_of,
     json_option,
     listing_options,
 )
+from agent_memory.cli.plain_reads import COMMANDS
 from agent_memory.cli.render import details_text, emit, history_text, search_text
 from agent_memory.cli.tables import safe, table
+from agent_memory.models.limits import DEFAULT_SEARCH_LIMIT
+
+if TYPE_CHECKING:
+    from agent_memory import Memory, SearchResults
+    from agent_memory.models.columns import MemoryValues
+    from agent_memory.models.excerpt import SearchResultValues
 
 
 @click.command()
@@ -50,23 +59,37 @@ def search(
       agent-memory --agent bob search "how do we deploy?" --shared team
     """
     question = " ".join(query)
-    with session.open() as memory:
-        results = memory.search(
-            question,
-            limit,
-            filters=filters_of(options),
-            similarity_threshold=options["min_similarity"],
-            min_confidence=options["min_confidence"],
-            include_weak=not options["no_weak"],
-            count_accesses=not no_count,
-            explain=options["explain"],
-            as_of=options["as_of"],
-            shared=options["shared"],
-            hops=options["hops"],
-            expand=options["expand"],
+    no_weak = options.pop("no_weak")
+    results: SearchResults | SearchResultValues | None = None
+    if are_defaults(options):
+        results = session.ask(
+            lambda reader: reader.answer(
+                question,
+                limit or DEFAULT_SEARCH_LIMIT,
+                include_weak=not no_weak,
+                count_accesses=not no_count,
+                whole=True,
+            ),
+            by_keyword=False,
         )
+    if results is None:
+        with session.open() as memory:
+            results = memory.search(
+                question,
+                limit,
+                filters=filters_of(options),
+                similarity_threshold=options["min_similarity"],
+                min_confidence=options["min_confidence"],
+                include_weak=not no_weak,
+                count_accesses=not no_count,
+                explain=options["explain"],
+                as_of=options["as_of"],
+                shared=options["shared"],
+                hops=options["hops"],
+                expand=options["expand"],
+            )
     text = search_text(results, question)
-    emit(results, text=text, as_json=session.json, rows=list(results))
+    emit(results, text=text, as_json=session.json, rows=results.results)
     for note in results.search_metadata.degraded:
         click.echo(f"note: {safe(note)}", err=True)
 
@@ -83,8 +106,12 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
     Example:
       agent-memory --agent bob show mem-a3f2c1b4e5d6
     """
-    with session.open() as memory:
-        memory_shown = memory.get(memory_id, as_of=as_of)
+    memory_shown: Memory | MemoryValues | None = None
+    if as_of is None:
+        memory_shown = session.ask(lambda reader: reader.get(memory_id))
+    if memory_shown is None:
+        with session.open() as memory:
+            memory_shown = memory.get(memory_id, as_of=as_of)
     if memory_shown is None:
         raise MemoryNotFound(memory_id)
     emit(memory_shown, text=details_text(memory_shown), as_json=session.json)
@@ -105,8 +132,12 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
     Example:
       agent-memory --agent bob recent --limit 20 --category decision
     """
-    with session.open() as memory:
-        memories = memory.list_recent(limit, filters=filters_of(options), as_of=as_of)
+    memories: Sequence[Memory | MemoryValues] | None = None
+    if as_of is None and COMMANDS["recent"].takes(limit) and are_defaults(options):
+        memories = session.ask(lambda reader: reader.list_whole(limit))
+    if memories is None:
+        with session.open() as memory:
+            memories = memory.list_recent(limit, filters=filters_of(options), as_of=as_of)
     text = memories_text(memories)
     emit({"memories": memories}, text=text, as_json=session.json, rows=memories)
 
@@ -144,8 +175,13 @@ def context(session: Session, /, budget: int | None) -> None:
     Example:
       agent-memory --agent bob context --budget 800
     """
-    with session.open() as memory:
-        text = memory.context(budget)
+    text: str | None = None
+    tokens = int(COMMANDS["context"].default) if budget is None else budget
+    if COMMANDS["context"].takes(tokens):
+        text = session.ask(lambda reader: reader.context(tokens))
+    if text is None:
+        with session.open() as memory:
+            text = memory.context(budget)
     emit({"context": text}, text=text.rstrip("\n"), as_json=session.json)
 
 

@@ -8,33 +8,34 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from pydantic import BaseModel
 
-from agent_memory import (
-    AgentMemoryError,
-    AgentSummary,
-    Duplicate,
-    DuplicateGroup,
-    FoundSecrets,
-    HistoryEntry,
-    OnSecret,
-    SearchResults,
-    ValidationError,
-)
+from agent_memory import AgentMemoryError, OnSecret, ValidationError
 from agent_memory.cli.hits import answer_text, memory_cells
 from agent_memory.cli.options import current_session
 from agent_memory.cli.tables import clip, has_color, safe, shown, table
-from agent_memory.models.record import SparseRecord
 from agent_memory.models.times import format_time, now_utc
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+    from agent_memory import (
+        AgentSummary,
+        Duplicate,
+        DuplicateGroup,
+        FoundSecrets,
+        HistoryEntry,
+        SearchResults,
+    )
+    from agent_memory.models.columns import MemoryValues
+    from agent_memory.models.excerpt import SearchResultValues
 
 _STARTED: Final = time.perf_counter()
 _MAX_DEPTH: Final = 100
@@ -71,7 +72,7 @@ def emit(
             **({"secrets": plain(list(secrets))} if secrets else {}),
         },
     }
-    if isinstance(data, SparseRecord) and envelope.keys() == envelope["data"].keys():
+    if _is_sparse(data) and envelope.keys() == envelope["data"].keys():
         envelope = envelope["data"]  # it is such an answer already
     if session and session.request_id:
         envelope["metadata"]["request_id"] = session.request_id
@@ -174,13 +175,9 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     """
     if depth > _MAX_DEPTH:
         return "…"
-    if isinstance(data, BaseModel):
-        fields = {
-            name: plain(getattr(data, name), depth + 1)
-            for name, info in type(data).model_fields.items()
-            if not info.exclude
-        }
-        is_sparse = isinstance(data, SparseRecord)
+    if (names := _field_names(data)) is not None:
+        fields = {name: plain(getattr(data, name), depth + 1) for name in names}
+        is_sparse = _is_sparse(data)
         return {name: value for name, value in fields.items() if not (is_sparse and value is None)}
     if isinstance(data, dict):
         return {str(key): plain(value, depth + 1) for key, value in data.items()}
@@ -195,9 +192,24 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     return data if data is None or isinstance(data, str | int | float | bool) else str(data)
 
 
-def search_text(results: SearchResults, query: str) -> str:
+def _field_names(data: object) -> Sequence[str] | None:
+    """Return the names of the fields of a model or a named tuple; ``None`` of anything else.
+
+    Not by the class of models, whose import would take a third of a command that has none.
+    """
+    if isinstance(data, tuple):
+        return getattr(data, "_fields", None)
+    fields: Mapping[str, FieldInfo] | None = getattr(type(data), "model_fields", None)
+    return None if fields is None else [name for name in fields if not fields[name].exclude]
+
+
+def _is_sparse(data: object) -> bool:
+    return bool(getattr(type(data), "is_sparse", False))
+
+
+def search_text(results: SearchResults | SearchResultValues, query: str) -> str:
     """Show what a search found: see ``answer_text``."""
-    return answer_text(list(results), results.search_metadata, query)
+    return answer_text(results.results, results.search_metadata, query)
 
 
 def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
@@ -243,7 +255,7 @@ def groups_text(groups: Sequence[DuplicateGroup]) -> str:
     )
 
 
-def details_text(model: BaseModel) -> str:
+def details_text(model: BaseModel | MemoryValues) -> str:
     """Show every field of a model that holds something, and the fields of what it holds."""
     rows: list[tuple[str, str]] = []
     for name, value in plain(model).items():

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from agent_memory import (
-    BackupFile,
-    CheckReport,
-    ErasureReceipt,
-    FoundSecrets,
-    ImportReport,
-    RebuildReport,
-    Rejection,
-    TidyReport,
-)
 from agent_memory.cli.tables import safe, styled, table
-from agent_memory.models.decision import Review
-from agent_memory.models.documents.responses import AddMemoryResponse
+
+if TYPE_CHECKING:
+    from agent_memory import (
+        AddMemoryResponse,
+        BackupFile,
+        CheckReport,
+        ErasureReceipt,
+        FoundSecrets,
+        ImportReport,
+        RebuildReport,
+        Rejection,
+        Review,
+        TidyReport,
+    )
 
 
 def backups_text(backups: Sequence[BackupFile]) -> str:

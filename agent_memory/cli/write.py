@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
-from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory import (
-    AgentMemory,
-    Duplicate,
-    DuplicateMemory,
-    FoundSecrets,
-    MemoryInput,
-    MemoryNotFound,
-    OnDuplicate,
-    OnSecret,
-    ValidationError,
-)
+import agent_memory
+from agent_memory import DuplicateMemory, MemoryNotFound, OnDuplicate, OnSecret, ValidationError
 from agent_memory.cli.options import (
     Session,
     ask,
@@ -42,6 +32,9 @@ from agent_memory.cli.streams import stdin_text
 from agent_memory.cli.tables import safe
 from agent_memory.formats.jsonl import read_lines
 
+if TYPE_CHECKING:
+    from agent_memory import AgentMemory, Duplicate, FoundSecrets
+
 _MOST_NOTES: Final = 20
 """Duplicates in a file, or secrets, that are told on stderr, one a line."""
 
@@ -59,8 +52,10 @@ class _Listener:
 
     def as_data(self) -> list[dict[str, Any]]:
         """Return what was heard, for JSON."""
-        names = [name for name in Duplicate.model_fields if name != "new_content"]
-        return [{name: getattr(duplicate, name) for name in names} for duplicate in self.heard]
+        return [
+            {name: value for name, value in duplicate if name != "new_content"}
+            for duplicate in self.heard
+        ]
 
 
 class _SecretListener:
@@ -125,6 +120,8 @@ def store(
     fields = described(options)
     _refuse_together(content, jsonl, skip_bad=skip_bad, has_id="id" in fields)
     item = {**fields, "content": "" if jsonl else _content(content)}
+    if jsonl is None and on_secret is None and _is_stored_plainly(session, item, on_duplicate):
+        return
     if jsonl is None and not session.exists():
         _refuse_first(item)
     with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
@@ -153,8 +150,10 @@ def _refuse_together(
 
 def _refuse_first(item: dict[str, Any]) -> None:
     """Refuse an agent's first memory before its file is made: else an empty agent would stay."""
+    from pydantic import ValidationError as PydanticValidationError  # noqa: PLC0415 - seldom
+
     try:
-        MemoryInput.model_validate(item)
+        agent_memory.MemoryInput.model_validate(item)
     except PydanticValidationError as error:
         raise ValidationError.from_pydantic(error) from error
 
@@ -192,6 +191,19 @@ def _read_items(
     return items, numbers, skipped
 
 
+def _is_stored_plainly(session: Session, item: dict[str, Any], on_duplicate: str | None) -> bool:
+    """Store a memory without the models, where that suffices, and return whether it did."""
+    reader = session.open_reader()
+    if reader is None:
+        return False
+    listener = _Listener(on_duplicate)
+    with reader:
+        memory_id = reader.store(item, on_duplicate=listener)
+    if memory_id is not None:
+        _emit_stored(session, memory_id, listener, [])
+    return memory_id is not None
+
+
 def _store_item(
     session: Session,
     memory: AgentMemory,
@@ -200,8 +212,13 @@ def _store_item(
     secrets: _SecretListener,
 ) -> None:
     memory_id = memory.store(**item, on_duplicate=listener, on_secret=secrets)
+    _emit_stored(session, memory_id, listener, secrets.heard([memory_id]))
+
+
+def _emit_stored(
+    session: Session, memory_id: str, listener: _Listener, noticed: Sequence[FoundSecrets]
+) -> None:
     data = {"memory_id": memory_id, "duplicates": listener.as_data()}
-    noticed = secrets.heard([memory_id])
     emit(data, text=memory_id, as_json=session.json, secrets=noticed)
     _note_duplicates(session, listener, [memory_id])
     _note_secrets(noticed)

@@ -1,11 +1,9 @@
 """Memories that say what another one says."""
 
 from collections.abc import Callable
-from typing import TypeGuard
 
 from pydantic import ConfigDict, Field
 
-from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
@@ -48,8 +46,3 @@ OnDuplicateCall = Callable[[Duplicate], str | None]
 """Is told of a duplicate and says ``keep``, ``merge`` or ``refuse``; ``None`` is the default."""
 DuplicatePolicy = str | OnDuplicateCall
 """What ``on_duplicate`` may be: one of the three words, or a function that says one of them."""
-
-
-def is_decision(value: object) -> TypeGuard[str]:
-    """Return whether a value is one of the three words."""
-    return isinstance(value, str) and value in list(OnDuplicate)

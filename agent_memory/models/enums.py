@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeGuard
 
 
 class MemoryCategory(StrEnum):
@@ -128,6 +129,11 @@ class OnDuplicate(StrEnum):
     REFUSE = "refuse"
 
 
+def is_decision(value: object) -> TypeGuard[str]:
+    """Return whether a value says what is done with a duplicate."""
+    return isinstance(value, str) and value in list(OnDuplicate)
+
+
 class OnSecret(StrEnum):
     """What is done with a secret in what is to be stored.
 
@@ -139,3 +145,8 @@ class OnSecret(StrEnum):
     MASK = "mask"
     REFUSE = "refuse"
     KEEP = "keep"
+
+
+def is_secret_decision(value: object) -> TypeGuard[str]:
+    """Return whether a value says what is done with a secret."""
+    return isinstance(value, str) and value in list(OnSecret)

@@ -191,6 +191,11 @@ def clean_scope_id(scope_id: str) -> str:
     return clean_text(scope_id)
 
 
+def new_memory_id() -> str:
+    """Make an id: ``mem-`` and 12 hexadecimal digits."""
+    return f"mem-{os.urandom(6).hex()}"
+
+
 def new_session_name() -> str:
     """Return a name for the session of a process that gives none."""
     return f"session-{os.urandom(6).hex()}"

@@ -9,10 +9,11 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, create_model, model_validator
 
 from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.field_types import Content, Label, MemoryId, Text, UtcDatetime
 from agent_memory.models.fields import clean_text, to_json
 from agent_memory.models.graph import Confidence, Name, Verb
-from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, USAGE
+from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.record import Record
 
 Natural = Annotated[int, Field(ge=0, lt=2**53)]

@@ -6,7 +6,7 @@ every annotation from its text, which takes 20 ms of the 200 that a command may 
 
 from __future__ import annotations
 
-from typing import Any, Final, Self, cast
+from typing import Any, ClassVar, Final, Self, cast
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
@@ -19,6 +19,8 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(defer_build=True, hide_input_in_errors=True)
+    is_sparse: ClassVar[bool] = False
+    """Whether optional fields that are not given are left out of its JSON."""
 
     @classmethod
     def defaults(cls) -> Self:
@@ -36,6 +38,7 @@ class SparseRecord(Record):
     """A model whose optional fields are left out of its JSON where they are not given, as in C."""
 
     model_config = ConfigDict(frozen=True)
+    is_sparse: ClassVar[bool] = True
 
     @model_serializer(mode="wrap")
     def _without_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

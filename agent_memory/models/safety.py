@@ -1,7 +1,6 @@
 """What is kept out of memories: secrets, told without showing them, and rejected values."""
 
 from collections.abc import Callable
-from typing import TypeGuard
 
 from pydantic import ConfigDict, Field
 
@@ -37,11 +36,6 @@ OnSecretCall = Callable[[FoundSecrets], str | None]
 decision."""
 SecretPolicy = str | OnSecretCall
 """What ``on_secret`` may be: one of the four words, or a function that says one of them."""
-
-
-def is_secret_decision(value: object) -> TypeGuard[str]:
-    """Return whether a value is one of the four words."""
-    return isinstance(value, str) and value in list(OnSecret)
 
 
 class Rejection(Record):

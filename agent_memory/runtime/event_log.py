@@ -15,10 +15,9 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from agent_memory.errors import StorageError
-from agent_memory.models.event import MemoryEvent
 from agent_memory.models.limits import EVENTS_FILENAME, VECTOR_DB_FILENAME
 from agent_memory.runtime.files import (
     beside,
@@ -27,6 +26,9 @@ from agent_memory.runtime.files import (
     translated_errors,
     written_atomically,
 )
+
+if TYPE_CHECKING:
+    from agent_memory.models.event import MemoryEvent
 
 MOST_BYTES: Final = 5_000_000
 """A file that is longer than this makes room for a new one."""
@@ -230,6 +232,8 @@ def is_about(event: MemoryEvent, memory_id: str) -> bool:
 
 def event_of(line: bytes) -> MemoryEvent | None:
     """Return the event of a line; ``None`` for a line that is none."""
+    from agent_memory.models.event import MemoryEvent  # noqa: PLC0415 - where one is read
+
     try:
         data = json.loads(line)
         name = data.pop("event")

@@ -1,24 +1,33 @@
-"""What is read of a store by a process that lives for one question, without the models.
+"""What a process that lives for one question reads and stores, without the models.
 
 Their import takes longer than all that is done here: see ``Excerpts``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.models.excerpt import ExcerptAnswer, ExcerptHit, MemoryExcerpt, NearExcerpt
+from agent_memory.models.columns import MemoryValues
+from agent_memory.models.excerpt import MemoryExcerpt, SearchResultValues
+from agent_memory.models.fields import is_memory_id
+from agent_memory.models.limits import DEFAULT_MIGRATION_THRESHOLD
 from agent_memory.services.rendering import PLAIN, render_context
-from agent_memory.services.search.pipeline import SearchOutcome, completed, find
-from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.unit_of_work import UnitOfWork
+from agent_memory.services.search import results
+from agent_memory.services.search.pipeline import completed, find
+from agent_memory.services.search.request import QueryMeaning, SearchRequest
+from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad
 from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.opening import open_engine
+
+if TYPE_CHECKING:
+    from agent_memory.models.duplicate import DuplicatePolicy
 
 _PROMOTION_THRESHOLD: Final = 3
 """As in ``MemoryContextConfig``: it counts for what others left to be counted."""
@@ -64,21 +73,19 @@ class Excerpts:
                 return False  # another program wrote it: the models say what is wrong
             return bool(settings.get("event_log", "off") == "off")
 
-    def search(self, query: str, limit: int) -> list[MemoryExcerpt]:
-        """Return what answers a query, best first, without what only fills up the limit."""
-        answer = self._answer(query, limit, include_weak=False, count_accesses=False)
-        return [hit.memory for hit in answer.hits]
+    def search(
+        self,
+        query: str,
+        limit: int,
+        *,
+        include_weak: bool = True,
+        count_accesses: bool = True,
+        whole: bool = False,
+    ) -> SearchResultValues:
+        """Return the hits of a query, and how it went; of ``whole`` memories all fields.
 
-    def answer(self, query: str, limit: int) -> ExcerptAnswer:
-        """Return the hits of a query, weaker ones too, and why there are few.
-
-        Those that pass the gate are counted as accessed.
+        Those that pass the gate are counted as accessed, unless ``count_accesses`` is false.
         """
-        return self._answer(query, limit, include_weak=True, count_accesses=True)
-
-    def _answer(
-        self, query: str, limit: int, *, include_weak: bool, count_accesses: bool
-    ) -> ExcerptAnswer:
         started = time.perf_counter()
         now = self._clock()
         with self._engine.read():
@@ -93,19 +100,108 @@ class Excerpts:
             request = completed(self._engine, request, self._unit_of_work.accesses())
             outcome = find(self._engine, request)
             excerpts = self._engine.memories.excerpts(outcome.row_ids())
-        answer = _answer_of(outcome, excerpts)
+            finds = results.Finds(
+                request,
+                outcome,
+                dict(zip(excerpts, self._whole(excerpts.values()), strict=True))
+                if whole
+                else excerpts,
+                self._engine.scratchpad.reasons([hit.row_id for hit in outcome.hits]),
+            )
+        milliseconds = (time.perf_counter() - started) * 1000
+        answer: SearchResultValues = results.results_of(
+            finds, QueryMeaning(), results.PLAIN, milliseconds=milliseconds
+        )
         self._unit_of_work.record_search(
-            [hit.memory.id for hit in answer.hits if hit.passed_gate] if count_accesses else [],
-            [hit.memory.id for hit in answer.hits],
-            milliseconds=(time.perf_counter() - started) * 1000,
+            [hit.memory.id for hit in answer.results if hit.passed_gate] if count_accesses else [],
+            [hit.memory.id for hit in answer.results],
+            milliseconds=milliseconds,
             now=now,
         )
         return answer
+
+    def store(
+        self,
+        memory: MemoryValues,
+        *,
+        fields_set: AbstractSet[str],
+        on_duplicate: DuplicatePolicy | None = None,
+    ) -> str | None:
+        """Store a memory and return the id under which it can be found.
+
+        ``fields_set`` are the fields that the caller gave. ``None``, and nothing is stored, where
+        it takes more: settings of the agent's own, vectors, what looks like a secret, fingerprints
+        that are missing, or a suggestion to migrate.
+        """
+        from agent_memory.services.policies.admission import StoringSettings  # noqa: PLC0415
+        from agent_memory.services.policies.secrets import screen_for_secrets  # noqa: PLC0415
+        from agent_memory.services.writing.insert import (  # noqa: PLC0415 - no search needs it
+            MemoryInsert,
+            fingerprints_of,
+            unwrapped_failure,
+        )
+
+        if screen_for_secrets(memory._asdict()).kinds:
+            return None
+        with (
+            unwrapped_failure(),
+            contextlib.ExitStack() as afterwards,
+            self._unit_of_work.write() as now,
+        ):
+            if not self._may_store():
+                return None
+            insert = MemoryInsert(
+                self._engine,
+                now=now,
+                fingerprints=fingerprints_of([memory]),
+                generated_ids=frozenset() if "id" in fields_set else frozenset({memory.id}),
+                fields_set=[fields_set],
+                is_list=False,
+                on_duplicate=on_duplicate,
+                settings=StoringSettings(),
+            )
+            afterwards.callback(insert.log)
+            insert.take(memory)
+            insert.finish()
+            enter_scratchpad(self._engine, insert.row_ids, "stored", now)
+        return insert.ids[0]
+
+    def _may_store(self) -> bool:
+        """Return whether nothing of the store asks for more than to insert a memory."""
+        return (
+            self._engine.agent.settings() == "{}"
+            and not self._engine.embeddings.models()
+            and self._engine.fingerprints.is_complete()
+            and self._engine.memories.last_row_id() + 1 < DEFAULT_MIGRATION_THRESHOLD
+        )
+
+    def get(self, memory_id: str) -> MemoryValues | None:
+        """Return all fields of a memory, or ``None``."""
+        if not is_memory_id(memory_id):
+            return None
+        from agent_memory.storage.memory_values import values_of_row  # noqa: PLC0415 - see _whole
+
+        row = self._engine.memory_rows.get(memory_id)
+        return None if row is None else values_of_row(row, agent_id=self.agent_id)
 
     def recent(self, limit: int) -> list[MemoryExcerpt]:
         """Return the newest memories."""
         with self._engine.read():
             return self._engine.memories.recent_excerpts(NOT_ARCHIVED, limit=limit)
+
+    def recent_whole(self, limit: int) -> list[MemoryValues]:
+        """Return all fields of the newest memories."""
+        with self._engine.read():
+            return self._whole(self._engine.memories.recent_excerpts(NOT_ARCHIVED, limit=limit))
+
+    def _whole(self, excerpts: Iterable[MemoryExcerpt]) -> list[MemoryValues]:
+        """Return all fields of memories, in their order. Must run inside ``engine.read()``."""
+        # Imported here: what shows a line of each memory has no need of it.
+        from agent_memory.storage.memory_values import values_of_row  # noqa: PLC0415
+
+        ids = [excerpt.id for excerpt in excerpts]
+        rows = self._engine.memory_rows.get_many(ids)
+        return [values_of_row(rows[memory_id], agent_id=self.agent_id) for memory_id in ids]
 
     def context(self, token_budget: int) -> str:
         """Return the scratchpad as Markdown for a model's context."""
@@ -132,24 +228,3 @@ def _threshold_of(settings: Mapping[str, Any]) -> float | None:
     if isinstance(threshold, bool) or not 0 <= threshold <= 1:
         raise TypeError
     return float(threshold)
-
-
-def _answer_of(outcome: SearchOutcome, excerpts: Mapping[int, MemoryExcerpt]) -> ExcerptAnswer:
-    return ExcerptAnswer(
-        [
-            ExcerptHit(
-                excerpts[hit.row_id],
-                hit.relevance,
-                hit.similarity,
-                hit.passed_gate,
-                outcome.repeats.get(hit.row_id, ()),
-            )
-            for hit in outcome.hits
-        ],
-        outcome.explanation,
-        [
-            NearExcerpt(excerpts[hit.row_id].id, excerpts[hit.row_id].content, reason)
-            for hit, reason in outcome.near
-        ],
-        outcome.degraded,
-    )

@@ -42,7 +42,8 @@ from agent_memory.services.erasure.tombstones import purge
 from agent_memory.services.policies.admission import storable_row
 from agent_memory.services.store import Store
 from agent_memory.storage.change_records import FileSummary, Replaced, Tombstone
-from agent_memory.storage.memory_models import column_value, memory_of_row
+from agent_memory.storage.memory_models import memory_of_row
+from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.opening import file_storage
 
 _MOST_NAMED: Final = 5

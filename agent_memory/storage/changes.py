@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agent_memory.models.columns import JSON_COLUMNS
 from agent_memory.models.enums import HistoryEvent
 from agent_memory.models.fields import to_json
-from agent_memory.models.memory import HistoryEntry
-from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.times import read_stored_time
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.records import read_json
+
+if TYPE_CHECKING:
+    from agent_memory.models.memory import HistoryEntry
 
 
 def change_of_row(row: Sequence[Any]) -> Change:
@@ -40,6 +42,8 @@ def _values(text: str | None) -> dict[str, Any]:
 
 def entry_of_row(row: Sequence[Any]) -> HistoryEntry:
     """Make an entry of such a row, as users are shown it."""
+    from agent_memory.models.memory import HistoryEntry  # noqa: PLC0415 - made for users alone
+
     change_id, of, event, changed_at, session_id, old, new = row
     return HistoryEntry(
         change_id=change_id,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agent_memory.models.graph import EdgeView, EntityView, name_key
 from agent_memory.models.times import read_stored_time
-from agent_memory.storage.memory_models import column_value
+from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.records import Row
 
 ENTITY_VIEW: Final = (

@@ -1,160 +1,20 @@
-"""The models of memories, made of the rows that engines keep, and the values of those rows."""
+"""The models of memories, made of the rows that engines keep."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from enum import Enum
-from typing import Any, Final, TypeGuard
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from agent_memory.models.fields import normalize_tags, to_json
 from agent_memory.models.memory import Memory
-from agent_memory.models.memory_fields import HISTORIC, MEMORY_FIELDS, MemoryField, TaskMetadata
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.change_records import Change
-from agent_memory.storage.records import MEMORY_COLUMNS, read_json, read_list
-
-
-def is_same_value(value: object, other: object) -> bool:
-    """Return whether two values of a field are the same in the file: ``True`` is not 1 there."""
-    return value == other and column_value(value) == column_value(other)
-
-
-def column_value(value: object) -> object:
-    """Return a field's value as its column holds it."""
-    if isinstance(value, datetime):
-        return format_time(value)
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, list | dict):
-        return to_json(value)
-    if isinstance(value, TaskMetadata):
-        return value.model_dump_json(exclude_none=True, exclude_defaults=True)
-    return value
-
-
-NEW_ROW: Final[dict[str, Any]] = {
-    name: column_value(of_memory.plain_default) for name, of_memory in MEMORY_FIELDS.items()
-}
-"""What the columns of a new memory hold, by name; ``None`` also for what must be told."""
-
-
-_IS_PLAIN: Final = {
-    name: of_memory.column.kind in ("text", "word", "count")
-    for name, of_memory in MEMORY_FIELDS.items()
-}
-"""Of each field whether its column holds the same."""
-
-
-def row_of_memory(memory: Memory) -> dict[str, Any]:
-    """Return the row of a memory, by column."""
-    values = vars(memory)
-    return {
-        name: values[name] if is_plain else column_value(values[name])
-        for name, is_plain in _IS_PLAIN.items()
-    }
+from agent_memory.storage.memory_values import read_values
+from agent_memory.storage.records import MEMORY_COLUMNS
 
 
 def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:
-    """Make the model of a row, its values in the order of ``MEMORY_COLUMNS``, without validation.
-
-    A row that another program wrote may hold what the library would refuse (a category of its
-    own, a damaged text): it must be readable all the same.
-    """
-    values = zip(_READERS.items(), row[1:], strict=True)
-    fields = {name: read(value) if read else value for (name, read), value in values}
-    return Memory.model_construct(agent_id=agent_id, embedding=None, **fields)
+    """Make the model of a row, as ``read_values`` reads it."""
+    return Memory.model_construct(agent_id=agent_id, embedding=None, **read_values(row))
 
 
 def memory_of_row(row: Mapping[str, Any], *, agent_id: str) -> Memory:
     """Make the model of a row that is given by column."""
     return memory_of_values(tuple(map(row.get, MEMORY_COLUMNS)), agent_id)
-
-
-def fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as plain data, without values that every new memory has."""
-    fields: dict[str, Any] = {}
-    for name, of_memory in MEMORY_FIELDS.items():
-        value = row[name]
-        if value is None or (of_memory.column.kind == "count" and value == of_memory.default):
-            continue
-        if name == "updated_at" and value == row["timestamp"]:
-            continue
-        fields[name] = _plain(of_memory, value)
-    return fields
-
-
-def _plain(of_memory: MemoryField, value: Any) -> Any:  # noqa: ANN401 - any column
-    """Return a column's value as plain data."""
-    if of_memory.column.kind == "flag":
-        return bool(value)
-    if not of_memory.is_json:
-        return value
-    try:
-        plain = json.loads(value)
-    except (ValueError, RecursionError):  # another program's: `check` reports it
-        return value
-    if of_memory.column.kind == "list" and _is_list_of_texts(plain):
-        return normalize_tags(plain)
-    return plain
-
-
-def _is_list_of_texts(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _reader_of_word(row: MemoryField) -> Callable[[str], Enum]:
-    """Return what reads a word of an enum; another program's word is read as the default."""
-    words: type[Enum] = type(row.default)
-
-    def read(word: str) -> Enum:
-        try:
-            return words(word)
-        except ValueError:
-            default: Enum = row.default
-            return default
-
-    return read
-
-
-def _read_object(text: str | None) -> dict[str, Any]:
-    value = read_json(text or "{}")
-    return value if isinstance(value, dict) else {}
-
-
-def _read_task(text: str | None) -> TaskMetadata | None:
-    if text is None:
-        return None
-    try:
-        return TaskMetadata.model_validate_json(text)
-    except ValueError:
-        return None
-
-
-def _reader_of(row: MemoryField) -> Callable[[Any], Any] | None:
-    """Return what reads a field from its column; ``None`` where both hold the same."""
-    if row.column.kind == "word":
-        return _reader_of_word(row)
-    if row.column.kind == "time" and row.is_optional:
-        return lambda text: read_stored_time(text) if text else None
-    readers: dict[str, Callable[[Any], Any]] = {
-        "list": read_list,
-        "object": _read_object,
-        "task": _read_task,
-        "time": read_stored_time,
-        "flag": bool,
-    }
-    return readers.get(row.column.kind)
-
-
-_READERS: Final = {name: _reader_of(row) for name, row in MEMORY_FIELDS.items()}
-
-
-def is_as_it_was_added(change: Change, row: Mapping[str, Any] | None) -> bool:
-    """Return whether a change added a memory as its row still is: exports then say no more."""
-    return (
-        change.event == "ADD"
-        and row is not None
-        and change.new == {name: row[name] for name in HISTORIC if row[name] is not None}
-    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_memory.models.duplicate import Duplicate
 from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.records import Term
 from agent_memory.text.normalize import (
@@ -16,6 +15,9 @@ from agent_memory.text.normalize import (
     share_of_words,
     words_of,
 )
+
+if TYPE_CHECKING:
+    from agent_memory.models.duplicate import Duplicate
 
 SIMILAR_LOOKED_AT: Final = 20
 """Memories whose words are compared, the best by FTS5's measure, to find similar ones."""
@@ -59,6 +61,8 @@ def most_similar(
         share = share_of_words(words, other_words)
         if memory_id in without or share < SIMILAR_SHARE or len(other_words) < SIMILAR_WORDS:
             continue
+        from agent_memory.models.duplicate import Duplicate  # noqa: PLC0415 - of duplicates alone
+
         duplicates.append(
             Duplicate.model_construct(
                 grade=DuplicateGrade.SIMILAR,

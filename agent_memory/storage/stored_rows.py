@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from agent_memory.models.memory_fields import HISTORIC, USAGE
+from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.storage.records import Row
 
 Key = tuple[Any, ...]

@@ -16,17 +16,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agent_memory import AgentMemory, Memory, MemoryInput
+from agent_memory import AgentMemory, Importance, Memory, MemoryInput
 from agent_memory import ValidationError as InvalidInput
+from agent_memory.models.columns import HISTORIC, USAGE, MemoryValues
 from agent_memory.models.memory import MemoryChanges
-from agent_memory.models.memory_fields import (
-    HISTORIC,
-    MEMORY_FIELDS,
-    USAGE,
-    SharedFields,
-    fields_beyond,
-    row_of,
-)
+from agent_memory.models.memory_fields import MEMORY_FIELDS, SharedFields, fields_beyond, row_of
 from agent_memory.models.portable import PortableMemory, PortableValues
 
 SCHEMA = Path(__file__).parents[1] / "golden" / "schema.sql"
@@ -40,6 +34,7 @@ def test_a_memory_has_the_fields_of_document_a_in_its_order_then_the_others() ->
     a = "id agent_id content category tags embedding timestamp last_accessed access_count"
     assert list(Memory.model_fields)[:11] == [*a.split(), "created_by_session", "metadata"]
     assert Memory.model_fields.keys() - MEMORY_FIELDS.keys() == {"agent_id", "embedding"}
+    assert tuple(Memory.model_fields) == MemoryValues._fields
 
 
 def test_what_can_be_stored_or_changed_is_a_field_of_the_table() -> None:
@@ -65,6 +60,17 @@ class WithMood(SharedFields):
 def test_a_field_that_does_not_say_how_it_is_stored_is_refused() -> None:
     with pytest.raises(TypeError, match="mood has no Column"):
         row_of(WithMood, "mood")
+
+
+class WithLowImportance(SharedFields):
+    """A model with another default than its column has."""
+
+    importance: Importance = Importance.LOW
+
+
+def test_a_field_with_another_default_than_its_column_is_refused() -> None:
+    with pytest.raises(TypeError, match="importance has another default"):
+        row_of(WithLowImportance, "importance")
 
 
 # One value of each field that is not its default.

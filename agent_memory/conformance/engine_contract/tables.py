@@ -11,8 +11,8 @@ import pytest
 from agent_memory import AgentConfig, Memory, MemoryKind, ValidationError
 from agent_memory.conformance.engine_contract.cases import NOW, memory_of, stored
 from agent_memory.models.agent import MigrationInfo
+from agent_memory.models.columns import HISTORIC
 from agent_memory.models.enums import MemoryOrder
-from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.engine import Engine

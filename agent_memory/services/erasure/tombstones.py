@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.memory import Memory
-from agent_memory.models.memory_fields import HISTORIC
+from agent_memory.models.columns import HISTORIC
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import (
     Change,
@@ -27,6 +26,10 @@ from agent_memory.storage.change_records import (
 )
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import RowValues
+
+if TYPE_CHECKING:
+    from agent_memory.models.columns import MemoryValues
+    from agent_memory.models.memory import Memory
 
 _KEY_LENGTH: Final = 16
 
@@ -60,7 +63,9 @@ class Tombstones:
             self._table.remove(key, hash_of_id(key, memory_id))
             self._table.remove(key, hash_of_content(key, content, user_id))
 
-    def refuse(self, memory: Memory, *, said_at: datetime | None, at: tuple[int, ...] = ()) -> None:
+    def refuse(
+        self, memory: Memory | MemoryValues, *, said_at: datetime | None, at: tuple[int, ...] = ()
+    ) -> None:
         """Raise ``ValidationError`` for a memory of an erased id that says what was erased.
 
         Another content is a new memory, and so is one that was ``said_at`` a time after the

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.memory_fields import HISTORIC, USAGE
+from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import ValidationError as PydanticValidationError
-
-from agent_memory.models.agent import AgentConfig
 from agent_memory.models.enums import MemoryKind
-from agent_memory.models.memory import Memory
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.memory_models import fields_of
+from agent_memory.storage.memory_values import fields_of
 from agent_memory.storage.records import RowValues
 
-Incoming = Memory | Mapping[str, Any]
-"""A memory that is to be stored: a model, or its values by column."""
+if TYPE_CHECKING:
+    from agent_memory.models.agent import AgentConfig
+    from agent_memory.models.columns import MemoryValues
+    from agent_memory.models.memory import Memory
+    from agent_memory.models.retention import RetentionPolicy
+
+    Incoming = Memory | MemoryValues | Mapping[str, Any]
+    """A memory that is to be stored: a model, its values, or those by column."""
+
+
+class StoringSettings(NamedTuple):
+    """Settings of an agent that storing goes by, as in ``AgentConfig``: here the defaults."""
+
+    on_duplicate: str | None = None
+    retention: RetentionPolicy | None = None
 
 
 class Admission:
@@ -29,7 +38,11 @@ class Admission:
     """
 
     def __init__(
-        self, engine: Engine, settings: AgentConfig | None = None, *, counts: bool = False
+        self,
+        engine: Engine,
+        settings: AgentConfig | StoringSettings | None = None,
+        *,
+        counts: bool = False,
     ) -> None:
         self._engine = engine
         self._rejected_hashes = engine.rejections.hashes_by_length()
@@ -44,7 +57,11 @@ class Admission:
         return self._policy is not None
 
     def refuse(
-        self, memory: Memory, *, at: tuple[int, ...] = (), fields: AbstractSet[str] | None = None
+        self,
+        memory: Memory | MemoryValues,
+        *,
+        at: tuple[int, ...] = (),
+        fields: AbstractSet[str] | None = None,
     ) -> None:
         """Raise ``RejectedContent`` for a memory that holds a rejected value.
 
@@ -121,6 +138,8 @@ def storable_row(row: RowValues, *, moment: str) -> RowValues:
 
     ``moment`` is the time in place of one that is none.
     """
+    from pydantic import ValidationError as PydanticValidationError  # noqa: PLC0415 - as the next
+
     from agent_memory.models.portable import PortableMemory  # noqa: PLC0415 - 10 ms
     from agent_memory.models.row_repair import mended_row  # noqa: PLC0415 - for bad rows alone
 

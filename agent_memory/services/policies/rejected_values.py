@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.errors import RejectedContent
-from agent_memory.extraction.rules.statements import speaker_and_text
+from agent_memory.models.columns import MemoryValues
 from agent_memory.models.memory import Memory
 from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejection_match import (
@@ -26,7 +26,6 @@ from agent_memory.services.policies.rejection_match import (
 )
 from agent_memory.storage.engine import Engine
 from agent_memory.text.sentences import clauses, sentences
-from agent_memory.text.speech_acts import is_supposed
 
 _LONGEST_PLACE: Final = 80
 
@@ -60,7 +59,7 @@ def lift(engine: Engine, text_or_id: str | int) -> bool:
 
 def refuse_rejected(
     engine: Engine,
-    memory: Memory,
+    memory: Memory | MemoryValues,
     rejected_hashes: RejectedHashes | None = None,
     *,
     at: tuple[str | int, ...] = (),
@@ -129,6 +128,10 @@ def allowed_part(text: str, rejected_hashes: RejectedHashes) -> str:
     A sentence that supposes something goes whole: its clauses are not true alone. Empty where
     nothing is left, or where the value stands across clauses. A speaker's name stays in front.
     """
+    # Imported where they are needed: to compile their patterns takes a sixth of a cold command.
+    from agent_memory.extraction.rules.statements import speaker_and_text  # noqa: PLC0415
+    from agent_memory.text.speech_acts import is_supposed  # noqa: PLC0415
+
     _, spoken = speaker_and_text(text)
     parts: list[str] = []
     for sentence in sentences(spoken):

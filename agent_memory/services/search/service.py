@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agent_memory.models.enums import MatchType
 from agent_memory.models.memory import Memory
@@ -18,9 +18,10 @@ from agent_memory.models.search import (
     SearchMetadata,
     SearchResults,
 )
-from agent_memory.services.search.pipeline import SearchOutcome, completed, find
-from agent_memory.services.search.ranking import RankedHit, RankingRates, confidence
+from agent_memory.services.search.pipeline import completed, find
+from agent_memory.services.search.ranking import RankedHit, RankingRates
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
+from agent_memory.services.search.results import Finds, Kinds, results_of
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import AmongIds, filter_of, scope_of
@@ -42,17 +43,18 @@ class SearchService:
         """Find the memories that answer a request, best first, and say how it went."""
         started = time.perf_counter()
 
-        def look() -> _Finds:
+        def look() -> Finds:
             whole = request._replace(now=now, vector=meaning.vector)
             whole = completed(self._engine, whole, self._unit_of_work.accesses())
             outcome = find(self._engine, whole)
             memories = self._engine.memories.get_many(outcome.row_ids())
             reasons = self._engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
-            return _Finds(whole, outcome, memories, reasons)
+            return Finds(whole, outcome, memories, reasons)
 
         finds = self._engine.lookup(look)
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
-        return _results(finds, meaning, milliseconds=milliseconds)
+        results: SearchResults = results_of(finds, meaning, _MODELS, milliseconds=milliseconds)
+        return results
 
     def follow_up(self, request: SearchRequest, text: str) -> str:
         """Return the query that a hit's text leads to, or nothing where it leads nowhere.
@@ -97,70 +99,11 @@ class SearchService:
         self._unit_of_work.record_recalls(memory_ids)
 
 
-class _Finds(NamedTuple):
-    """What a search found; ``memories`` has those of ``outcome.row_ids()``."""
-
-    request: SearchRequest
-    outcome: SearchOutcome
-    memories: Mapping[int, Memory]
-    scratchpad_reasons: Mapping[int, str]
-
-
-def _results(finds: _Finds, meaning: QueryMeaning, *, milliseconds: float) -> SearchResults:
-    """Make the models that users get."""
-    request, outcome, memories, scratchpad_reasons = finds
-    return SearchResults.model_construct(
-        results=[
-            MemorySearchResult.model_construct(
-                memory=memories[hit.row_id],
-                relevance_score=hit.relevance,
-                similarity=hit.similarity,
-                confidence=confidence(hit.similarity, by_meaning=outcome.by_meaning),
-                passed_gate=hit.passed_gate,
-                repeats=[memories[row_id].id for row_id in outcome.repeats.get(hit.row_id, ())],
-                match_type=_match_type(hit, scratchpad_reasons.get(hit.row_id)),
-                score=_score(hit, outcome.strength, request.rates) if request.explain else None,
-            )
-            for hit in outcome.hits
-        ],
-        total_count=max(outcome.total_count, len(outcome.hits)),
-        search_metadata=SearchMetadata.model_construct(
-            query_time=request.moment,
-            processing_time_ms=milliseconds,
-            keyword_search_time_ms=outcome.keyword_ms,
-            embedding_time_ms=meaning.milliseconds,
-            vector_search_time_ms=outcome.vector_ms,
-            filters_applied=_applied(request.filters),
-            backend="vector" if outcome.by_meaning else "file",
-            degraded=[*meaning.degraded, *outcome.degraded],
-            reason=outcome.reason,
-            explanation=outcome.explanation,
-            near_misses=[
-                NearMiss.model_construct(
-                    memory_id=memories[hit.row_id].id,
-                    content=memories[hit.row_id].content,
-                    similarity=hit.similarity,
-                    reason=reason,
-                    score=_score(hit, outcome.strength, request.rates) if request.explain else None,
-                )
-                for hit, reason in outcome.near
-            ],
-        ),
-    )
-
-
 def _applied(filters: SearchFilters | None) -> dict[str, Any]:
     """Return the filters that were given, as JSON data."""
     if filters is None or not filters.model_fields_set:
         return {}
     return filters.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-
-
-def _match_type(hit: RankedHit, scratchpad_reason: str | None) -> MatchType:
-    """Label a hit: in the scratchpad because it is new, promoted there, or found."""
-    if scratchpad_reason is None:
-        return MatchType.KEYWORD if hit.by_words else MatchType.VECTOR
-    return MatchType.SCRATCHPAD if scratchpad_reason == "stored" else MatchType.PROMOTED
 
 
 def _score(hit: RankedHit, strength: float, rates: RankingRates) -> ScoreExplanation:
@@ -190,3 +133,14 @@ def _score(hit: RankedHit, strength: float, rates: RankingRates) -> ScoreExplana
         has_kept_place=hit.has_kept_place,
         variants=dict(hit.candidate.variants),
     )
+
+
+_MODELS: Final = Kinds(
+    SearchResults.model_construct,
+    MemorySearchResult.model_construct,
+    SearchMetadata.model_construct,
+    NearMiss.model_construct,
+    match_type=MatchType,
+    score=_score,
+    applied=_applied,
+)

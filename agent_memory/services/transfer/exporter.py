@@ -21,7 +21,8 @@ from agent_memory.services.erasure.tombstones import tombstones_in_force
 from agent_memory.storage.change_records import VECTOR_COLUMNS, Change, Tombstone
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED
-from agent_memory.storage.memory_models import fields_of, is_as_it_was_added, memory_of_row
+from agent_memory.storage.memory_models import memory_of_row
+from agent_memory.storage.memory_values import fields_of, is_as_it_was_added
 
 if TYPE_CHECKING:
     from agent_memory.models.session import Owner

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agent_memory.errors import RejectedContent, ValidationError
-from agent_memory.models.memory_fields import HISTORIC
+from agent_memory.models.columns import HISTORIC
 from agent_memory.models.portable import StagedEntry
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission

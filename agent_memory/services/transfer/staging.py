@@ -30,10 +30,9 @@ from agent_memory.errors import (
     without_secrets,
 )
 from agent_memory.models.agent import AgentConfig
-from agent_memory.models.columns import ORIGINAL_CATEGORY
+from agent_memory.models.columns import JSON_COLUMNS, ORIGINAL_CATEGORY
 from agent_memory.models.enums import MemoryCategory, OnSecret
 from agent_memory.models.fields import to_json
-from agent_memory.models.memory_fields import JSON_COLUMNS
 from agent_memory.models.portable import (
     Entry,
     PassedOver,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.agent import AgentConfig
-from agent_memory.models.memory import Memory
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.memory_models import is_same_value
+from agent_memory.storage.memory_values import is_same_value
+
+if TYPE_CHECKING:
+    from agent_memory.models.agent import AgentConfig
+    from agent_memory.models.memory import Memory
 
 
 def update(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.fields import to_json
 from agent_memory.storage import similar_texts
 from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.sqlite.keyword_index import KeywordIndex
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.fingerprints import decoded
+
+if TYPE_CHECKING:
+    from agent_memory.models.duplicate import Duplicate
 
 _SELECT_NEWEST: Final = """
 SELECT max(seq) FROM memories WHERE id IN (SELECT value FROM json_each(?))"""

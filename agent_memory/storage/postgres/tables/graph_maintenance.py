@@ -16,7 +16,7 @@ from agent_memory.storage.graph_rows import (
     exported_sources,
     imported_sources,
 )
-from agent_memory.storage.memory_models import column_value
+from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import page_end
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory.models.memory_fields import HISTORIC, USAGE
+from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.times import format_time
-from agent_memory.storage.memory_models import NEW_ROW
+from agent_memory.storage.memory_values import NEW_ROW
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
+from agent_memory.models.columns import HISTORIC
 from agent_memory.models.fields import to_json
-from agent_memory.models.memory_fields import HISTORIC
 from agent_memory.models.portable import WHOLE_MEMORY
 from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sqlite.connection import Database

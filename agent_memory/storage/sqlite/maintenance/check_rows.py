@@ -37,7 +37,7 @@ from agent_memory.models.row_repair import (
 )
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.storage.change_records import Change
-from agent_memory.storage.memory_models import fields_of, is_as_it_was_added
+from agent_memory.storage.memory_values import fields_of, is_as_it_was_added
 from agent_memory.storage.records import RowValues
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.agent import AgentTable

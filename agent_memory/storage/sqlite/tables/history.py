@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.errors import StorageCorrupt
+from agent_memory.models.columns import HISTORIC, JSON_COLUMNS
 from agent_memory.models.fields import to_json
-from agent_memory.models.memory import HistoryEntry
-from agent_memory.models.memory_fields import HISTORIC, JSON_COLUMNS
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.changes import change_of_row, entry_of_row, row_of_change
 from agent_memory.storage.records import BEFORE_ALL, Operation, page_end
 from agent_memory.storage.sqlite.tables import Table
+
+if TYPE_CHECKING:
+    from agent_memory.models.memory import HistoryEntry
 
 _SIGN: Final = """
 UPDATE history SET session_id = ?, changed_at = ?

@@ -159,7 +159,7 @@ class MemoryTable(Table):
         self._beginnings: KeptRows[Hashable, list[str]] = KeptRows(MOST_BEGINNINGS)
 
     def insert(self, memory: Memory) -> int:
-        from agent_memory.storage.memory_models import column_value  # noqa: PLC0415 - see _models
+        from agent_memory.storage.memory_values import column_value  # noqa: PLC0415 - see _models
 
         self._db.run(_INSERT, [column_value(getattr(memory, name)) for name in COLUMNS])
         return int(self._db.value("SELECT last_insert_rowid()"))
@@ -297,7 +297,7 @@ class MemoryTable(Table):
 
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
         from agent_memory.models.memory import MemoryChanges  # noqa: PLC0415 - see _models
-        from agent_memory.storage.memory_models import column_value  # noqa: PLC0415
+        from agent_memory.storage.memory_values import column_value  # noqa: PLC0415
 
         columns = [name for name in MemoryChanges.model_fields if name in changes]
         settings = "".join(f"{name} = ?, " for name in columns)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.models.agent import Problem
-from agent_memory.models.safety import Rejection
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.sqlite.connection import Row
 from agent_memory.storage.sqlite.tables import Table
 
+if TYPE_CHECKING:
+    from agent_memory.models.agent import Problem
+    from agent_memory.models.safety import Rejection
+
+# Models are imported where they are made: to store a memory takes none.
 _COLUMNS: Final = "rejection_id, words_hash, word_count, reason, rejected_at"
 _WRONG: Final = "FROM rejections WHERE length(words_hash) <> 32"
 _INSERT: Final = """
@@ -52,6 +55,8 @@ class RejectionTable(Table):
 
     def find_problems(self) -> list[Problem]:
         """Return the rows that reject nothing: another program wrote no hash there."""
+        from agent_memory.models.agent import Problem  # noqa: PLC0415 - see above
+
         count = self._db.value(f"SELECT count(*) {_WRONG}")
         detail = f"{count} rows of rejections hold no hash of a value"
         return [Problem(kind="wrong_row", detail=detail)] if count else []
@@ -79,6 +84,8 @@ class RejectionTable(Table):
 
 def _rejection(row: Row) -> Rejection:
     """Make the model of a row, without validation: another program may have written it."""
+    from agent_memory.models.safety import Rejection  # noqa: PLC0415 - see above
+
     rejection_id, words_hash, word_count, reason, rejected_at = row
     return Rejection.model_construct(
         rejection_id=rejection_id,

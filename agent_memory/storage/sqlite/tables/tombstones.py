@@ -6,12 +6,14 @@ said anew removes it; a row that another program wrote stands beside it until ``
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_memory.models.agent import Problem
 from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
+
+if TYPE_CHECKING:
+    from agent_memory.models.agent import Problem
 
 # A row of each key, without reading all rows: one store has few keys.
 _SELECT_KEYS: Final = """
@@ -66,6 +68,8 @@ class TombstoneTable(Table):
     # Checking ------------------------------------------------------------------------------------
     def find_problems(self) -> list[Problem]:
         """Return which memories were erased, or say what was erased, and are there all the same."""
+        from agent_memory.models.agent import Problem  # noqa: PLC0415 - to store takes no model
+
         memory_ids = dict.fromkeys(memory_id for memory_id, _ in self.contradicted())
         advice = "another program wrote it: erase it again, or keep it with `check --repair`"
         return [
