@@ -8,8 +8,9 @@
 Times are milliseconds: the middle (p50), and what 95 of 100 stay below, first by the clock, then
 of the processor, which other work on the machine changes less. Every store is durable
 (synchronous=FULL). As yardsticks, in the same run, on the same disk and file system: one 4 KB write
-and fsync, and FTS5's own bm25() over all the words of the same questions. Of a cold search Python
-says how long its imports took, by package.
+and fsync, and FTS5's own bm25() over all the words of the same questions. Beside cold commands,
+which are whole processes, stands the bare interpreter; of a cold search Python says how long its
+imports took, by package.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def measure(size: int, rounds: int, embedder: str) -> None:
             report(size, "store beside `agent-memory stats`", stores_beside(memory, workload))
             measure_yardsticks(memory.path, size, questions)
         report(size, "open and close", timed(lambda _: reopen(folder), range(50)))
-        report(size, "cold `agent-memory search`", timed(cold_search(folder), questions[:20]))
+        measure_cold(folder, size, questions[:20], workload)
         print(f"{size:>8,}  of it imports: {cold_imports(folder, questions[0])}", flush=True)
         used = AgentMemory.agents(folder)[0].storage_size_mb * 1e6
         print(
@@ -153,15 +154,23 @@ def reopen(folder: str) -> None:
     AgentMemory("bench", root=folder).close()
 
 
-def cold_search(folder: str) -> Callable[[str], object]:
-    """Return what runs a whole process that searches."""
+def measure_cold(folder: str, size: int, questions: list[str], workload: Workload) -> None:
+    """Time whole processes: the bare interpreter, and commands with and without models."""
     program = str(Path(sys.executable).with_name("agent-memory"))
-    command = [program, "--root", folder, "--agent", "bench", "search"]
+    command = [program, "--root", folder, "--agent", "bench"]
 
-    def run(question: str) -> None:
-        subprocess.run([*command, question], check=True, capture_output=True)
+    def timed_processes(name: str, words: list[str], last: Iterable[str]) -> None:
+        def run(word: str) -> None:
+            subprocess.run([*words, word], check=True, capture_output=True)
 
-    return run
+        report(size, name, timed(run, last))
+
+    timed_processes("yardstick: `python -c pass`", [sys.executable, "-c"], ["pass"] * 20)
+    timed_processes("cold `search`", [*command, "search"], questions)
+    timed_processes("cold `search --json`", [*command, "search", "--json"], questions)
+    timed_processes("cold `search --tag`", [*command, "search", "--tag", "kafka"], questions)
+    sentences = [workload.sentence() for _ in questions]
+    timed_processes("cold `store`", [*command, "store"], sentences)
 
 
 def cold_imports(folder: str, question: str) -> str:
