@@ -38,9 +38,6 @@ best of a few has little by chance, and who has stored a few should find them by
 No corpus is so small: this follows from the above alone."""
 HANDFUL: Final = 10
 SOME: Final = 100
-LEEWAY_OF_MEANING: Final = 0.02
-"""How much less it is where meanings are compared, which may be near without a word in common: of
-40 such questions among 4,000 other memories 8 find nothing, and without it 10."""
 
 CONTRAST: Final = 2.0
 """The power that evidence is taken to. What the surroundings of a memory add to it brings all
@@ -225,7 +222,7 @@ def strength_floor(query: QueryProfile) -> float:
         + _grown(size, HANDFUL, SOME) * (STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL)
         + _grown(size, FEW, MANY) * (STRENGTH_FLOOR_OF_MANY - STRENGTH_FLOOR)
     )
-    return least if query.cosine_scale is None else least - LEEWAY_OF_MEANING
+    return least if query.cosine_scale is None else least - query.cosine_scale.leeway
 
 
 def _grown(size: int, first: int, last: int) -> float:

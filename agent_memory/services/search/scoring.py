@@ -37,6 +37,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from agent_memory.models.embedding_traits import DEFAULT_FLOOR_LEEWAY
 from agent_memory.text.dates import Span
 
 BM25_SATURATION: Final = 0.5
@@ -155,11 +156,13 @@ class CosineScale(NamedTuple):
     """What the cosines of one embedding model are worth.
 
     ``weight`` is how much a cosine of ``NEAR_COSINE`` counts beside the best by words; at ``floor``
-    and below, two texts have nothing to do with each other.
+    and below, two texts have nothing to do with each other. By words and meaning an answer needs
+    ``leeway`` less strength than by words alone.
     """
 
     weight: float
     floor: float
+    leeway: float = DEFAULT_FLOOR_LEEWAY
 
 
 class QueryProfile(NamedTuple):

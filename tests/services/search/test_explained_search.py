@@ -15,8 +15,9 @@ import pytest
 from conftest import NOW, Clock
 
 from agent_memory import AgentMemory, SearchResults
+from agent_memory.models.embedding_traits import DEFAULT_FLOOR_LEEWAY
 from agent_memory.models.search import ScoreExplanation
-from agent_memory.services.search.ranking import CONTRAST, LEEWAY_OF_MEANING, STRENGTH_FLOOR
+from agent_memory.services.search.ranking import CONTRAST, STRENGTH_FLOOR
 
 TALK = [
     "Ann: Where did you go with the children last summer?",
@@ -111,7 +112,7 @@ def test_the_parts_make_the_score(store: AgentMemory, question: str) -> None:
             hit.similarity * found.freshness * found.access_boost
         )
         assert hit.passed_gate is (found.relative >= found.gate)
-        assert found.strength >= STRENGTH_FLOOR - LEEWAY_OF_MEANING
+        assert found.strength >= STRENGTH_FLOOR - DEFAULT_FLOOR_LEEWAY
     assert results[0].passed_gate
 
 
@@ -170,7 +171,7 @@ def test_near_misses_below_the_floor_say_how_strong_they_are(store: AgentMemory)
     assert (list(results), results.search_metadata.reason) == ([], "below_floor")
     assert results.search_metadata.near_misses
     for miss in results.search_metadata.near_misses:
-        assert score(miss).strength < STRENGTH_FLOOR - LEEWAY_OF_MEANING
+        assert score(miss).strength < STRENGTH_FLOOR - DEFAULT_FLOOR_LEEWAY
         assert f"{score(miss).strength:.0%}" in miss.reason
 
 

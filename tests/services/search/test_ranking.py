@@ -18,7 +18,6 @@ from agent_memory.models.relevance import relevance_score
 from agent_memory.services.search.ranking import (
     CONTRAST,
     FEW,
-    LEEWAY_OF_MEANING,
     MANY,
     STRENGTH_FLOOR,
     STRENGTH_FLOOR_OF_A_HANDFUL,
@@ -254,7 +253,7 @@ def test_without_any_evidence_nothing_is_found(
     assert ranking(candidates, asked) == Ranking([], 0.0)
 
 
-@pytest.mark.parametrize("space", [None, SPACE])
+@pytest.mark.parametrize("space", [None, SPACE, SPACE._replace(leeway=-0.02)])
 def test_among_more_memories_an_answer_must_have_more_of_the_question(
     space: CosineScale | None,
 ) -> None:
@@ -263,7 +262,7 @@ def test_among_more_memories_an_answer_must_have_more_of_the_question(
         strength_floor(QueryProfile([1], corpus_size=size, cosine_scale=space)) for size in sizes
     ]
     assert floors == sorted(floors)
-    leeway = 0.0 if space is None else LEEWAY_OF_MEANING
+    leeway = 0.0 if space is None else space.leeway
     assert floors[0] == STRENGTH_FLOOR_OF_A_HANDFUL - leeway
     assert floors[1] == floors[2] == STRENGTH_FLOOR - leeway
     assert floors[2] < floors[3] < floors[4] < floors[5]

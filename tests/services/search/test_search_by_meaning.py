@@ -201,6 +201,36 @@ def test_a_threshold_holds_for_what_is_near_too(wordllama: AgentMemory, threshol
     assert all(hit.similarity >= threshold for hit in results)
 
 
+class Unlike:
+    """An embedder of some model, to which no text means what a question does."""
+
+    dimensions = 4
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0, 0.0, 0.0] for _ in texts]
+
+    def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[0.0, 1.0, 0.0, 0.0] for _ in texts]
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [("unknown", "23%"), ("wordllama-l2-supercat-256", "23%"), ("all-MiniLM-L6-v2-int8", "27%")],
+)
+def test_what_an_answer_must_have_is_as_the_model_of_the_vectors_asks(
+    tmp_path: Path, model: str, least: str
+) -> None:
+    with AgentMemory("bob", root=tmp_path, embedder=Unlike(model)) as memory:
+        memory.store("The harbour was quiet")
+        memory.migrate()
+        found = memory.search("which harbour master signed the customs papers of that freighter")
+    assert found.search_metadata.reason == "below_floor"
+    assert f"no memory has {least} of" in str(found.search_metadata.explanation)
+
+
 # Vectors that were made up ------------------------------------------------------------------------
 
 DIMENSIONS = 96
