@@ -18,9 +18,9 @@ nearest 40 of 666 cells hold 97.1 of 100 neighbours after 3 rounds, and 97.4 aft
 
 _GROUPED_FROM: Final = 64
 """Centres of which the nearest is looked for among those of the nearest groups, for many codes."""
-_GROUPS_ASKED: Final = 3
-"""Groups whose centres are compared. Of 100,000 vectors of 384 numbers in 66 cells the nearest 24
-hold 98.9 of 100 neighbours so, and 99.0 where all centres are compared."""
+_GROUPS_ASKED: Final = 4
+"""Groups whose centres are compared. Of 1,333 centres 4 groups have the nearest of 89 of 100 codes,
+in 36 microseconds each, and 3 of 84, in 33."""
 
 
 class CellSample(NamedTuple):

@@ -200,6 +200,9 @@ EVERYTHING: Final[Filter] = All()
 NOTHING: Final[Filter] = AnyOf()
 NOT_ARCHIVED: Final[Filter] = Archived(archived=False)
 ARCHIVED: Final[Filter] = Archived(archived=True)
+_SAMPLE: Final = 500
+"""Memories that tell which share of all passes a filter."""
+_GOLDEN: Final = (5**0.5 - 1) / 2
 
 
 def all_of(*parts: Filter) -> Filter:
@@ -382,3 +385,14 @@ def _mapping(word: str, value: object) -> Mapping[str, Any]:
 
 def _refusal(key: str, message: str, value: object) -> ValidationError:
     return ValidationError.of(f"custom_filters.{key}", message, value)
+
+
+def spread_rows(last: int) -> list[int]:
+    """Return rows of 1 to ``last`` that tell which share of all passes a filter.
+
+    They are spread by the golden ratio. Every 500th row would be of the same user each time, where
+    users take turns.
+    """
+    return sorted(
+        {1 + int(last * (number * _GOLDEN % 1)) for number in range(_SAMPLE)} if last else ()
+    )

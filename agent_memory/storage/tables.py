@@ -91,6 +91,9 @@ class MemoryTable(Protocol):
     ) -> list[int]:
         """Return the rows that pass the filters, in any order: all, or those of some rows."""
 
+    def share_passing(self, filters: Filter) -> float:
+        """Return about which share of the memories passes a filter, from 0 to 1."""
+
     def is_empty(self) -> bool:
         """Return whether there are no memories, archived ones counted too."""
 

@@ -6,7 +6,6 @@ decide are compared here, as those of a file are, to the last digit.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 
 from agent_memory.models.agent import Problem
@@ -14,7 +13,16 @@ from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage import code_search
 from agent_memory.storage.cells import CellSample, centres_of, nearest_cells_of
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
-from agent_memory.storage.code_search import UNSORTED, Cell, best, coded, rounded, without_ties
+from agent_memory.storage.code_search import (
+    UNSORTED,
+    Cell,
+    Namer,
+    best,
+    coded,
+    rounded,
+    scan,
+    without_ties,
+)
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
 from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.tables import Table
@@ -22,7 +30,7 @@ from agent_memory.storage.postgres.tables.embeddings import EmbeddingTable
 from agent_memory.storage.postgres.tables.memories import MemoryTable
 from agent_memory.storage.postgres.tables.vector_cells import CellTable
 from agent_memory.storage.postgres.tables.vector_codes import CodeTable
-from agent_memory.storage.quantization import as_number, code_bits, code_of, distance
+from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 
 
@@ -45,13 +53,14 @@ class VectorIndex(Table):
     # Searching --------------------------------------------------------------------------------
 
     def center(self, query: QueryVector, filters: Filter = EVERYTHING) -> QueryVector:
-        row_ids = None if filters == EVERYTHING else sorted(self._memories.row_ids(filters))
-        size = self._memories.last_row_id() if row_ids is None else len(row_ids)
+        is_whole = filters == EVERYTHING
+        size = self._memories.last_row_id() if is_whole else self._memories.count(filters)
         bound = rounded(size)
         key = (query.model, filters, bound)
         if key not in self._middles:
+            own = None if is_whole else sorted(self._memories.row_ids(filters))
             sample = self._embeddings.spread_sample(
-                query.model, last_row_id=bound, size=code_search.SAMPLE, among=row_ids
+                query.model, last_row_id=bound, size=code_search.SAMPLE, among=own
             )
             # Each once: among many copies of one text, that would be what all have in common.
             middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
@@ -84,42 +93,35 @@ class VectorIndex(Table):
         return self._embeddings.cosines(model_id, row_ids, query)
 
     def _rows_to_compare(self, query: QueryVector, filters: Filter) -> list[int]:
-        """Return the rows to compare: all that pass the filters, or those of the nearest codes."""
-        passing: list[int] | None = None
-        many = code_search.EXACT_UP_TO + 1
-        if (
-            filters != NOT_ARCHIVED
-            or self._embeddings.count_up_to(query.model.model_id, many) < many
-        ):
-            passing = self._memories.row_ids(filters)
-            if len(passing) < many:
-                return passing
-        if query.model.is_indexed:
-            return self._named_by_codes(query, passing)
-        return self._named_by_scan(query, passing)
-
-    def _named_by_codes(self, query: QueryVector, within: Sequence[int] | None) -> list[int]:
+        """Return the rows to compare: those of the nearest codes, or all that pass the filters."""
         model, code = query.model, code_of(query.direction)
-        known = self._cells.all(model.model_id)
-        cells = code_search.nearest_cells(known, code)
-        limit = code_search.NEAREST if len(cells) == 1 else code_search.NAMED
-        if within is not None:  # of those all are compared
-            cells = [UNSORTED, *(cell.number for cell in known)]
-        return without_ties(
-            self._codes.nearest(model.model_id, code, cells=cells, limit=limit, within=within)
-        )
+        is_narrowed = filters != NOT_ARCHIVED
+        if is_narrowed or self._is_small(model):
+            few = self._memories.row_ids(filters, limit=code_search.EXACT_UP_TO + 1)
+            if len(few) <= code_search.EXACT_UP_TO:
+                return few
+        name, most = self._namer(model, code)
+        if is_narrowed:
+            return code_search.nearest_passing(name, self._memories, filters)
+        return without_ties(name(most))
 
-    def _named_by_scan(self, query: QueryVector, within: Sequence[int] | None) -> list[int]:
-        """Do as the codes do, where nobody could write them yet."""
-        code = code_of(query.direction)
-        allowed = None if within is None else set(within)
-        distances = (
-            (row_id, distance(code_of(data), code))
-            for row_id, data in self._embeddings.to_index(query.model, after=BEFORE_ALL, limit=None)
-            if allowed is None or row_id in allowed
-        )
-        nearest = heapq.nsmallest(code_search.NEAREST, distances, key=lambda entry: entry[1])
-        return without_ties(nearest)
+    def _is_small(self, model: EmbeddingModel) -> bool:
+        """Return whether a model has so few vectors that all are compared."""
+        many = code_search.EXACT_UP_TO + 1
+        return self._embeddings.count_up_to(model.model_id, many) < many
+
+    def _namer(self, model: EmbeddingModel, code: bytes) -> tuple[Namer, int]:
+        """Return what names the nearest codes, and how many: a scan where none were written yet."""
+        if not model.is_indexed:
+            rows = self._embeddings.to_index(model, after=BEFORE_ALL, limit=None)
+            return scan(rows, code), code_search.NEAREST
+        cells = self._cells.all(model.model_id)
+
+        def name(limit: int) -> list[tuple[int, int]]:
+            within = code_search.nearest_cells(cells, code, limit)
+            return self._codes.nearest(model.model_id, code, cells=within, limit=limit)
+
+        return name, code_search.NAMED if len(cells) > 1 else code_search.NEAREST
 
     # Following the memories -------------------------------------------------------------------
 

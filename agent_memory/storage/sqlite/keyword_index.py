@@ -34,8 +34,6 @@ MOST_FREQUENCIES: Final = 20_000
 
 MANY_MATCHES: Final = 1_000
 """From so many on it is asked which way to the best of them under a filter is the quickest."""
-SAMPLE: Final = 200
-"""Memories that tell how many pass a filter."""
 MANY_ARCHIVED: Final = 200
 """From so many on what is archived is not listed for each search."""
 _SIZE_BESIDE: Final = 500
@@ -234,15 +232,8 @@ class KeywordIndex(Table):
             is_rare = MemoryTable(self._db).tagged(tags, limit=most) < most
             with_tags = with_tags_listed if is_rare else with_tags_looked_up
             return by_score, with_tags(condition, "i.rowid")
-        passing = most * self._share_passing(filters)
+        passing = most * MemoryTable(self._db).share_passing(filters)
         return _SELECT_BEST if passing > 2 * limit else by_score, condition
-
-    def _share_passing(self, filters: Filter) -> float:
-        """Return about which share of the memories passes a filter."""
-        memories = MemoryTable(self._db)
-        last = memories.last_row_id()
-        sample = range(1, last + 1, max(1, last // SAMPLE))
-        return len(memories.row_ids(filters, among=sample)) / max(1, len(sample))
 
     def _matching(
         self, terms: Sequence[Term], sql: str, condition: Condition, limit: int

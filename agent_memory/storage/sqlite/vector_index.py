@@ -13,8 +13,7 @@ The table is one of sqlite-vec, or an ordinary one: where the setting ``vector_i
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
@@ -22,9 +21,18 @@ from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage import code_search
 from agent_memory.storage.cells import CellSample, centres_of, nearest_cells_of
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
-from agent_memory.storage.code_search import UNSORTED, Cell, best, coded, rounded, without_ties
+from agent_memory.storage.code_search import (
+    UNSORTED,
+    Cell,
+    Namer,
+    best,
+    coded,
+    rounded,
+    scan,
+    without_ties,
+)
 from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
-from agent_memory.storage.quantization import as_number, code_bits, code_of, distance
+from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
@@ -34,9 +42,6 @@ from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.sqlite.tables.vector_cells import Build
 from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
-
-Namer = Callable[[Sequence[int] | None], list[int]]
-"""Takes rows, or ``None`` for all, and returns the nearest of them."""
 
 
 class VectorIndex(Table):
@@ -58,13 +63,14 @@ class VectorIndex(Table):
     # Searching --------------------------------------------------------------------------------
 
     def center(self, query: QueryVector, filters: Filter = EVERYTHING) -> QueryVector:
-        row_ids = None if filters == EVERYTHING else sorted(self._memories.row_ids(filters))
-        size = self._memories.last_row_id() if row_ids is None else len(row_ids)
+        is_whole = filters == EVERYTHING
+        size = self._memories.last_row_id() if is_whole else self._memories.count(filters)
         bound = rounded(size)
         key = (query.model, filters, bound)
         if key not in self._middles:
+            own = None if is_whole else sorted(self._memories.row_ids(filters))
             sample = self._embeddings.spread_sample(
-                query.model, last_row_id=bound, size=code_search.SAMPLE, among=row_ids
+                query.model, last_row_id=bound, size=code_search.SAMPLE, among=own
             )
             # Each once: among many copies of one text, that would be what all have in common.
             middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
@@ -102,50 +108,35 @@ class VectorIndex(Table):
         return self._embeddings.cosines(model_id, row_ids, query)
 
     def _rows_to_compare(self, query: QueryVector, filters: Filter) -> list[int]:
-        """Return the rows to compare: all that pass the filters, or those of the nearest codes."""
-        passing: list[int] | None = None
-        few = self._is_small(query.model)
-        if filters != NOT_ARCHIVED or few:
-            passing = self._memories.row_ids(filters)
-            if len(passing) <= code_search.EXACT_UP_TO:
-                return passing
-        return self._namer(query)(passing)
+        """Return the rows to compare: those of the nearest codes, or all that pass the filters."""
+        model, code = query.model, code_of(query.direction)
+        is_narrowed = filters != NOT_ARCHIVED
+        if is_narrowed or self._is_small(model):
+            few = self._memories.row_ids(filters, limit=code_search.EXACT_UP_TO + 1)
+            if len(few) <= code_search.EXACT_UP_TO:
+                return few
+        name, most = self._namer(model, code)
+        if is_narrowed:
+            return code_search.nearest_passing(name, self._memories, filters)
+        return without_ties(name(most))
 
     def _is_small(self, model: EmbeddingModel) -> bool:
         """Return whether a model has so few vectors that all are compared."""
         many = code_search.EXACT_UP_TO + 1
         return self._embeddings.count_up_to(model.model_id, many) < many
 
-    def _namer(self, query: QueryVector) -> Namer:
-        """Return what names the rows of the nearest codes: their table, or a scan like it."""
-        model, code = query.model, code_of(query.direction)
-        if (table := self._usable_table(model)) is not None:
+    def _namer(self, model: EmbeddingModel, code: bytes) -> tuple[Namer, int]:
+        """Return what names the nearest codes, and how many: their table, or a scan like it."""
+        if (table := self._usable_table(model)) is None:
+            rows = self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1)
+            return scan(rows, code), code_search.NEAREST
+        cells = self._tables.cells.all(model.model_id)
 
-            def look(within: Sequence[int] | None) -> list[int]:
-                cells = self._nearest_cells(model, code)
-                limit = code_search.NEAREST if len(cells) == 1 else code_search.NAMED
-                named = (
-                    table.nearest(model.model_id, code, cells=cells, limit=limit)
-                    if within is None
-                    else table.nearest_of(model.model_id, code, within, limit=limit)
-                )
-                return without_ties(named)
+        def name(limit: int) -> list[tuple[int, int]]:
+            within = code_search.nearest_cells(cells, code, limit)
+            return table.nearest(model.model_id, code, cells=within, limit=limit)
 
-            return look
-        rows = self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1)
-        distances = [(row_id, distance(code_of(data), code)) for row_id, data in rows]
-
-        def scan(within: Sequence[int] | None) -> list[int]:
-            allowed = None if within is None else set(within)
-            asked = (entry for entry in distances if allowed is None or entry[0] in allowed)
-            return without_ties(
-                heapq.nsmallest(code_search.NEAREST, asked, key=lambda entry: entry[1])
-            )
-
-        return scan
-
-    def _nearest_cells(self, model: EmbeddingModel, code: bytes) -> list[int]:
-        return code_search.nearest_cells(self._tables.cells.all(model.model_id), code)
+        return name, code_search.NAMED if len(cells) > 1 else code_search.NEAREST
 
     # Following the memories -------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from agent_memory.storage.filters import (
     Not,
 )
 from agent_memory.storage.sqlite import keyword_index
-from agent_memory.storage.sqlite.keyword_index import KeywordIndex
 from agent_memory.storage.sqlite.tables.memories import SHORT_SESSION, MemoryTable
 from bench.workload import NOW, Workload
 
@@ -53,7 +52,7 @@ def test_whichever_way_is_taken_the_same_is_found(
     found = []
     for many, share in ((10**9, 0.0), (0, 0.0), (0, 1.0)):
         monkeypatch.setattr(keyword_index, "MANY_MATCHES", many)
-        monkeypatch.setattr(KeywordIndex, "_share_passing", lambda *_, share=share: share)
+        monkeypatch.setattr(MemoryTable, "share_passing", lambda *_, share=share: share)
         results = filled.search(
             "decided to use Kafka",
             filters=filters,

@@ -107,9 +107,8 @@ def test_both_tables_give_the_same_answers_with_and_without_sqlite_vec(
 ) -> None:
     shutil.copytree(large, root)
     asked: list[type] = []
-    way = "nearest" if category is None else "nearest_of"
     for table in (Vec0Codes, PlainCodes):
-        original = getattr(table, way)
+        original = table.nearest
 
         def nearest(
             self: Vec0Codes | PlainCodes,
@@ -120,7 +119,7 @@ def test_both_tables_give_the_same_answers_with_and_without_sqlite_vec(
             asked.append(type(self))
             return original(self, *values, **limits)
 
-        monkeypatch.setattr(table, way, nearest)
+        monkeypatch.setattr(table, "nearest", nearest)
     with opened(root) as memory:
         expected = answers(memory, category)
         memory.configure(vector_index="table")

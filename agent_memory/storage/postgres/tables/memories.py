@@ -12,7 +12,7 @@ from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory, MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
-from agent_memory.storage.filters import EVERYTHING, Equals, Filter
+from agent_memory.storage.filters import EVERYTHING, Equals, Filter, spread_rows
 from agent_memory.storage.memory_models import memory_of_values
 from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.postgres.filters import Condition, compiled
@@ -193,6 +193,10 @@ class MemoryTable(Table):
             sql = f"{_SELECT_AMONG.format(condition=condition.sql)} LIMIT %s"
             values = (list(among), *condition.values, most)
         return [row_id for (row_id,) in self._db.rows(sql, values)]
+
+    def share_passing(self, filters: Filter) -> float:
+        sample = spread_rows(self.last_row_id())
+        return len(self.row_ids(filters, among=sample)) / max(1, len(sample))
 
     def is_empty(self) -> bool:
         return self._db.row("SELECT 1 FROM memories LIMIT 1") is None

@@ -18,7 +18,7 @@ ON CONFLICT (agent_id, model_id, seq) DO UPDATE SET cell = excluded.cell, code =
 _REMOVE: Final = "DELETE FROM embedding_codes WHERE model_id = %s AND seq = ANY(%s)"
 _SELECT_NEAREST: Final = """
 SELECT seq, bit_count(code # %s::bit varying) AS distance FROM embedding_codes
-WHERE model_id = %s AND cell = ANY(%s) AND length(code) = %s {within}
+WHERE model_id = %s AND cell = ANY(%s) AND length(code) = %s
 ORDER BY distance LIMIT %s"""
 _SELECT_SOME: Final = """
 SELECT seq, code::text FROM embedding_codes WHERE model_id = %s AND cell = %s LIMIT %s"""
@@ -50,17 +50,13 @@ class CodeTable(Table):
         *,
         cells: Sequence[int],
         limit: int,
-        within: Sequence[int] | None = None,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, nearest first, with the bits that differ.
 
-        They are looked for in some cells. ``within``: of these rows only.
+        They are looked for in some cells.
         """
-        values: list[object] = [_written(code), model_id, list(cells), 8 * len(code)]
-        if within is not None:
-            values.append(list(within))
-        sql = _SELECT_NEAREST.format(within="" if within is None else "AND seq = ANY(%s)")
-        return [(row_id, distance) for row_id, distance in self._db.rows(sql, (*values, limit))]
+        values = (_written(code), model_id, list(cells), 8 * len(code), limit)
+        return [(row_id, distance) for row_id, distance in self._db.rows(_SELECT_NEAREST, values)]
 
     def some_of(self, model_id: int, cell: int, *, limit: int) -> list[tuple[int, bytes]]:
         """Return rows and codes that are in a cell."""

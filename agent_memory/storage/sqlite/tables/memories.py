@@ -20,6 +20,7 @@ from agent_memory.storage.filters import (
     Equals,
     Filter,
     HasTag,
+    spread_rows,
 )
 from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals
 from agent_memory.storage.sqlite.connection import Database
@@ -271,6 +272,10 @@ class MemoryTable(Table):
             sql = f"{_SELECT_AMONG.format(condition=condition.sql)} LIMIT ?"
             values = (to_json(list(among)), *condition.values, limit)
         return [row_id for (row_id,) in self._db.rows(sql, values)]
+
+    def share_passing(self, filters: Filter) -> float:
+        sample = spread_rows(self.last_row_id())
+        return len(self.row_ids(filters, among=sample)) / max(1, len(sample))
 
     def is_empty(self) -> bool:
         return self._db.row("SELECT 1 FROM memories LIMIT 1") is None

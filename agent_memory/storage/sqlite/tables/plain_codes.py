@@ -61,24 +61,14 @@ class PlainCodes(Table):
         limit: int,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, with the bits that differ."""
-        return self._nearest(model_id, code, "cell", cells, limit)
-
-    def nearest_of(
-        self, model_id: int, code: bytes, row_ids: Sequence[int], *, limit: int
-    ) -> list[tuple[int, int]]:
-        """Return those of some rows whose codes differ least, with the bits that differ."""
-        return self._nearest(model_id, code, "+seq", row_ids, limit)
-
-    def _nearest(
-        self, model_id: int, code: bytes, column: str, among: Sequence[int], limit: int
-    ) -> list[tuple[int, int]]:
         source = f"""FROM {self.name(model_id)}
-WHERE {column} IN (SELECT value FROM json_each(?)) AND length(code) = ?"""
-        values: tuple[object, ...] = (to_json(list(among)), len(code))
+WHERE cell IN (SELECT value FROM json_each(?)) AND length(code) = ?"""
+        values: tuple[object, ...] = (to_json(list(cells)), len(code))
         if self._db.load_vectors():
-            sql = f"""SELECT seq, CAST(vec_distance_hamming(vec_bit(code), vec_bit(?)) AS INTEGER)
+            sql = f"""SELECT seq, vec_distance_hamming(vec_bit(code), vec_bit(?))
 {source} ORDER BY 2 LIMIT ?"""
-            return self._db.rows(sql, (code, *values, limit))
+            named = self._db.rows(sql, (code, *values, limit))
+            return [(row_id, int(far)) for row_id, far in named]
         rows = self._db.rows(f"SELECT seq, code {source}", values)
         distances = ((row_id, distance(other, code)) for row_id, other in rows)
         return heapq.nsmallest(limit, distances, key=itemgetter(1))

@@ -5,9 +5,6 @@ Without sqlite-vec they cannot be read, changed or dropped.
 
 from __future__ import annotations
 
-import heapq
-import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Final
@@ -16,10 +13,8 @@ from agent_memory.models.fields import to_json
 from agent_memory.storage.quantization import code_bits
 from agent_memory.storage.sqlite.tables import Table
 
-_CHUNK_SIZE: Final = 512
+_CHUNK_SIZE: Final = 256
 """Vectors that vec0 keeps together, of one cell: the last of each cell is half empty."""
-_FIRST: Final = 16
-"""Neighbours that each cell is asked for at first."""
 _MOST: Final = 4096
 """Neighbours that vec0 returns at most."""
 
@@ -92,35 +87,28 @@ class Vec0Codes(Table):
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, with the bits that differ.
 
-        vec0 looks at one cell at a time, and the more it returns of each, the longer that takes:
-        200 of 1,500 take six times as long as 16. So it is asked for a few, and for more only of
-        the cells where those that follow might be among the nearest.
+        vec0 looks at one cell at a time, and takes the longer the more it returns of it. So the
+        nearest cells are asked first: they say how near those of the next have to be. Of 29 cells
+        of 1,500 codes each that takes a third of the time.
         """
-        rows: list[tuple[int, int, int]] = []
-        asked, few = cells, limit if len(cells) == 1 else min(limit, _FIRST)
-        while asked:
-            rows = [row for row in rows if row[2] not in asked]
-            rows += self._nearest_in(model_id, code, asked, few)
-            asked = [] if few == limit else _unfinished(rows, few, limit)
-            few = min(limit, 4 * few)
-        return heapq.nsmallest(limit, [row[:2] for row in rows], key=itemgetter(1))
+        nearest: list[tuple[int, int]] = []
+        bound, start = 8 * len(code), 0
+        while start < len(cells):
+            end = 2 * start or 1
+            nearest += self._nearest_in(model_id, code, cells[start:end], limit, bound)
+            nearest = sorted(nearest, key=itemgetter(1))[:limit]
+            bound = nearest[-1][1] if len(nearest) == limit else bound
+            start = end
+        return nearest
 
     def _nearest_in(
-        self, model_id: int, code: bytes, cells: Sequence[int], limit: int
-    ) -> list[tuple[int, int, int]]:
-        """Return the nearest rows of each cell, with the bits that differ, and the cell."""
-        sql = f"""SELECT rowid, CAST(distance AS INTEGER), cell FROM {self.name(model_id)}
-WHERE code MATCH vec_bit(?) AND k = ? AND cell IN (SELECT value FROM json_each(?))"""
-        return self._db.rows(sql, (code, limit, to_json(list(cells))))
-
-    def nearest_of(
-        self, model_id: int, code: bytes, row_ids: Sequence[int], *, limit: int
+        self, model_id: int, code: bytes, cells: Sequence[int], limit: int, bound: int
     ) -> list[tuple[int, int]]:
-        """Return those of some rows whose codes differ least, with the bits that differ."""
+        """Return the nearest rows of each cell, with the bits that differ, ``bound`` at most."""
         sql = f"""SELECT rowid, CAST(distance AS INTEGER) FROM {self.name(model_id)}
-WHERE code MATCH vec_bit(?) AND k = ? AND rowid IN (SELECT value FROM json_each(?))
-ORDER BY distance"""
-        return self._db.rows(sql, (code, limit, to_json(list(row_ids))))
+WHERE code MATCH vec_bit(?) AND k = ? AND distance <= ?
+AND cell IN (SELECT value FROM json_each(?))"""
+        return self._db.rows(sql, (code, min(limit, _MOST), bound, to_json(list(cells))))
 
     def some_of(
         self, model_id: int, cell: int, *, limit: int, size: int
@@ -137,11 +125,3 @@ WHERE code MATCH vec_bit(?) AND k = ? AND cell = ?"""
         """Return all that is in a model's table: cells and codes by row."""
         rows = self._db.rows(f"SELECT rowid, cell, code FROM {self.name(model_id)}")
         return {row_id: (cell, code) for row_id, cell, code in rows}
-
-
-def _unfinished(rows: Sequence[tuple[int, int, int]], few: int, limit: int) -> list[int]:
-    """Return the cells with ``few`` rows, all of them nearer than the last that is asked for."""
-    nearest = heapq.nsmallest(limit, [far for _, far, _ in rows])
-    bound = nearest[-1] if len(nearest) == limit else math.inf
-    nearer = Counter(cell for _, far, cell in rows if far < bound)
-    return [cell for cell, count in nearer.items() if count == few]

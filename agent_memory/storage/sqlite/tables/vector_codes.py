@@ -58,14 +58,6 @@ class CodeTable(Protocol):
         They are looked for in some cells.
         """
 
-    def nearest_of(
-        self, model_id: int, code: bytes, row_ids: Sequence[int], *, limit: int
-    ) -> list[tuple[int, int]]:
-        """Return those of some rows whose codes differ least, as ``nearest`` does, of all cells.
-
-        To keep to the cells that are nearest took longer: vec0 goes over the rows anew for each.
-        """
-
     def some_of(
         self, model_id: int, cell: int, *, limit: int, size: int
     ) -> list[tuple[int, bytes]]:

@@ -1,0 +1,78 @@
+"""The nearest codes of a table, and those of them that pass a filter, beside all compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from conftest import engine_of
+
+from agent_memory import AgentMemory
+from agent_memory.storage.code_search import NAMED_PASSING, nearest_passing
+from agent_memory.storage.filters import HasTag
+from agent_memory.storage.quantization import distance
+from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
+from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
+
+CELLS = list(range(9))
+COUNT = 3_000
+
+
+@pytest.mark.parametrize("kind", [PlainCodes, Vec0Codes])
+def test_a_table_of_cells_returns_the_nearest_of_them_all(
+    tmp_path: Path, kind: type[PlainCodes | Vec0Codes]
+) -> None:
+    numbers = random.Random(3)
+    # Few bits: many are as far away as others.
+    rows = [
+        (row, numbers.choice(CELLS), numbers.randbytes(4) + bytes(16))
+        for row in range(1, COUNT + 1)
+    ]
+    database = Database(tmp_path / "codes.db")
+    assert database.load_vectors()
+    with database.write():
+        table = kind(database)
+        table.create(1, 32)
+        table.put(1, rows)
+        for _ in range(10):
+            code = numbers.randbytes(4) + bytes(16)
+            cells = numbers.sample(CELLS, numbers.randint(1, len(CELLS)))
+            all_of = {row: distance(other, code) for row, cell, other in rows if cell in cells}
+            for limit in (1, 20, 300, COUNT):
+                nearest = table.nearest(1, code, cells=cells, limit=limit)
+                assert [far for _, far in nearest] == sorted(all_of.values())[:limit]
+                assert all(all_of[row] == far for row, far in nearest)
+    database.close()
+
+
+FAR = 1_600
+
+
+@pytest.mark.parametrize(
+    ("tagged", "expected"),
+    [
+        (range(1_000), NAMED_PASSING - 1),  # the last is left out: others may be as far away
+        (range(400, FAR), NAMED_PASSING - 1),  # of those named first none passes
+        (range(FAR - 100, FAR), 100),
+        (range(0), 0),
+    ],
+    ids=["near", "farther", "few", "none"],
+)
+def test_the_nearest_that_pass_are_named_or_all_that_pass(
+    memory: AgentMemory, tagged: Sequence[int], expected: int
+) -> None:
+    memory.store_many(
+        {"content": f"memory {row}", "tags": ["kept"] if row in tagged else []}
+        for row in range(FAR)
+    )
+    engine = engine_of(memory)
+    with engine.read():
+        found = nearest_passing(
+            lambda limit: [(row + 1, row) for row in range(min(limit, FAR))],
+            engine.memories,
+            HasTag("kept"),
+        )
+    assert sorted(found) == [row + 1 for row in tagged][:expected]
