@@ -15,10 +15,10 @@ from agent_memory.api.arguments import (
     Clock,
     Time,
     choose_embedder,
+    choose_session_name,
     parse_moment,
     validate_model,
 )
-from agent_memory.api.session_names import choose_session_name
 from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.embeddings.usage import EmbeddingUsage
 from agent_memory.errors import AgentNotFound, ConfigurationError

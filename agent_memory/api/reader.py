@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.columns import MemoryValues
@@ -14,9 +13,6 @@ from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import tighten_folder
 from agent_memory.services.excerpts import Excerpts
-
-if TYPE_CHECKING:
-    from agent_memory.models.duplicate import DuplicatePolicy
 
 
 class MemoryReader:
@@ -105,21 +101,6 @@ class MemoryReader:
     def context(self, token_budget: int = 2_000) -> str:
         """Return the scratchpad as ``AgentMemory.context`` does, of at most so many tokens."""
         return self._excerpts.context(token_budget)
-
-    def store(
-        self, fields: Mapping[str, Any], *, on_duplicate: DuplicatePolicy | None = None
-    ) -> str | None:
-        """Store a memory and return its id, as ``AgentMemory.store`` does with these fields.
-
-        ``None``, and nothing is stored, where only ``AgentMemory`` can, or says what is wrong.
-        """
-        from agent_memory.api.given_memory import memory_of_fields  # noqa: PLC0415 - of this alone
-
-        memory = memory_of_fields(fields, agent_id=self.agent_id)
-        if memory is None:
-            return None
-        fields_set = fields.keys() - {"session_id"}
-        return self._excerpts.store(memory, fields_set=fields_set, on_duplicate=on_duplicate)
 
     def close(self) -> None:
         """Close the file."""

@@ -31,7 +31,7 @@ from agent_memory import (
     TaskStatus,
     memory_root,
 )
-from agent_memory.cli.readers import asked, opened
+from agent_memory.cli.readers import asked
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 from agent_memory.runtime.addresses import Address
@@ -150,12 +150,6 @@ class Session:
         if not self._is_plain():
             return None
         return asked(what, self.agent or "", self.root, by_keyword=by_keyword)
-
-    def open_reader(self) -> MemoryReader | None:
-        """Return what reads and stores without the models; ``None`` where it does not suffice."""
-        if not self._is_plain():
-            return None
-        return opened(self.agent or "", self.root, by_keyword=False)
 
     def _is_plain(self) -> bool:
         """Return whether an agent is named, and no embedder: that one there is, ``open`` says."""

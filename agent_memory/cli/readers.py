@@ -20,24 +20,15 @@ def asked(
 
     ``by_keyword`` says that no search is asked for, or only by keyword.
     """
-    from agent_memory import AgentMemoryError  # noqa: PLC0415 - of this alone
-
-    try:
-        if (reader := opened(agent, root, by_keyword=by_keyword)) is None:
-            return None
-        with reader:
-            return what(reader)
-    except (AgentMemoryError, OSError, ValueError):
-        return None  # it will be said by what is tried then
-
-
-def opened(agent: str, root: str | None, *, by_keyword: bool) -> MemoryReader | None:
-    """Open the reader of an agent's memories; ``None`` where it does not suffice: see ``asked``."""
     if is_anything_heard(agent_folder(agent, root)):
         return None
     from agent_memory import AgentMemoryError, MemoryReader  # noqa: PLC0415 - of this alone
 
     try:
-        return MemoryReader.open(agent, root=root, by_keyword=by_keyword)
+        reader = MemoryReader.open(agent, root=root, by_keyword=by_keyword)
+        if reader is None:
+            return None
+        with reader:
+            return what(reader)
     except (AgentMemoryError, OSError, ValueError):
-        return None  # as above
+        return None  # it will be said by what is tried then

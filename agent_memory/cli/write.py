@@ -120,8 +120,6 @@ def store(
     fields = described(options)
     _refuse_together(content, jsonl, skip_bad=skip_bad, has_id="id" in fields)
     item = {**fields, "content": "" if jsonl else _content(content)}
-    if jsonl is None and on_secret is None and _is_stored_plainly(session, item, on_duplicate):
-        return
     if jsonl is None and not session.exists():
         _refuse_first(item)
     with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
@@ -191,19 +189,6 @@ def _read_items(
     return items, numbers, skipped
 
 
-def _is_stored_plainly(session: Session, item: dict[str, Any], on_duplicate: str | None) -> bool:
-    """Store a memory without the models, where that suffices, and return whether it did."""
-    reader = session.open_reader()
-    if reader is None:
-        return False
-    listener = _Listener(on_duplicate)
-    with reader:
-        memory_id = reader.store(item, on_duplicate=listener)
-    if memory_id is not None:
-        _emit_stored(session, memory_id, listener, [])
-    return memory_id is not None
-
-
 def _store_item(
     session: Session,
     memory: AgentMemory,
@@ -212,12 +197,7 @@ def _store_item(
     secrets: _SecretListener,
 ) -> None:
     memory_id = memory.store(**item, on_duplicate=listener, on_secret=secrets)
-    _emit_stored(session, memory_id, listener, secrets.heard([memory_id]))
-
-
-def _emit_stored(
-    session: Session, memory_id: str, listener: _Listener, noticed: Sequence[FoundSecrets]
-) -> None:
+    noticed = secrets.heard([memory_id])
     data = {"memory_id": memory_id, "duplicates": listener.as_data()}
     emit(data, text=memory_id, as_json=session.json, secrets=noticed)
     _note_duplicates(session, listener, [memory_id])

@@ -1,33 +1,27 @@
-"""What a process that lives for one question reads and stores, without the models.
+"""What a process that lives for one question reads, without the models.
 
 Their import takes longer than all that is done here: see ``Excerpts``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import MemoryExcerpt, SearchResultValues
 from agent_memory.models.fields import is_memory_id
-from agent_memory.models.limits import DEFAULT_MIGRATION_THRESHOLD
 from agent_memory.services.rendering import PLAIN, render_context
 from agent_memory.services.search import results
 from agent_memory.services.search.pipeline import completed, find
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
-from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad
+from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.opening import open_engine
-
-if TYPE_CHECKING:
-    from agent_memory.models.duplicate import DuplicatePolicy
 
 _PROMOTION_THRESHOLD: Final = 3
 """As in ``MemoryContextConfig``: it counts for what others left to be counted."""
@@ -119,61 +113,6 @@ class Excerpts:
             now=now,
         )
         return answer
-
-    def store(
-        self,
-        memory: MemoryValues,
-        *,
-        fields_set: AbstractSet[str],
-        on_duplicate: DuplicatePolicy | None = None,
-    ) -> str | None:
-        """Store a memory and return the id under which it can be found.
-
-        ``fields_set`` are the fields that the caller gave. ``None``, and nothing is stored, where
-        it takes more: settings of the agent's own, vectors, what looks like a secret, fingerprints
-        that are missing, or a suggestion to migrate.
-        """
-        from agent_memory.services.policies.admission import StoringSettings  # noqa: PLC0415
-        from agent_memory.services.policies.secrets import screen_for_secrets  # noqa: PLC0415
-        from agent_memory.services.writing.insert import (  # noqa: PLC0415 - no search needs it
-            MemoryInsert,
-            fingerprints_of,
-            unwrapped_failure,
-        )
-
-        if screen_for_secrets(memory._asdict()).kinds:
-            return None
-        with (
-            unwrapped_failure(),
-            contextlib.ExitStack() as afterwards,
-            self._unit_of_work.write() as now,
-        ):
-            if not self._may_store():
-                return None
-            insert = MemoryInsert(
-                self._engine,
-                now=now,
-                fingerprints=fingerprints_of([memory]),
-                generated_ids=frozenset() if "id" in fields_set else frozenset({memory.id}),
-                fields_set=[fields_set],
-                is_list=False,
-                on_duplicate=on_duplicate,
-                settings=StoringSettings(),
-            )
-            afterwards.callback(insert.log)
-            insert.take(memory)
-            insert.finish()
-            enter_scratchpad(self._engine, insert.row_ids, "stored", now)
-        return insert.ids[0]
-
-    def _may_store(self) -> bool:
-        """Return whether nothing of the store asks for more than to insert a memory."""
-        return (
-            self._engine.agent.settings() == "{}"
-            and not self._engine.embeddings.models()
-            and self._engine.fingerprints.is_complete()
-            and self._engine.memories.last_row_id() + 1 < DEFAULT_MIGRATION_THRESHOLD
-        )
 
     def get(self, memory_id: str) -> MemoryValues | None:
         """Return all fields of a memory, or ``None``."""
