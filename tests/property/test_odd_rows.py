@@ -139,6 +139,7 @@ def assert_comes_back(memory: AgentMemory, folder: Path, formats: Sequence[str] 
 )
 @given(rows=st.lists(ROWS, min_size=1, max_size=4), checked=st.booleans())
 @example(rows=[{"tags": "24701178059287990272", "metadata": '"sk-"'}], checked=False)
+@example(rows=[{"task_metadata": "[[]]"}, {"task_metadata": "7"}], checked=False)
 def test_rows_of_another_program(
     fresh: Path, tmp_path_factory: pytest.TempPathFactory, rows: list[Any], checked: bool
 ) -> None:

@@ -7,13 +7,14 @@ entry of a file by column. What comes out is what may be stored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.columns import JSON_COLUMNS
 from agent_memory.models.enums import OnSecret, is_secret_decision
 from agent_memory.models.fields import decode_json, to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
+from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.text.secrets import (
     SecretSpan,
@@ -26,7 +27,6 @@ from agent_memory.text.secrets import (
 )
 
 if TYPE_CHECKING:
-    from agent_memory.models.memory_fields import TaskMetadata
     from agent_memory.models.safety import FoundSecrets, SecretPolicy
 
 _LOOKED_AT: Final = ("content", "tags", "metadata", "task_metadata")
@@ -155,10 +155,9 @@ class _Screener:
             if data is None or isinstance(data, str):  # an integer of over 64 bits is read as text
                 return self._text(name, value)
             return to_json(self._masked(name, data))
-        if name == "task_metadata" and not isinstance(value, Mapping):
-            task = cast("TaskMetadata", value)
-            fields = {field: getattr(task, field) for field in _OF_TASKS}
-            return task.model_copy(update=self._data(name, fields))
+        if isinstance(value, TaskMetadata):
+            fields = {field: getattr(value, field) for field in _OF_TASKS}
+            return value.model_copy(update=self._data(name, fields))
         if name == "tags" and isinstance(value, list):
             return self._tags(value)
         return self._data(name, value)
