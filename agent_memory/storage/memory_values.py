@@ -50,9 +50,9 @@ _IS_PLAIN: Final = {
 """Of each field whether its column holds the same."""
 
 
-def row_of_memory(memory: Memory | MemoryValues) -> dict[str, Any]:
+def row_of_memory(memory: Memory) -> dict[str, Any]:
     """Return the row of a memory, by column."""
-    values = memory._asdict() if isinstance(memory, MemoryValues) else vars(memory)
+    values = vars(memory)
     return {
         name: values[name] if is_plain else column_value(values[name])
         for name, is_plain in _IS_PLAIN.items()

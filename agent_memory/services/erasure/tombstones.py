@@ -28,7 +28,6 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import RowValues
 
 if TYPE_CHECKING:
-    from agent_memory.models.columns import MemoryValues
     from agent_memory.models.memory import Memory
 
 _KEY_LENGTH: Final = 16
@@ -63,9 +62,7 @@ class Tombstones:
             self._table.remove(key, hash_of_id(key, memory_id))
             self._table.remove(key, hash_of_content(key, content, user_id))
 
-    def refuse(
-        self, memory: Memory | MemoryValues, *, said_at: datetime | None, at: tuple[int, ...] = ()
-    ) -> None:
+    def refuse(self, memory: Memory, *, said_at: datetime | None, at: tuple[int, ...] = ()) -> None:
         """Raise ``ValidationError`` for a memory of an erased id that says what was erased.
 
         Another content is a new memory, and so is one that was ``said_at`` a time after the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agent_memory.models.enums import MemoryKind
 from agent_memory.storage.engine import Engine
@@ -14,19 +14,10 @@ from agent_memory.storage.records import RowValues
 
 if TYPE_CHECKING:
     from agent_memory.models.agent import AgentConfig
-    from agent_memory.models.columns import MemoryValues
     from agent_memory.models.memory import Memory
-    from agent_memory.models.retention import RetentionPolicy
 
-    Incoming = Memory | MemoryValues | Mapping[str, Any]
-    """A memory that is to be stored: a model, its values, or those by column."""
-
-
-class StoringSettings(NamedTuple):
-    """Settings of an agent that storing goes by, as in ``AgentConfig``: here the defaults."""
-
-    on_duplicate: str | None = None
-    retention: RetentionPolicy | None = None
+    Incoming = Memory | Mapping[str, Any]
+    """A memory that is to be stored: a model, or its values by column."""
 
 
 class Admission:
@@ -40,7 +31,7 @@ class Admission:
     def __init__(
         self,
         engine: Engine,
-        settings: AgentConfig | StoringSettings | None = None,
+        settings: AgentConfig | None = None,
         *,
         counts: bool = False,
     ) -> None:
@@ -58,7 +49,7 @@ class Admission:
 
     def refuse(
         self,
-        memory: Memory | MemoryValues,
+        memory: Memory,
         *,
         at: tuple[int, ...] = (),
         fields: AbstractSet[str] | None = None,

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.errors import RejectedContent
-from agent_memory.models.columns import MemoryValues
 from agent_memory.models.memory import Memory
 from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejection_match import (
@@ -59,7 +58,7 @@ def lift(engine: Engine, text_or_id: str | int) -> bool:
 
 def refuse_rejected(
     engine: Engine,
-    memory: Memory | MemoryValues,
+    memory: Memory,
     rejected_hashes: RejectedHashes | None = None,
     *,
     at: tuple[str | int, ...] = (),

@@ -17,7 +17,6 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.columns import MemoryValues
 from agent_memory.models.memory import Memory
 
 MAX_WORDS: Final = 1_000
@@ -157,9 +156,7 @@ def _rows(text: str) -> Iterator[Sequence[str]]:
 # Matching ----------------------------------------------------------------------------------
 
 
-def texts_of(
-    memory: Memory | MemoryValues, fields: AbstractSet[str] = TEXT_FIELDS
-) -> Iterator[tuple[str, str]]:
+def texts_of(memory: Memory, fields: AbstractSet[str] = TEXT_FIELDS) -> Iterator[tuple[str, str]]:
     """Yield the texts of a memory that may hold a value, each with where it stands.
 
     Those are its content, tags, metadata (keys and whole numbers too), and the outcome and the

@@ -7,7 +7,7 @@ entry of a file by column. What comes out is what may be stored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.columns import JSON_COLUMNS
@@ -16,6 +16,7 @@ from agent_memory.models.fields import decode_json, to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.protocols import SecretScanner
+from agent_memory.models.safety import FoundSecrets, SecretPolicy
 from agent_memory.text.secrets import (
     SecretSpan,
     find_secrets,
@@ -25,9 +26,6 @@ from agent_memory.text.secrets import (
     merge_spans,
     replace_spans,
 )
-
-if TYPE_CHECKING:
-    from agent_memory.models.safety import FoundSecrets, SecretPolicy
 
 _LOOKED_AT: Final = ("content", "tags", "metadata", "task_metadata")
 _OF_TASKS: Final = ("outcome", "blockers")
@@ -45,8 +43,6 @@ class SecretScreening:
 
     def report(self, memory_id: str, **more: Any) -> FoundSecrets:  # noqa: ANN401 - its fields
         """Return what may be said of the secrets: no word of it comes from them."""
-        from agent_memory.models.safety import FoundSecrets  # noqa: PLC0415 - seldom made
-
         kinds, places = (list(dict.fromkeys(names)) for names in (self.kinds, self.places))
         return FoundSecrets.model_construct(memory_id=memory_id, kinds=kinds, fields=places, **more)
 

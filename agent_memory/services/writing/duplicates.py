@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_memory.errors import DuplicateMemory, described
 from agent_memory.models.columns import COLUMNS
+from agent_memory.models.duplicate import Duplicate, DuplicateGroup
 from agent_memory.models.enums import Importance
 from agent_memory.models.limits import MAX_TAGS_PER_MEMORY
 from agent_memory.models.times import read_stored_time
@@ -30,8 +31,6 @@ from agent_memory.text.normalize import DuplicateGrade, grade_of, one_line
 from agent_memory.text.sanitize import as_data
 
 if TYPE_CHECKING:
-    from agent_memory.models.columns import MemoryValues
-    from agent_memory.models.duplicate import Duplicate, DuplicateGroup
     from agent_memory.models.memory import Memory
 
 _WEIGHT: Final = {Importance.LOW: 0, Importance.MEDIUM: 1, Importance.HIGH: 2}
@@ -71,8 +70,6 @@ def _graded(query: DuplicateQuery, candidates: Iterable[DuplicateCandidate]) -> 
 def _duplicate(
     query: DuplicateQuery, candidate: DuplicateCandidate, grade: DuplicateGrade
 ) -> Duplicate:
-    from agent_memory.models.duplicate import Duplicate  # noqa: PLC0415 - of duplicates alone
-
     is_echo = False
     if query.recalled is not None and candidate.recalled_at is not None:
         first, last = query.recalled
@@ -99,7 +96,7 @@ def find_unfingerprinted(engine: Engine, query: DuplicateQuery) -> list[Duplicat
 # Merging a duplicate into the memory that exists ---------------------------------------------
 
 
-def merge(engine: Engine, existing: Memory, new: Memory | MemoryValues, *, now: datetime) -> None:
+def merge(engine: Engine, existing: Memory, new: Memory, *, now: datetime) -> None:
     """Add to the existing memory what the new one has beyond it, if anything."""
     row_id = engine.memories.row_id_of(existing.id)
     changes = changed_values(existing, _merged(existing, new))
@@ -110,9 +107,7 @@ def merge(engine: Engine, existing: Memory, new: Memory | MemoryValues, *, now: 
             engine.memories.update(row_id, changes, now=now)
 
 
-def left_out(
-    existing: Memory, new: Memory | MemoryValues, fields_set: AbstractSet[str]
-) -> list[str]:
+def left_out(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> list[str]:
     """Return which fields of the new memory a merge would not take over, or not as they are.
 
     ``fields_set`` are those that the caller gave: no other is lost.
@@ -130,7 +125,7 @@ def left_out(
     return sorted(name for name, is_lost in lost.items() if is_lost and name in fields_set)
 
 
-def says_more(existing: Memory, new: Memory | MemoryValues, fields_set: AbstractSet[str]) -> bool:
+def says_more(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> bool:
     """Return whether the caller gave a value that the existing memory has not.
 
     Tags and metadata that a merge adds do not count.
@@ -139,7 +134,7 @@ def says_more(existing: Memory, new: Memory | MemoryValues, fields_set: Abstract
     return has_importance or bool(left_out(existing, new, fields_set))
 
 
-def _merged(existing: Memory, new: Memory | MemoryValues) -> dict[str, Any]:
+def _merged(existing: Memory, new: Memory) -> dict[str, Any]:
     return {
         "tags": list(dict.fromkeys([*existing.tags, *new.tags]))[:MAX_TAGS_PER_MEMORY],
         "metadata": {**new.metadata, **existing.metadata},
@@ -309,8 +304,6 @@ def all_of(
 
 def groups(engine: Engine) -> Iterator[DuplicateGroup]:
     """Yield the groups of memories that say the same, by their oldest memory."""
-    from agent_memory.models.duplicate import DuplicateGroup  # noqa: PLC0415 - as in _duplicate
-
     for fingerprint, count in engine.fingerprints.repeated():
         same = engine.fingerprints.same(fingerprint, limit=_COMPARED)
         row_ids = [candidate.row_id for candidate in same]

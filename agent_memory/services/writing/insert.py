@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.errors import StorageError, ValidationError
-from agent_memory.models.columns import COLUMNS, MemoryValues
+from agent_memory.models.columns import COLUMNS
 from agent_memory.models.enums import OnDuplicate, is_decision
 from agent_memory.models.fields import new_memory_id
 from agent_memory.runtime.event_log import is_log_read
 from agent_memory.services.erasure.tombstones import Tombstones
-from agent_memory.services.policies.admission import Admission, StoringSettings
+from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates
 from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.engine import Engine
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from agent_memory.models.agent import AgentConfig
     from agent_memory.models.duplicate import Duplicate, DuplicatePolicy, OnDuplicateCall
     from agent_memory.models.memory import Memory
-
-    NewMemory = Memory | MemoryValues
 
 _LOGGER: Final = "agent_memory.duplicates"
 _MOST_UNWRITTEN: Final = 1_000
@@ -85,7 +83,7 @@ class MemoryInsert:
         fields_set: Sequence[AbstractSet[str]] | None,
         is_list: bool,
         on_duplicate: DuplicatePolicy | None,
-        settings: AgentConfig | StoringSettings,
+        settings: AgentConfig,
     ) -> None:
         self.ids: list[str] = []
         self.row_ids: list[int] = []
@@ -100,7 +98,7 @@ class MemoryInsert:
         self._was_recalled = engine.recalls.is_any_recent(now)
         self._fingerprints = fingerprints
         self._stored_fingerprints = engine.fingerprints.present(fingerprints)
-        self._unwritten: list[tuple[NewMemory, int]] = []
+        self._unwritten: list[tuple[Memory, int]] = []
         """New memories that are not written yet, with their fingerprints."""
         self._places: dict[str, int] = {}
         self._refused: list[Duplicate] = []
@@ -109,7 +107,7 @@ class MemoryInsert:
         self._admission = Admission(engine, settings)
         self._tombstones = Tombstones(engine)
 
-    def take(self, memory: NewMemory) -> None:
+    def take(self, memory: Memory) -> None:
         """Store the next of the memories, unless it is stored already."""
         place, self._taken = self._taken, self._taken + 1
         if memory.id not in self._generated_ids:
@@ -147,7 +145,7 @@ class MemoryInsert:
         entered = set(in_scratchpad)
         return InsertResult(self.ids, [(place, row_id in entered) for row_id, place in places])
 
-    def _query(self, memory: NewMemory, place: int) -> DuplicateQuery:
+    def _query(self, memory: Memory, place: int) -> DuplicateQuery:
         may_be_echo = self._was_recalled and not self._is_its_own(memory, place)
         return DuplicateQuery(
             content=memory.content,
@@ -160,11 +158,11 @@ class MemoryInsert:
     def _fields_set_of(self, place: int) -> AbstractSet[str]:
         return COLUMNS.keys() if self._fields_set is None else self._fields_set[place]
 
-    def _is_its_own(self, memory: NewMemory, place: int) -> bool:
+    def _is_its_own(self, memory: Memory, place: int) -> bool:
         """Return whether the caller gave an id or a time: then it is another memory to them."""
         return memory.id not in self._generated_ids or "timestamp" in self._fields_set_of(place)
 
-    def _duplicates(self, memory: NewMemory, place: int) -> list[Duplicate]:
+    def _duplicates(self, memory: Memory, place: int) -> list[Duplicate]:
         """Return what a text repeats: a memory, or, in several lines, several that were recalled.
 
         Of many that say the same, the one that was recalled comes first.
@@ -189,7 +187,7 @@ class MemoryInsert:
         return [echo]
 
     def _echoes_of_entries(
-        self, memory: NewMemory, query: DuplicateQuery, place: int
+        self, memory: Memory, query: DuplicateQuery, place: int
     ) -> list[Duplicate]:
         if query.recalled is None:
             return []
@@ -200,7 +198,7 @@ class MemoryInsert:
         fields = self._fields_set_of(place) & _OF_ONE
         return [] if any(getattr(memory, name) for name in fields) else echoes
 
-    def _says_more(self, duplicate: Duplicate, memory: NewMemory, place: int) -> bool:
+    def _says_more(self, duplicate: Duplicate, memory: Memory, place: int) -> bool:
         fields_set = self._fields_set_of(place)
         if fields_set <= {"content"}:
             return False
@@ -214,7 +212,7 @@ class MemoryInsert:
         except StorageError:
             return None
 
-    def _is_settled(self, memory: NewMemory, echoes: Sequence[Duplicate], place: int) -> bool:
+    def _is_settled(self, memory: Memory, echoes: Sequence[Duplicate], place: int) -> bool:
         """Decide what becomes of a duplicate; return whether nothing is left to store."""
         self._write()  # what was before it stands before it in the history too
         first = echoes[0]
@@ -245,9 +243,9 @@ class MemoryInsert:
             return OnDuplicate(self._default_policy)
         return OnDuplicate.MERGE if duplicate.recalled_at is not None else OnDuplicate.KEEP
 
-    def _insert(self, memory: NewMemory, fingerprint: int, place: int) -> None:
-        if memory.id in self._taken_ids:
-            memory = _renamed(memory)
+    def _insert(self, memory: Memory, fingerprint: int, place: int) -> None:
+        while memory.id in self._taken_ids or memory.id in self._places:  # one that was made
+            memory = memory.model_copy(update={"id": new_memory_id()})
         if self._admission.has_limits or len(self._unwritten) >= _MOST_UNWRITTEN:
             self._write()  # what limits count is what is there
         self._admission.refuse_beyond(memory)
@@ -298,13 +296,6 @@ class MemoryInsert:
                 )
 
 
-def _renamed(memory: NewMemory) -> NewMemory:
-    """Return a memory with another id that was made: its own is taken."""
-    if isinstance(memory, MemoryValues):
-        return memory._replace(id=new_memory_id())
-    return memory.model_copy(update={"id": new_memory_id()})
-
-
 def _ask(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
     """Ask the caller's function what to do with a duplicate."""
     try:
@@ -317,12 +308,12 @@ def _ask(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
     return decision
 
 
-def fingerprints_of(memories: Sequence[NewMemory]) -> list[int]:
+def fingerprints_of(memories: Sequence[Memory]) -> list[int]:
     """Return the fingerprint of each memory, by which its duplicates are found."""
     return [fingerprint_of(memory.content, memory.user_id, memory.run_id) for memory in memories]
 
 
-def is_stored(engine: Engine, memory: NewMemory, *, at: tuple[int, ...] = ()) -> bool:
+def is_stored(engine: Engine, memory: Memory, *, at: tuple[int, ...] = ()) -> bool:
     """Return whether a memory is stored; its id with another content is ``ValidationError``."""
     existing = engine.memories.get(memory.id)
     if existing is not None and existing.content != memory.content:

@@ -264,6 +264,17 @@ def test_storing_twice_under_one_id_keeps_one_memory(memory: AgentMemory, clock:
     assert contents_of(memory) == before
 
 
+def test_an_id_that_was_made_twice_is_made_anew(
+    memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_memory.api.writing.new_memory_id", lambda: "mem-0123456789ab")
+    texts = {f"one of three, {number}" for number in range(3)}
+    ids = memory.store_many({"content": text} for text in texts)
+    ids.append(memory.store("the last"))
+    assert len(set(ids)) == 4
+    assert {stored.content for stored in memory.list_recent()} == {*texts, "the last"}
+
+
 def test_another_content_under_a_taken_id_is_refused(memory: AgentMemory) -> None:
     memory.store("first", id="m1")
     before = contents_of(memory)
