@@ -27,11 +27,12 @@ from agent_memory.storage.code_search import (
     Namer,
     best,
     coded,
+    in_cells,
     rounded,
+    rows_to_compare,
     scan,
-    without_ties,
 )
-from agent_memory.storage.filters import EVERYTHING, NOT_ARCHIVED, Archived, Filter
+from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
@@ -92,12 +93,12 @@ class VectorIndex(Table):
         degraded = None
         if not self._db.load_vectors() and self._agent.vector_index() != "table":
             degraded = f"{self._db.vectors_problem()}; vectors were scanned"
-        # The codes have no archived memories: where they may be found, each of them is compared.
-        archived: list[int] = []
-        if not filters.leaves_out_archived:
-            archived = self._memories.row_ids(filters.and_also(Archived(archived=True)))
-            filters = filters.and_also(NOT_ARCHIVED)
-        row_ids = archived + self._rows_to_compare(query, filters)
+        row_ids = rows_to_compare(
+            self._memories,
+            filters,
+            lambda: self._namer(query),
+            is_small=self._is_small(query.model),
+        )
         return NearestVectors(
             best(self.cosines(query.model.model_id, row_ids, query.asked)), degraded
         )
@@ -107,36 +108,20 @@ class VectorIndex(Table):
     ) -> dict[int, float]:
         return self._embeddings.cosines(model_id, row_ids, query)
 
-    def _rows_to_compare(self, query: QueryVector, filters: Filter) -> list[int]:
-        """Return the rows to compare: those of the nearest codes, or all that pass the filters."""
-        model, code = query.model, code_of(query.direction)
-        is_narrowed = filters != NOT_ARCHIVED
-        if is_narrowed or self._is_small(model):
-            few = self._memories.row_ids(filters, limit=code_search.EXACT_UP_TO + 1)
-            if len(few) <= code_search.EXACT_UP_TO:
-                return few
-        name, most = self._namer(model, code)
-        if is_narrowed:
-            return code_search.nearest_passing(name, self._memories, filters)
-        return without_ties(name(most))
-
     def _is_small(self, model: EmbeddingModel) -> bool:
-        """Return whether a model has so few vectors that all are compared."""
         many = code_search.EXACT_UP_TO + 1
         return self._embeddings.count_up_to(model.model_id, many) < many
 
-    def _namer(self, model: EmbeddingModel, code: bytes) -> tuple[Namer, int]:
-        """Return what names the nearest codes, and how many: their table, or a scan like it."""
+    def _namer(self, query: QueryVector) -> Namer:
+        """Return what names the nearest codes: their table, or a scan like it."""
+        model, code = query.model, code_of(query.direction)
         if (table := self._usable_table(model)) is None:
-            rows = self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1)
-            return scan(rows, code), code_search.NEAREST
-        cells = self._tables.cells.all(model.model_id)
-
-        def name(limit: int) -> list[tuple[int, int]]:
-            within = code_search.nearest_cells(cells, code, limit)
-            return table.nearest(model.model_id, code, cells=within, limit=limit)
-
-        return name, code_search.NAMED if len(cells) > 1 else code_search.NEAREST
+            return scan(self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1), code)
+        return in_cells(
+            self._tables.cells.all(model.model_id),
+            code,
+            lambda cells, limit: table.nearest(model.model_id, code, cells=cells, limit=limit),
+        )
 
     # Following the memories -------------------------------------------------------------------
 
