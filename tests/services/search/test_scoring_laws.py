@@ -256,7 +256,10 @@ def questions(draw: st.DrawFn) -> tuple[list[Candidate], QueryProfile]:
         name_terms=draw(places),
         spans=[Span(min(pair), max(pair)) for pair in draw(st.lists(st.tuples(days, days)))],
         date_terms=draw(places),
-        cosine_scale=draw(st.none() | st.builds(CosineScale, st.floats(0, 9), st.floats(-1, 0.9))),
+        cosine_scale=draw(
+            st.none()
+            | st.builds(CosineScale, st.floats(0, 9), st.floats(-1, 0.9), st.floats(-0.1, 0.1))
+        ),
     )
     return candidates, asked
 
