@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 
 
@@ -31,8 +30,6 @@ def _run(words: list[str]) -> None:
             return
     from agent_memory.cli.commands import main as run_command_line  # noqa: PLC0415 - see above
 
-    # Pydantic looks for plugins among all packages that are installed, which takes 5 ms.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     run_command_line()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import re
@@ -126,17 +125,16 @@ class Session:
             self.refuse_missing()
         elif self.db is None:
             self.address()  # raises where nobody says whose
-        memory_class = _memory_class()
         # Not validated: building the validator takes a tenth of a cold search.
         config = agent_memory.MemoryToolConfig.model_construct(
             embedding_timeout_seconds=_EMBEDDING_TIMEOUT_SECONDS
         )
         if self.db is not None:
-            return memory_class.open(
+            return agent_memory.AgentMemory.open(
                 self.db, agent_id=self.agent, create=create, session_id=session_id, config=config
             )
         self._take_in_heard(self.agent or "")
-        return memory_class(
+        return agent_memory.AgentMemory(
             self.agent or "", root=self.root, create=create, session_id=session_id, config=config
         )
 
@@ -201,18 +199,6 @@ class Session:
                 " `agent-memory agents` lists those that there are"
             )
         return agent_address(self.agent, self.root)
-
-
-def _memory_class() -> type[AgentMemory]:
-    """Return ``AgentMemory``. What is imported with it is no garbage: see ``__main__``."""
-    is_collecting = gc.isenabled() and "agent_memory.api.memory" not in sys.modules
-    if is_collecting:
-        gc.disable()
-    memory_class = agent_memory.AgentMemory
-    if is_collecting:
-        gc.freeze()
-        gc.enable()
-    return memory_class
 
 
 def current_session() -> Session | None:

@@ -22,7 +22,7 @@ else:
     Memory = MemoryValues = SearchFilters = object
 
 
-class Kinds(NamedTuple):
+class ResultTypes(NamedTuple):
     """What makes the parts of an answer of their fields, which are named as in ``SearchResults``.
 
     ``score`` takes a hit's score apart, and ``applied`` says which filters were given.
@@ -37,7 +37,7 @@ class Kinds(NamedTuple):
     applied: Callable[[SearchFilters | None], dict[str, Any]]
 
 
-PLAIN: Kinds = Kinds(
+PLAIN: ResultTypes = ResultTypes(
     SearchResultValues,
     HitValues,
     SearchMetadataValues,
@@ -58,44 +58,46 @@ class Finds(NamedTuple):
     scratchpad_reasons: Mapping[int, str]
 
 
-def results_of(finds: Finds, meaning: QueryMeaning, kinds: Kinds, *, milliseconds: float) -> Any:  # noqa: ANN401 - what ``kinds`` makes
+def results_of(
+    finds: Finds, meaning: QueryMeaning, types: ResultTypes, *, milliseconds: float
+) -> Any:  # noqa: ANN401 - what ``types`` makes
     """Make what users get."""
     request, outcome, memories, scratchpad_reasons = finds
-    return kinds.results(
+    return types.results(
         results=[
-            kinds.hit(
+            types.hit(
                 memory=memories[hit.row_id],
                 relevance_score=hit.relevance,
                 similarity=hit.similarity,
                 confidence=confidence(hit.similarity, by_meaning=outcome.by_meaning),
                 passed_gate=hit.passed_gate,
                 repeats=[memories[row_id].id for row_id in outcome.repeats.get(hit.row_id, ())],
-                match_type=kinds.match_type(_match_type(hit, scratchpad_reasons.get(hit.row_id))),
-                score=kinds.score(hit, outcome.strength, request.rates)
+                match_type=types.match_type(_match_type(hit, scratchpad_reasons.get(hit.row_id))),
+                score=types.score(hit, outcome.strength, request.rates)
                 if request.explain
                 else None,
             )
             for hit in outcome.hits
         ],
         total_count=max(outcome.total_count, len(outcome.hits)),
-        search_metadata=kinds.metadata(
+        search_metadata=types.metadata(
             query_time=request.moment,
             processing_time_ms=milliseconds,
             keyword_search_time_ms=outcome.keyword_ms,
             embedding_time_ms=meaning.milliseconds,
             vector_search_time_ms=outcome.vector_ms,
-            filters_applied=kinds.applied(request.filters),
+            filters_applied=types.applied(request.filters),
             backend="vector" if outcome.by_meaning else "file",
             degraded=[*meaning.degraded, *outcome.degraded],
             reason=outcome.reason,
             explanation=outcome.explanation,
             near_misses=[
-                kinds.near_miss(
+                types.near_miss(
                     memory_id=memories[hit.row_id].id,
                     content=memories[hit.row_id].content,
                     similarity=hit.similarity,
                     reason=reason,
-                    score=kinds.score(hit, outcome.strength, request.rates)
+                    score=types.score(hit, outcome.strength, request.rates)
                     if request.explain
                     else None,
                 )

@@ -21,7 +21,7 @@ from agent_memory.models.search import (
 from agent_memory.services.search.pipeline import completed, find
 from agent_memory.services.search.ranking import RankedHit, RankingRates
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
-from agent_memory.services.search.results import Finds, Kinds, results_of
+from agent_memory.services.search.results import Finds, ResultTypes, results_of
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import AmongIds, filter_of, scope_of
@@ -135,7 +135,7 @@ def _score(hit: RankedHit, strength: float, rates: RankingRates) -> ScoreExplana
     )
 
 
-_MODELS: Final = Kinds(
+_MODELS: Final = ResultTypes(
     SearchResults.model_construct,
     MemorySearchResult.model_construct,
     SearchMetadata.model_construct,
