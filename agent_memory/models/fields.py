@@ -147,7 +147,7 @@ def normalize_tags(tags: Iterable[str]) -> list[str]:
 
     (A passed them through ``set``, so that their order changed from run to run.)
     """
-    return list(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
+    return list(dict.fromkeys(filter(None, [tag.strip().lower() for tag in tags])))
 
 
 def clean_tags(tags: list[str]) -> list[str]:
@@ -234,13 +234,12 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
     """Check one value of metadata; ``path`` says where it stands."""
     if depth > _MAX_METADATA_DEPTH:
         raise ValueError(f"metadata {path:.100} is nested over {_MAX_METADATA_DEPTH} deep")
-    if isinstance(value, str) and (fault := _fault_of_text(value)):
-        raise ValueError(f"metadata {path:.100} {fault}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"metadata {path:.100} is {value}, which JSON cannot hold")
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"metadata {path:.100} is an integer of over 64 bits: store it as text")
-    if value is None or isinstance(value, str | bool | int | float):
+    if isinstance(value, str):
+        if fault := _fault_of_text(value):
+            raise ValueError(f"metadata {path:.100} {fault}")
+        return value
+    if value is None or isinstance(value, int | float):
+        _refuse_number(value, path)
         return value
     if isinstance(value, Mapping):
         return {
@@ -249,6 +248,14 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
     if isinstance(value, list | tuple):
         return [_plain(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(value)]
     raise ValueError(f"metadata {path:.100} is a {type(value).__name__}, which JSON cannot hold")
+
+
+def _refuse_number(value: float | None, path: str) -> None:
+    """Raise ``ValueError`` for a number that JSON, or the next reader of it, cannot hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"metadata {path:.100} is {value}, which JSON cannot hold")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"metadata {path:.100} is an integer of over 64 bits: store it as text")
 
 
 _ENCODER: Final = json.JSONEncoder(

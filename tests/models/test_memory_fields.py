@@ -21,7 +21,8 @@ from agent_memory import ValidationError as InvalidInput
 from agent_memory.models.columns import HISTORIC, USAGE, MemoryValues
 from agent_memory.models.memory import MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS, SharedFields, fields_beyond, row_of
-from agent_memory.models.portable import PortableMemory, PortableValues
+from agent_memory.models.portable import PortableMemory, PortableRow, PortableValues
+from agent_memory.storage.memory_values import column_value
 
 SCHEMA = Path(__file__).parents[1] / "golden" / "schema.sql"
 JSON = ("list", "object", "task")
@@ -216,10 +217,43 @@ def test_a_file_may_tell_every_field() -> None:
     assert list(PortableValues.model_fields) == [*HISTORIC, *USAGE, "seq", "scratchpad"]
 
 
+ALL_TOLD = {
+    "id": "mem-1",
+    "content": "x",
+    "category": "of its own",
+    "tags": ["Red ", '\u00fc"\\\u2028\x7f'],
+    "kind": "core",
+    "importance": "high",
+    "memory_type": "GRAPH",
+    "timestamp": "2024-05-01T08:00:00+02:00",
+    "updated_at": datetime(2024, 5, 2, tzinfo=UTC),
+    "last_accessed": "2024-05-03",
+    "access_count": 2,
+    "created_by_session": "s",
+    "user_id": "u",
+    "run_id": "r",
+    "archived": True,
+    "task_metadata": {"status": "blocked", "blockers": ["y"], "outcome": None},
+    "metadata": {"a": [1e-7, None, True], "b": "\u00fc"},
+    "version": 3,
+}
+
+
+def test_a_row_is_read_as_the_columns_hold_a_memory() -> None:
+    assert ALL_TOLD.keys() == MEMORY_FIELDS.keys()
+    memory = PortableMemory.model_validate(ALL_TOLD)
+    row = vars(PortableRow.model_validate({**ALL_TOLD, "embedding": [1.0]}))
+    held = {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
+    assert row == {**held, "embedding": None}
+    nothing = dict.fromkeys([*MEMORY_FIELDS, "embedding"])
+    assert vars(PortableRow.model_validate({"content": "x"})) == {**nothing, "content": "x"}
+
+
 @pytest.mark.parametrize(("name", "value"), [("tags", "red"), ("version", 0), ("mood", 1)])
 def test_what_a_file_tells_wrongly_is_refused(name: str, value: object) -> None:
-    with pytest.raises(ValidationError, match=name):
-        PortableMemory.model_validate({"content": "x", name: value})
+    for model in (PortableMemory, PortableRow):
+        with pytest.raises(ValidationError, match=name):
+            model.model_validate({"content": "x", name: value})
 
 
 def test_a_format_has_new_fields_behind_those_that_it_had() -> None:

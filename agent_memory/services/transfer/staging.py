@@ -40,11 +40,11 @@ from agent_memory.models.portable import (
     PortableChange,
     PortableEntity,
     PortableEntry,
-    PortableMemory,
     PortableModel,
     PortableRejection,
     PortableRelationship,
     PortableReview,
+    PortableRow,
     PortableTombstone,
     PortableValues,
     PortableVector,
@@ -63,7 +63,7 @@ from agent_memory.storage.fingerprints import fingerprint_of
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
-    Section.MEMORY: PortableMemory,
+    Section.MEMORY: PortableRow,
     Section.SCRATCHPAD: PortableEntry,
     Section.REJECTION: PortableRejection,
     Section.ENTITY: PortableEntity,
@@ -409,10 +409,12 @@ def _unwritable(error: OSError) -> StorageError:
 
 def _values_of(record: Record) -> dict[str, Any]:
     """Return the fields that are set of a record, as the columns of a store hold them."""
+    if isinstance(record, PortableRow):
+        return {name: value for name, value in vars(record).items() if value is not None}
     values: dict[str, Any] = {}
     fields_set = record.model_fields_set
     for name, value in vars(record).items():
-        if value is None or name not in fields_set or name == "embedding":
+        if value is None or name not in fields_set:
             continue
         if name == "statements":
             values[name] = {
