@@ -36,6 +36,21 @@ STOP_WORDS: Final = frozenset(
     """.split()
 )
 
+PEOPLES: Final = frozenset(
+    """
+    african american arab arabic argentinian asian australian austrian belgian brazilian british
+    bulgarian canadian caribbean catalan chilean chinese colombian croatian cuban czech danish dutch
+    egyptian english estonian ethiopian european filipino finnish french german greek hawaiian
+    hebrew hindi hungarian icelandic indian indonesian iranian iraqi irish israeli italian jamaican
+    japanese jewish kenyan korean latin lebanese malaysian mexican moroccan nepalese nigerian
+    norwegian pakistani persian peruvian polish portuguese romanian russian scandinavian scottish
+    serbian slovak spanish swedish swiss syrian taiwanese thai tibetan turkish ukrainian vietnamese
+    welsh
+    """.split()
+)
+"""What English writes with a capital and what yet names nobody: of which people, or language. A
+list, since by its ending "Adrian" is one too."""
+
 # Scripts that are indexed by pairs of characters; memory_text in migrations/ has the same ranges.
 DENSE_SCRIPTS: Final = (
     "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
@@ -85,8 +100,8 @@ def single_tokens(words: Sequence[str], tokenizer: Tokenizer) -> list[str]:
 def names_of(text: str) -> frozenset[str]:
     """Return the words that are written as names: with a capital, where a sentence goes on.
 
-    Words in capitals throughout are no names ("NOT", "API"), nor those of a text that has most of
-    its words with one, as a title has.
+    Words in capitals throughout are no names ("NOT", "API"), nor adjectives of peoples, nor those
+    of a text that has most of its words with one, as a title has.
     """
     if not any(map(str.isupper, text[1:])):  # the pattern takes longer to compile than this
         return frozenset()
@@ -96,7 +111,9 @@ def names_of(text: str) -> frozenset[str]:
         for word in re.findall(_GOING_ON, text)
         if word[0].isupper() and not word.isupper() and word.lower() not in STOP_WORDS
     ]
-    return frozenset() if 2 * len(names) > len(words) + 1 else frozenset(names)
+    if 2 * len(names) > len(words) + 1:
+        return frozenset()
+    return frozenset(name for name in names if name.lower().removesuffix("s") not in PEOPLES)
 
 
 def _pieces(text: str) -> Iterable[tuple[str, bool]]:

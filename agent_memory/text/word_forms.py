@@ -104,8 +104,8 @@ def _plural_table() -> dict[str, tuple[str, ...]]:
 
 
 def without_ending(word: str) -> str:
-    """Return an English word without what a plural or a tense puts behind it."""
-    for ending in ("ies", "ing", "es", "ed", "s"):
+    """Return an English word without what a plural, a tense or an adverb puts behind it."""
+    for ending in ("ally", "ies", "ing", "es", "ed", "ly", "s"):
         if word.endswith(ending) and len(word) >= len(ending) + 4:
             return word.removesuffix(ending)
     return word

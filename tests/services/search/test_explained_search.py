@@ -259,7 +259,14 @@ def test_a_question_about_somebody_unknown_finds_nothing_but_near_misses(
 
 
 @pytest.mark.parametrize(
-    "question", ["where is the violin", "violin, please", "VIOLIN", "Carla NOT violin"]
+    "question",
+    [
+        "where is the violin",
+        "violin, please",
+        "VIOLIN",
+        "Carla NOT violin",
+        "Has she an Italian violin?",
+    ],
 )
 def test_words_that_are_no_names_take_no_answer_away(plain: AgentMemory, question: str) -> None:
     store_apart(plain, "Carla plays the violin")

@@ -150,6 +150,7 @@ def test_a_compound_and_its_parts_find_each_other(
         ("en", "pasword", "password"),
         ("en", "when does the pasword rotaet", "password"),
         ("en", "accidnet", "accident"),
+        ("en", "accidentaly", "accident"),
         ("en", "lapsword", ""),
         ("de", "Rechnugn", "Rechnung"),
         ("fr", "reuinon", "réunion"),
