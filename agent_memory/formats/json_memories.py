@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats.json_reader import JsonItem, read_items, unwrapped
+from agent_memory.formats.json_reader import JsonItem, may_stand_around, read_items, unwrapped
 from agent_memory.formats.jsonl import read_lines
 from agent_memory.formats.protocol import Sample, Source, Written
 from agent_memory.formats.record_shapes import ParsedItem, entries, memory_json, record_json
@@ -101,9 +101,14 @@ def _items_of(file: BinaryIO) -> Iterator[ParsedItem]:
 
 def _lines_of(file: BinaryIO) -> Iterator[ParsedItem]:
     for line in read_lines(file):
-        whole = JsonItem(line.number, None if line.error else line.item, line.error)
-        for item in unwrapped(whole):
-            yield ParsedItem(f"line {item.line}", item.value, item.error)
+        place = f"line {line.number}"
+        if line.error is not None:
+            yield ParsedItem(place, None, line.error)
+        elif may_stand_around(line.item):
+            for item in unwrapped(JsonItem(line.number, line.item)):
+                yield ParsedItem(place, item.value, item.error)
+        else:
+            yield ParsedItem(place, line.item)
 
 
 def _line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:

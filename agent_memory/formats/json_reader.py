@@ -73,10 +73,15 @@ def read_items(file: BinaryIO, *, longest: int = MAX_ITEM) -> Iterator[JsonItem]
             yield text.item()
 
 
+def may_stand_around(value: object) -> bool:
+    """Return whether a value has a key under which the items of an object around them may be."""
+    return isinstance(value, dict) and not _AROUND.isdisjoint(value)
+
+
 def unwrapped(item: JsonItem, *, is_inside: bool = False) -> Iterator[JsonItem]:
     """Yield the items of an object around a list, or the item itself where it is none."""
     is_around_items, keys = False, set[str]()
-    if isinstance(item.value, dict) and not _AROUND.isdisjoint(item.value):
+    if may_stand_around(item.value):
         for key, value in item.value.items():
             first = "[" if isinstance(value, list) else "{" if isinstance(value, dict) else ""
             if _holds_items(key, first, keys):

@@ -41,7 +41,7 @@ LEFT_OUT: Final[Mapping[str, Any]] = {
 If it were not put back, a memory that is replaced would stay as it is: archived, for one.
 """
 _LATEST_SECONDS: Final = 32_503_680_000  # of the year 3000
-_MARKS_OF_RECORD: Final = ("created_at", "updated_at", "memory_type", "custom_metadata")
+_MARKS_OF_RECORD: Final = frozenset({"created_at", "updated_at", "memory_type", "custom_metadata"})
 _ONLY_IN_A: Final = _FIELDS - {"id", "content", "embedding", "metadata", "version"}
 _PLACED: Final = {"id", "content", "embedding", "metadata", "version", "score"}
 _PLACED_IN_METADATA: Final = {*_IN_RECORD, "created_at", "tags", "custom_metadata"}
@@ -154,7 +154,7 @@ def _fields_of(value: object) -> dict[str, Any]:
 def _is_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Return whether an item is C's: A's fields may have any metadata, C's stand in theirs."""
     return (
-        any(name in metadata for name in _MARKS_OF_RECORD)
+        not _MARKS_OF_RECORD.isdisjoint(metadata)
         and all(item.get(name) is None for name in _ONLY_IN_A)
         and item.get("session_id") is None
     )
@@ -184,8 +184,9 @@ def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
     if "content" not in named and isinstance(named.get("memory"), str):
         named["content"] = named.pop("memory")
     for name in ("created_at", "updated_at"):
-        if isinstance(named.get(name), int | float) and abs(named[name]) < _LATEST_SECONDS:
-            named[name] = format_time(datetime.fromtimestamp(named[name], UTC))
+        moment = named.get(name)
+        if isinstance(moment, int | float) and abs(moment) < _LATEST_SECONDS:
+            named[name] = format_time(datetime.fromtimestamp(moment, UTC))
     if "timestamp" not in named and _is_time(named.get("created_at")):
         named["timestamp"] = named.pop("created_at")
         named.pop("created_at_iso", None)

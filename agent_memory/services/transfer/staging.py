@@ -96,14 +96,17 @@ _OTHER_KINDS: Final = "things of other kinds"
 
 @dataclass(slots=True)
 class _Draft:
-    """An entry on its way: what it tells by column, or why it cannot be taken."""
+    """An entry on its way: what it tells by column, or why it cannot be taken.
+
+    ``values`` and ``repairs`` are set when it is validated.
+    """
 
     entry: Entry
     error: str | None
     is_left_out: bool = False
     """Whether its memory was refused, which is reported already."""
-    values: dict[str, Any] = field(default_factory=dict)
-    repairs: list[str] = field(default_factory=list)
+    values: dict[str, Any] = field(init=False)
+    repairs: list[str] = field(init=False)
     secrets: FoundSecrets | None = None
     fingerprint: int = 0
 
