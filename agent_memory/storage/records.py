@@ -116,7 +116,8 @@ class Term(NamedTuple):
     """A word of a query: as the index holds it, stemmed, and as it was written.
 
     ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
-    as a name. ``alternatives`` are what counts as the word too.
+    as a name, ``is_light`` that the word says little of what is asked for. ``alternatives`` are
+    what counts as the word too.
     """
 
     word: str
@@ -124,6 +125,7 @@ class Term(NamedTuple):
     is_prefix: bool = False
     is_name: bool = False
     alternatives: tuple[Alternative, ...] = ()
+    is_light: bool = False
 
     @property
     def match(self) -> str:

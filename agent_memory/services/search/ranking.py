@@ -22,14 +22,15 @@ from agent_memory.services.search.scoring import (
     weigh,
 )
 
-STRENGTH_FLOOR: Final = 0.32
+STRENGTH_FLOOR: Final = 0.33
 """Below this nothing is an answer: no memory has that share of the query's words, weighed by how
 rare they are."""
-STRENGTH_FLOOR_OF_MANY: Final = 0.34
+STRENGTH_FLOOR_OF_MANY: Final = 0.35
 """The same in a store of ``MANY`` memories and more. The best of many has more of any question's
 words by chance, as the logarithm of how many they are is more: so the floor grows between ``FEW``
 and ``MANY``. Both are as high as they can be before one of seven corpora loses 2 % of its own
-questions; questions with "I" and "my" in place of names lose more (4 to 10 %)."""
+questions (code, whose 0.02 is taken) or more of those with "I" and "my" in place of names are (4
+and 10 %)."""
 FEW: Final = 700
 MANY: Final = 2_000
 STRENGTH_FLOOR_OF_A_HANDFUL: Final = 0.25

@@ -78,6 +78,8 @@ Debian's 86.0 for 87.0, of LoCoMo's turns 62.1 for 63.1 (MiniLM 64.6 for 65.3)."
 NAME_WEIGHT: Final = 4.0
 """How much more a name matters than another word, where it is asked what a memory has of a query:
 a question about somebody who is in no memory is not answered by one about somebody else."""
+LIGHT_WEIGHT: Final = 0.5
+"""How much less a word that says how is asked, and not what for ("kind", "feel", "after")."""
 _COVERED_WORDS: Final = 5
 """Of a longer query the weightiest words alone must be found: agents search with whole messages,
 and two rare words that are found are an answer, whatever the other twenty are."""
@@ -169,7 +171,8 @@ class QueryProfile(NamedTuple):
     """What scoring knows of a query.
 
     ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it.
-    ``name_terms`` are the places of the terms that are names. ``spans`` are the dates that the
+    ``name_terms`` are the places of the terms that are names, ``light_terms`` of those that say
+    little of what is asked for. ``spans`` are the dates that the
     query speaks of, ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that
     of the candidates' cosines, if they have any.
     """
@@ -177,6 +180,7 @@ class QueryProfile(NamedTuple):
     frequencies: Sequence[int]
     corpus_size: int
     name_terms: Collection[int] = ()
+    light_terms: Collection[int] = ()
     spans: Sequence[Span] = ()
     date_terms: AbstractSet[int] = frozenset()
     cosine_scale: CosineScale | None = None
@@ -430,13 +434,7 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
     sign of an answer: less where there is but one, or the memory is long.
     """
     size = max(query.corpus_size, _BACKGROUND_SIZE)
-    weights = [
-        0.0
-        if place in query.date_terms
-        else rarity(frequency, size) ** _RARITY_POWER
-        * (NAME_WEIGHT if place in query.name_terms else 1.0)
-        for place, frequency in enumerate(query.frequencies)
-    ]
+    weights = _weights_of_terms(query, size)
     of_date = rarity(_DATE_RARITY * size, size) ** _RARITY_POWER if query.spans else 0.0
     asked = [weight for weight in [*weights, of_date] if weight]
     most = most_sure = 0.0
@@ -468,6 +466,18 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
         most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
     whole = sum(sorted(asked, reverse=True)[:_COVERED_WORDS])
     return (min(1.0, most / whole), min(1.0, most_sure / whole)) if whole else (0.0, 0.0)
+
+
+def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
+    """Return what each word of the query counts, where it is asked what a memory has of it."""
+    return [
+        0.0
+        if place in query.date_terms
+        else rarity(frequency, size) ** _RARITY_POWER
+        * (NAME_WEIGHT if place in query.name_terms else 1.0)
+        * (LIGHT_WEIGHT if place in query.light_terms else 1.0)
+        for place, frequency in enumerate(query.frequencies)
+    ]
 
 
 def _says_date(candidate: Candidate, query: QueryProfile) -> bool:

@@ -24,6 +24,7 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.languages import JOINING, are_capitals_ordinary, languages_of
+from agent_memory.text.light_words import LIGHT_WORDS
 from agent_memory.text.word_forms import (
     LINKS,
     folded,
@@ -91,7 +92,8 @@ def terms_of(engine: Engine, request: SearchRequest) -> list[Term]:
     scope = EVERYTHING if request.owner is None else request.scope
     vocabulary = _Vocabulary(engine, scope)
     unknown = {term.word for term in variable} - vocabulary.known(variable)
-    forms = _Forms(vocabulary, variable, unknown, languages_of(sample, request.query))
+    languages = languages_of(sample, request.query)
+    forms = _Forms(vocabulary, variable, unknown, languages)
     alternatives = forms.alternatives()
     misspelt = [
         term
@@ -99,7 +101,15 @@ def terms_of(engine: Engine, request: SearchRequest) -> list[Term]:
         if term.word in unknown - alternatives.keys() and len(term.written) >= SHORTEST_MISSPELT
     ]
     alternatives |= _corrections(vocabulary, misspelt[:MOST_MISSPELT])
-    return [term._replace(alternatives=alternatives.get(term.word, ())) for term in terms]
+    # "Kind" and "see" are a child and a lake in German.
+    light_words = LIGHT_WORDS if languages == {"english"} else ()
+    return [
+        term._replace(
+            alternatives=alternatives.get(term.word, ()),
+            is_light=not term.is_name and term.written.lower() in light_words,
+        )
+        for term in terms
+    ]
 
 
 def _is_variable(term: Term) -> bool:

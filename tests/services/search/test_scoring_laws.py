@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agent_memory.services.search.ranking import STRENGTH_FLOOR
 from agent_memory.services.search.scoring import (
+    LIGHT_WEIGHT,
     NAME_WEIGHT,
     Candidate,
     CosineScale,
@@ -97,6 +98,15 @@ def test_a_name_that_nobody_has_weighs_more_than_another_word() -> None:
     assert strength(known, query(3, 0, name_terms={0})) > strength(known, query(3, 0))
     equal = strength(known, query(3, 3, name_terms={1}))
     assert equal == pytest.approx(1 / (1 + NAME_WEIGHT))
+
+
+def test_a_word_that_says_little_weighs_less_whether_a_memory_has_it_or_not() -> None:
+    known = [candidate(1, 1, 0)]
+    assert strength(known, query(3, 0, light_terms={0})) < strength(known, query(3, 0))
+    assert strength(known, query(3, 0, light_terms={1})) > strength(known, query(3, 0))
+    equal = strength(known, query(3, 3, light_terms={0}))
+    assert equal == pytest.approx(LIGHT_WEIGHT / (1 + LIGHT_WEIGHT))
+    assert strength(known, query(3, 3, light_terms={0, 1})) == strength(known, query(3, 3))
 
 
 def test_of_a_very_long_query_not_every_word_must_be_found() -> None:
