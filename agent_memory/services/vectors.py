@@ -138,6 +138,10 @@ class VectorService:
                     self._engine.vectors.leave(model, [row.row_id])
             text = PendingText(row.row_id, row.text)
             has_vector = [self._follow(model, text, archived=row.is_archived) for model in models]
+            if has_vector[1:] == [False]:
+                # One that was deleted and brought back before anybody looked is still in its index,
+                # and waits for a vector of the first model alone.
+                self._engine.vectors.leave(models[1], [row.row_id])
             if not has_vector or has_vector[0]:
                 done.append(row.row_id)
             elif not row.is_refused:

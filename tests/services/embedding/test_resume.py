@@ -328,3 +328,22 @@ def test_the_lock_does_not_outlive_a_mover_that_was_killed(
     server.behaviour.delay_seconds = 0
     assert memory.migrate().status == "completed"
     assert not list(memory.path.parent.glob("*-migration"))
+
+
+def test_what_is_deleted_and_brought_back_while_a_second_move_waits_stays_in_no_index(
+    memory: AgentMemory, server: EmbeddingServer
+) -> None:
+    """Its code stayed in the index that was half-built, and its vector had gone."""
+    memory.migrate()
+    fail_after(server, COUNT + 30)
+    longer = OpenAIEmbedder(
+        base_url=server.url, api_key="k", dimensions=2 * DIMENSIONS, max_retries=0
+    )
+    with pytest.raises(MigrationError, match="stopped after 30 of 60"):
+        memory.migrate(embedder=longer)
+    server.behaviour.change, server.behaviour.status = None, 200
+    memory.delete_many(["mem-3", "mem-4"])
+    memory.undo()
+    memory.embed()
+    assert memory.check().problems == []
+    assert memory.migrate(embedder=longer).memories_processed == COUNT
