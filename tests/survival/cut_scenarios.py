@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from agent_memory import AgentMemory, AgentMemoryError
 
+from .cells import KINDS, verbs_in_cells
 from .verbs import AGENT, NAME, NOW, Verb, Words, keyword_only, opened, sentences, standard, verbs
 
 Act = Callable[[AgentMemory | None, Path], object]
@@ -58,6 +59,8 @@ class Scenario:
     """Not in the library's own backups either."""
     folder: str | None = None
     """A folder that the verb exports into."""
+    in_cells: bool = False
+    """As in ``Verb``."""
     was_damaged: bool = False
     """What is there before is no store, or one in which a check finds problems."""
 
@@ -66,9 +69,9 @@ class Scenario:
 
 _AGAIN: Final[dict[str, Again]] = {
     **dict.fromkeys(
-        ("migrate", "switch of model", "embed", "tidy", "repair", "import", "import replacing",
-         "restore", "new file", "schema upgrade from 6", "schema upgrade from 7",
-         "schema upgrade from 9"),
+        ("migrate", "switch of model", "embed", "move", "tidy", "repair", "import",
+         "import replacing", "restore", "new file", "schema upgrade from 6",
+         "schema upgrade from 7", "schema upgrade from 9"),
         "always",
     ),
     **dict.fromkeys(("erase", "erase with backups"), "finish"),
@@ -86,10 +89,11 @@ def _alone(verb: Verb) -> Scenario:
         opens=verb.opens,
         dimensions=verb.dimensions,
         options=verb.options,
-        again=_AGAIN.get(verb.name, "never"),
+        again=_AGAIN.get(verb.sort, "never"),
         erased=_ERASED if is_erasure else (),
         erased_everywhere=verb.name == "erase with backups",
-        was_damaged=verb.name == "repair",
+        in_cells=verb.in_cells,
+        was_damaged=verb.sort == "repair",
     )
 
 
@@ -211,6 +215,7 @@ _ROW: Final[dict[str, tuple[int, _Tried]]] = {
     "undo": (3, lambda m, _, _d: m.undo()),
     "reject": (1, lambda m, _, d: m.reject(f"secret {d.randrange(1000)} word")),
     "configure": (1, lambda m, _, d: m.configure(backups_kept=d.randint(1, 5))),
+    "move": (1, lambda m, _, d: m.configure(vector_index=d.choice(KINDS))),
     "import": (1, lambda m, f, _d: m.import_(f / "other.yaml", on_conflict="replace")),
     "embed": (1, lambda m, _, _d: m.embed()),
     "migrate": (1, lambda m, _, _d: m.migrate()),
@@ -243,6 +248,7 @@ def _in_a_row(number: int, seed: int) -> Scenario:
         _with_import(prepare),
         sessions,
         checkpoint=20,
+        in_cells=number % 8 > 3,
         journal="rollback" if number % 4 == 3 else "auto",
     )
 
@@ -262,7 +268,7 @@ _WITH_ROLLBACK: Final = ("store_many", "update", "erase", "restore", "migrate", 
 
 def alone() -> list[Scenario]:
     """Return every verb by itself, some of them with a rollback journal as well."""
-    scenarios = [*map(_alone, verbs()), *_further()]
+    scenarios = [*map(_alone, [*verbs(), *verbs_in_cells()]), *_further()]
     with_rollback = [
         replace(it, name=f"{it.name}, rollback journal", journal="rollback")
         for it in scenarios

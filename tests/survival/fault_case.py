@@ -16,16 +16,17 @@ from agent_memory.errors import StorageFull
 from agent_memory.models.agent import CheckReport
 from agent_memory.models.reports import ErasureReceipt
 
+from .cells import small_cells
 from .fault_scene import IS_STORE, TEMPORARY, Scene, digest, files_of, fresh_copy, probe, vectors_of
 from .fault_vfs import DISK, Fault, Kind
 from .tally import Tally
-from .truth import State, audit, state_of
+from .truth import State, audit, state_of, unfound
 from .verbs import AGENT, NAME, NOW, Words
 
 HANGS_AFTER_SECONDS: Final = 60
 _BEST_EFFORT: Final = ("search", "context")
 """What these write are counts, which may be lost with the disk."""
-_OF_VECTORS: Final = ("embed", "migrate", "switch of model", "rollback")
+_OF_VECTORS: Final = ("embed", "migrate", "switch of model", "rollback", "move")
 _WAYS_OF_DELETING: Final = ("delete", "open", "list", "look")
 """What is asked for to delete a folder."""
 _LOGS: Final = ("-wal", "-shm", "-journal")
@@ -86,7 +87,7 @@ class Trial:
     def run(self) -> None:
         """Do it."""
         fresh_copy(self.scene, self.folder)
-        with _bounded():
+        with small_cells(are_small=self.verb.in_cells), _bounded():
             try:
                 self._meet_fault()
                 if DISK.failed:
@@ -200,6 +201,8 @@ class Trial:
         self.tally.cases += 1
         for name in (fault.kind, self.case.lasting, DISK.failed[0]):
             self.tally.count(str(name))
+        if self.verb.in_cells:
+            self.tally.count("in cells")
         if not outcome.errors:
             self.tally.count("raised nothing")
         for error in outcome.errors:
@@ -218,12 +221,15 @@ class Trial:
         }
         audit(self.path, self._allowed(), **options).into(self.tally, str(self))
         is_plain = self.outcome.is_sure and not self.outcome.probed
-        if is_plain and self.verb.name in _OF_VECTORS:
+        if is_plain and self.verb.sort in _OF_VECTORS:
             found = vectors_of(self.path)
             if found != self.scene.vectors:
                 self.tally.mismatches += 1
                 self.tally.note(f"{self}: vectors {found}, not {self.scene.vectors}")
         self._look_for_erased()
+        if self.verb.in_cells and (wrong := unfound(self.path)):
+            self.tally.mismatches += len(wrong)
+            self.tally.note(f"{self}: {wrong[:3]}")
 
     def _allowed(self) -> list[State]:
         scene = self.scene

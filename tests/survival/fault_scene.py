@@ -22,6 +22,7 @@ from agent_memory import AgentMemory
 from agent_memory.models.limits import EVENTS_FILENAME
 from agent_memory.storage.sqlite.engine import SQLiteEngine
 
+from .cells import small_cells, verbs_in_cells
 from .fault_vfs import DISK
 from .truth import State, disagreements, state_of
 from .verbs import NAME, NOW, Verb, copied, opened, sentences, standard, verbs
@@ -109,6 +110,7 @@ def all_verbs() -> list[Verb]:
         Verb("export of the past", _export_past),
         Verb("open", _open, standard, opens=True),
         Verb("open after a kill", _open, killed, opens=True),
+        *verbs_in_cells(),
     ]
 
 
@@ -139,6 +141,11 @@ def killed(folder: Path) -> None:
 
 def surveyed(verb: Verb, folder: Path, *, more: int = 0, start: int = 1_000) -> Scene:
     """Prepare a verb in an empty folder and see what it does, on a store of ``more`` memories."""
+    with small_cells(are_small=verb.in_cells):
+        return _surveyed(verb, folder, more=more, start=start)
+
+
+def _surveyed(verb: Verb, folder: Path, *, more: int, start: int) -> Scene:
     scene = Scene(verb.name, folder / "template")
     scene.template.mkdir()
     verb.prepare(scene.template)

@@ -20,6 +20,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Final, TypeVar
 
+from .cells import some_of
 from .fault_calls import replace_calls
 from .fault_case import Case, Lasting, Trial
 from .fault_scene import Scene, all_verbs, surveyed
@@ -65,8 +66,8 @@ def _memory_disk() -> str | None:
 
 def _round(wanted: int, chance: random.Random, folder: Path, *, is_first: bool) -> Tally:
     more = 0 if is_first else chance.randrange(20, 200)
-    indices = list(range(len(all_verbs())))
-    parts = [partial(_survey, hand, folder, more) for hand in _dealt(indices, _FEWEST_PARTS)]
+    names = [verb.name for verb in some_of(all_verbs(), wanted, chance.random())]
+    parts = [partial(_survey, hand, folder, more) for hand in _dealt(names, _FEWEST_PARTS)]
     whole = total(run_parts(parts, timeout_seconds=_HANGS_AFTER_SECONDS))
     scenes = [pickle.loads(path.read_bytes()) for path in sorted(folder.glob("*/scene"))]
     if whole.harm:
@@ -145,12 +146,12 @@ def _dealt(things: Sequence[Thing], hands: int) -> list[list[Thing]]:
     return [list(things[hand::hands]) for hand in range(min(hands, len(things)))]
 
 
-def _survey(indices: list[int], folder: Path, more: int) -> Tally:
+def _survey(names: list[str], folder: Path, more: int) -> Tally:
     break_here()
-    for index in indices:
-        place = folder / f"{index:02}"
+    for verb in [verb for verb in all_verbs() if verb.name in names]:
+        place = folder / verb.name
         place.mkdir()
-        scene = surveyed(all_verbs()[index], place, more=more)
+        scene = surveyed(verb, place, more=more)
         (place / "scene").write_bytes(pickle.dumps(scene))
     return Tally()
 

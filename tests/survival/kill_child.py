@@ -1,7 +1,8 @@
 """The child that is killed: it does one step after another, and tells before and after each.
 
 It is forked from the campaign, or, to be another process in every way, started with
-``python -m tests.survival.kill_child FOLDER``, with the plan on its standard input.
+``python -m tests.survival.kill_child FOLDER``, with the plan on its standard input, and
+``small-cells`` behind the folder where cells are small.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import apsw
 
 from agent_memory import AgentMemory
 
+from .cells import small_cells
 from .kill_model import Step
 from .verbs import NAME, NOW, opened
 
@@ -28,6 +30,7 @@ ELSEWHERE: Final = "elsewhere"
 KEPT: Final = f"{ELSEWHERE}/kept.db"
 EXPORTED: Final = f"{ELSEWHERE}/out.jsonl"
 IMPORTED: Final = f"{ELSEWHERE}/in.jsonl"
+SMALL_CELLS: Final = "small-cells"
 
 
 class Child:
@@ -151,6 +154,7 @@ _STEPS: Final[dict[str, Callable[[Child, Step], Any]]] = {
     "backup": lambda c, _: c.memory.backup(c.folder / KEPT, overwrite=True),
     "restore": Child.restore,
     "configure": lambda c, s: c.memory.configure(**s["settings"]),
+    "move": lambda c, s: c.memory.configure(**s["settings"]),
     "reject": lambda c, s: c.memory.reject(s["text"]),
     "lift": lambda c, s: c.memory.lift(s["text"]),
     "damage": Child.damage,
@@ -177,4 +181,5 @@ def _tell(descriptor: int, what: str, number: int, ids: Sequence[str] = ()) -> N
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]), json.loads(sys.stdin.readline()), tell=1, lifeline=0)
+    with small_cells(are_small=SMALL_CELLS in sys.argv):
+        work(Path(sys.argv[1]), json.loads(sys.stdin.readline()), tell=1, lifeline=0)

@@ -240,7 +240,10 @@ _EFFECTS: Final[dict[str, Callable[[Model, Step], Model]]] = {
     "demote": lambda m, s: replace(m, promoted=m.promoted - {s["id"]}),
     "reject": lambda m, s: replace(m, rejected=m.rejected | {hash_of(s["text"])}),
     "lift": lambda m, s: replace(m, rejected=m.rejected - {hash_of(s["text"])}),
-    "configure": lambda m, s: replace(m, config={**m.config, **s["settings"]}),
+    **dict.fromkeys(
+        ("configure", "move"),
+        lambda m, s: replace(m, config={**m.config, **s["settings"]}),
+    ),
     "migrate": lambda m, s: replace(m, dimensions=s["dimensions"]),
     "rollback": lambda m, _: replace(m, dimensions=0),
     "backup": lambda m, _: replace(m, kept=replace(m, kept=None)),

@@ -172,6 +172,11 @@ class Planner:
         """Some setting."""
         return {"settings": {"backups_kept": self.rng.randint(0, 3)}}
 
+    def index(self) -> Step:
+        """The kind of table that the index of vectors is not in."""
+        is_table = self.model.config.get("vector_index") == "table"
+        return {"settings": {"vector_index": "vec0" if is_table else "table"}}
+
     def rejected(self) -> Step:
         """A text that no memory has."""
         self.made += 1
@@ -234,6 +239,7 @@ _MAKERS: Final[dict[str, _Maker]] = {
     "backup": (Planner.facts, lambda _: {}),
     "restore": (Planner.backup, Planner.restored),
     "configure": (_no_need, Planner.settings),
+    "move": (Planner.vectors, Planner.index),
     "reject": (_no_need, Planner.rejected),
     "lift": (Planner.rejection, Planner.lifted),
     "repair": (Planner.damaged, lambda _: {}),

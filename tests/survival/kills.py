@@ -27,12 +27,13 @@ import apsw
 
 from agent_memory import AgentMemoryError
 
-from .kill_child import ELSEWHERE, EXPORTED, KEPT, Child, work
+from .cells import are_small, small_cells
+from .kill_child import ELSEWHERE, EXPORTED, KEPT, SMALL_CELLS, Child, work
 from .kill_model import Model, Step, advanced, observed
 from .kill_plan import TARGETS, Planner
 from .runner import run_parts
 from .tally import Tally, total
-from .truth import Verdict, disagreements, problems_of
+from .truth import Verdict, disagreements, is_sorted, problems_of, unfound
 from .verbs import NAME, older, opened
 
 _A_PART: Final = 30
@@ -43,6 +44,8 @@ _EXECUTED: Final = 20
 """One child in so many is started as a program; the others are forked."""
 _ON_DISK: Final = 4
 """One file in so many is on the disk, where a commit takes longer; the others are in memory."""
+_IN_CELLS: Final = 3
+"""The vectors of one file in so many are in small cells."""
 _PATIENCE_SECONDS: Final = 30.0
 _USUAL_SECONDS: Final = 0.004
 _OLDER: Final = (None, None, 6, None, 7, 9)
@@ -71,11 +74,15 @@ def _warm_up() -> None:
 def _part(seed: int, number: int) -> Tally:
     tally, done = Tally(), 0
     while done < _A_PART:
-        on_disk = (number * 2 + done // _A_FILE) % _ON_DISK == 0
-        with tempfile.TemporaryDirectory(dir=None if on_disk else in_memory()) as folder:
+        place = number * 2 + done // _A_FILE
+        on_disk, in_cells = place % _ON_DISK == 0, place % _IN_CELLS == 1
+        with (
+            small_cells(are_small=in_cells),
+            tempfile.TemporaryDirectory(dir=None if on_disk else in_memory()) as folder,
+        ):
             rng = random.Random(f"{seed}-{number}-{done}")
             file = _File(rng, Path(folder), tally, f"seed {seed}, part {number}, file {done}")
-            file.begin(_OLDER[(number * 2 + done // _A_FILE) % len(_OLDER)])
+            file.begin(_OLDER[place % len(_OLDER)])
             for case in range(_A_FILE):
                 target = TARGETS[(number * _A_PART + done + case) % len(TARGETS)]
                 if not file.survives(
@@ -221,6 +228,7 @@ class _File:
     @contextlib.contextmanager
     def _executed(self, plan: Sequence[Step]) -> Iterator[tuple[int, int]]:
         words = [sys.executable, "-m", f"{__package__}.kill_child", str(self.folder)]
+        words += [SMALL_CELLS] if are_small() else []
         # The tests know this package as another than a command does.
         root = Path(__file__).parents[str(__package__).count(".") + 1]
         child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root)
@@ -266,6 +274,10 @@ class _File:
                 wrong = [f"check: {detail}" for detail in problems_of(memory)]
             found = observed(path)
             wrong += disagreements(path)
+            if are_small() and not wrong:
+                wrong += unfound(path)
+                if is_sorted(path):
+                    self.tally.count("in cells")
         except (AgentMemoryError, apsw.Error) as error:
             problem = f"cannot be opened: {type(error).__name__}: {error}"
             return Verdict(len(before.facts), tuple(before.facts), (), (problem,))

@@ -26,6 +26,7 @@ from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.storage.sqlite.connection.journal_mode import JOURNAL_VARIABLE
 
 from . import cut_scenarios
+from .cells import small_cells, some_of
 from .cut_disks import ROOT, Disk, Tree
 from .cut_histories import (
     SHARED_MEMORY,
@@ -39,7 +40,7 @@ from .cut_histories import run as run_scenario
 from .cut_scenarios import Scenario
 from .runner import run_parts
 from .tally import Tally, total
-from .truth import Verdict, audit, disagreements, problems_of, state_of
+from .truth import Verdict, audit, disagreements, problems_of, state_of, unfound
 from .verbs import AGENT, NOW, opened
 
 _CASES_A_ROW: Final = 150
@@ -82,12 +83,18 @@ def _import_all() -> None:
 
 def _scenarios(cases: int, seed: int) -> list[Scenario]:
     rows = max(4, cases // _CASES_A_ROW // 4)
-    return [*cut_scenarios.alone(), *cut_scenarios.in_rows(rows, seed)]
+    alone = some_of(cut_scenarios.alone(), cases, seed)
+    return [*alone, *cut_scenarios.in_rows(rows, seed)]
 
 
 def _part(scenario: Scenario, count: int, seed: int, synchronous: Synchronous) -> Tally:
     """Record a scenario, and cut the power in it so many times. It has a process of its own."""
     os.environ[JOURNAL_VARIABLE] = scenario.journal
+    with small_cells(are_small=scenario.in_cells):
+        return _cut_in(scenario, count, seed, synchronous)
+
+
+def _cut_in(scenario: Scenario, count: int, seed: int, synchronous: Synchronous) -> Tally:
     tally = Tally()
     history = run_scenario(scenario, synchronous)
     tally.count("verbs recorded", len(history.borders) // 2)
@@ -151,6 +158,8 @@ class Case:
         """Make the files, open them, and count what is wrong."""
         tally, scenario = self.tally, self.history.scenario
         tally.cases += 1
+        if scenario.in_cells:
+            tally.count("in cells")
         self._look_for_erased()
         self._look_at_folder()
         self._look_at_files()
@@ -179,8 +188,17 @@ class Case:
         if self._is_as_unreadable():
             self.tally.count("stores not there yet, or as damaged as before")
             return
-        verdict = self._audited(self.folder / self.history.scenario.place)
+        scenario = self.history.scenario
+        path = self.folder / scenario.place
+        verdict = self._audited(path)
         verdict.into(self.tally, self.name)
+        if scenario.in_cells and verdict.is_sound and (self.is_done or not scenario.was_damaged):
+            self._look_for_unfound(path)
+
+    def _look_for_unfound(self, path: Path) -> None:
+        if wrong := unfound(path):
+            self.tally.mismatches += len(wrong)
+            self.tally.note(f"{self.name}: {wrong[:3]}")
 
     def _audited(self, path: Path) -> Verdict:
         allowed = self.history.allowed(self.position)
@@ -300,6 +318,7 @@ class Case:
         problems = [*disagreements(path), *(["another state"] if state_of(path) != goal else [])]
         with AgentMemory.open(path, agent_id=AGENT, embedder=None, clock=lambda: NOW) as memory:
             problems += problems_of(memory)
+        problems += unfound(path) if scenario.in_cells else []
         if problems:
             self.tally.mismatches += 1
             self.tally.note(f"{self.name}, run again: {problems[:3]}")

@@ -33,7 +33,8 @@ def _tried(name: str, asked: set[str], lastings: set[Lasting], folder: Path, las
     return tally
 
 
-def _harm(name: str, asked: set[str], lastings: set[Lasting], *, last: int = 10_000) -> Tally:
+def harm_of(name: str, asked: set[str], lastings: set[Lasting], *, last: int = 10_000) -> Tally:
+    """Return what faults of a verb do, in a process of their own."""
     with tempfile.TemporaryDirectory() as folder:
         part = partial(_tried, name, asked, lastings, Path(folder), last)
         tally = total(run_parts([part], timeout_seconds=120))
@@ -54,22 +55,22 @@ def _harm(name: str, asked: set[str], lastings: set[Lasting], *, last: int = 10_
     ],
 )
 def test_one_fault_of_a_file_is_survived(name: str, asked: set[str]) -> None:
-    tally = _harm(name, asked, {Lasting.ONCE})
+    tally = harm_of(name, asked, {Lasting.ONCE})
     assert not tally.harm, tally
 
 
 def test_an_index_that_could_not_be_dropped_can_be_dropped_later() -> None:
-    tally = _harm("switch of model", {"read"}, {Lasting.ONCE, Lasting.UNTIL_MENDED}, last=50)
+    tally = harm_of("switch of model", {"read"}, {Lasting.ONCE, Lasting.UNTIL_MENDED}, last=50)
     assert not tally.harm, tally
 
 
 def test_without_temporary_files_nothing_is_imported() -> None:
-    tally = _harm("import", {"look"}, {Lasting.UNTIL_MENDED}, last=20)
+    tally = harm_of("import", {"look"}, {Lasting.UNTIL_MENDED}, last=20)
     assert not tally.harm, tally
 
 
 def test_a_broken_disk_is_told_at_closing_as_well() -> None:
-    tally = _harm("migrate", {"sync"}, {Lasting.TO_THE_END})
+    tally = harm_of("migrate", {"sync"}, {Lasting.TO_THE_END})
     assert not tally.harm, tally
 
 
@@ -106,11 +107,11 @@ def test_careless_verbs_are_seen(
 ) -> None:
     careless = Verb("careless", act, keyword_only)
     monkeypatch.setattr(fault_scene, "all_verbs", lambda: [careless])
-    tally = _harm("careless", {"sync", "write"}, {Lasting.ONCE}, last=40)
+    tally = harm_of("careless", {"sync", "write"}, {Lasting.ONCE}, last=40)
     assert getattr(tally, harm), tally
 
 
 @pytest.mark.parametrize("lasting", [Lasting.ONCE, Lasting.UNTIL_MENDED])
 def test_accesses_are_counted_once_whenever_the_disk_fails(lasting: Lasting) -> None:
     """What a commit had written whose sync failed was there later, and was counted again."""
-    assert _harm("search", {"sync", "write"}, {lasting}).notes == []
+    assert harm_of("search", {"sync", "write"}, {lasting}).notes == []

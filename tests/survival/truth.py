@@ -8,17 +8,23 @@ compared with that instead: by the library's own ``check``, and by statements of
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import apsw
 import sqlite_vec  # type: ignore[import-untyped]
 
 from agent_memory import AgentMemory, AgentMemoryError
+from agent_memory.models.embedding_rows import EmbeddingModel
+from agent_memory.storage.filters import NOT_ARCHIVED
+from agent_memory.storage.records import QueryVector
 
 from .tally import Tally
+from .verbs import opened
 
 State = Mapping[str, tuple[tuple[Any, ...], ...]]
 """The rows of each part of a file."""
@@ -35,6 +41,12 @@ _PARTS: Final = {
     "settings": "SELECT agent_id, storage_backend, config FROM agent",
     "operations": "SELECT verb, first_change, last_change FROM operations ORDER BY 2, 3, 1",
 }
+
+CODES: Final = {
+    "vec0": ("embedding_index", "rowid"),
+    "table": ("embedding_codes", "seq"),
+}
+"""The tables of codes, of either kind, without the number of the model, and their rows' ids."""
 
 _DISAGREEMENTS: Final = {
     "tags": "SELECT count(*) FROM (SELECT DISTINCT m.seq, lower(trim(j.value)) FROM memories AS m,"
@@ -99,18 +111,64 @@ def _wrong_vectors(connection: apsw.Connection) -> list[str]:
     ]
     if stale:
         wrong.append(f"vectors of other texts: {stale}")
-    models = "SELECT model_id FROM embedding_models WHERE is_indexed = 1"
-    for (model_id,) in connection.execute(models).fetchall():
+    models = "SELECT model_id, is_indexed FROM embedding_models"
+    models_there: list[Any] = connection.execute(models).fetchall()
+    for model_id, is_indexed in models_there:
         rows = (
             "SELECT seq FROM embeddings JOIN memories USING (seq)"
             " WHERE model_id = ? AND NOT archived"
         )
         there = {row_id for (row_id,) in connection.execute(rows, (model_id,))}
-        index = connection.execute(f"SELECT rowid FROM embedding_index_{model_id}")
-        differing = (there ^ {row_id for (row_id,) in index}) - queued
-        if differing:
-            wrong.append(f"vector index {model_id}: {sorted(differing)}")
+        index = _Index(connection, model_id)
+        if is_indexed or index.build:
+            wrong += index.differing(there, queued, is_indexed=bool(is_indexed))
     return wrong
+
+
+class _Index:
+    """The vector index of a model: its cells, and how far which table is that is being built."""
+
+    def __init__(self, connection: apsw.Connection, model_id: int) -> None:
+        self.name = f"vector index {model_id}"
+        cells = f"FROM embedding_cells_{model_id} WHERE cell"
+        exists = "SELECT 1 FROM sqlite_schema WHERE name = ?"
+        self.cells: set[int] = set()
+        self.build: dict[str, Any] = {}
+        if connection.execute(exists, (f"embedding_cells_{model_id}",)).get:
+            self.cells = {cell for (cell,) in connection.execute(f"SELECT cell {cells} >= 0")}
+            started = f"SELECT CAST(centre AS TEXT), made_of {cells} = -1"
+            self.build = {str(kind): last for kind, last in connection.execute(started)}
+        self.codes: dict[str, dict[int, int]] = {
+            kind: dict(connection.execute(f"SELECT {row_id}, cell FROM {table}_{model_id}"))
+            for kind, (table, row_id) in CODES.items()
+            if connection.execute(exists, (f"{table}_{model_id}",)).get
+        }
+
+    def differing(self, there: set[int], queued: set[int], *, is_indexed: bool) -> list[str]:
+        """Compare each table with the memories ``there``, one being built up to where it is."""
+        wrong = []
+        if is_indexed and not self.codes.keys() - self.build.keys():
+            wrong.append(f"{self.name}: no table")
+        for kind, cell_of in self.codes.items():
+            if not is_indexed and kind not in self.build:
+                continue  # it is made anew
+            due = {row_id for row_id in there if row_id <= self.build.get(kind, row_id)}
+            rows = ((due - cell_of.keys()) | (cell_of.keys() - there)) - queued
+            if rows:
+                wrong.append(f"{self.name}, {kind}: {sorted(rows)}")
+            if astray := [row_id for row_id, cell in cell_of.items() if cell not in self.cells]:
+                wrong.append(f"{self.name}, {kind}: in no cell {sorted(astray)}")
+        return wrong
+
+
+def is_sorted(path: Path) -> bool:
+    """Return whether the vectors of a file are in several cells. Nobody must have it open."""
+    connection = _opened(path)
+    try:
+        models: list[Any] = connection.execute("SELECT model_id FROM embedding_models").fetchall()
+        return any(len(_Index(connection, model_id).cells) > 1 for (model_id,) in models)
+    finally:
+        connection.close()
 
 
 def _opened(path: Path) -> apsw.Connection:
@@ -153,6 +211,46 @@ def problems_of(memory: AgentMemory) -> list[str]:
     """
     problems = memory.check().problems
     return [problem.detail for problem in problems if problem.kind != "leftover"]
+
+
+def unfound(path: Path) -> list[str]:
+    """Finish what the vectors of a file have under way, in a copy, and return what is wrong then.
+
+    Each memory must have a vector, one code in a cell that stays, and be found by that vector.
+    Nobody must have the file open.
+    """
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        for suffix in ("", "-wal"):
+            if (part := path.with_name(path.name + suffix)).exists():
+                shutil.copy(part, copy.with_name(part.name))
+        with opened(copy) as memory:
+            model = memory._store.vectors.state().active
+        if model is None:
+            return []
+        with opened(copy, dimensions=model.dimensions) as memory:
+            wrong = _unfound(memory, model)
+        return [*wrong, *disagreements(copy)]
+
+
+def _unfound(memory: AgentMemory, model: EmbeddingModel) -> list[str]:
+    memory.embed()
+    vectors = memory._store.vectors
+    wrong = [f"check, when all is done: {detail}" for detail in problems_of(memory)]
+    if vectors.state().is_behind:
+        wrong.append("the vectors are behind when all is done")
+    engine = vectors._engine
+    with engine.read():
+        rows = engine.embeddings.sample(model.model_id, -1)
+        if len(rows) != memory.count():
+            wrong.append(f"{len(rows)} vectors of {memory.count()} memories")
+        for row_id, memory_id in rows:
+            vector = engine.embeddings.get(model, row_id)
+            assert vector is not None
+            query = QueryVector(model, vector.data)
+            if row_id not in engine.vectors.nearest(query, NOT_ARCHIVED).cosines:
+                wrong.append(f"a search with the vector of {memory_id} does not find it")
+    return wrong
 
 
 def audit(path: Path, allowed: Sequence[State], **options: Any) -> Verdict:

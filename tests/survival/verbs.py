@@ -84,6 +84,13 @@ class Verb:
     dimensions: int = 32
     options: tuple[tuple[str, Any], ...] = ()
     """What the file is opened with while the verb acts."""
+    in_cells: bool = False
+    """It is tried, from the preparing to the judging, with ``small_cells``."""
+
+    @property
+    def sort(self) -> str:
+        """Return the name without what the verb is tried on."""
+        return self.name.partition(",")[0]
 
     def run(self, folder: Path) -> None:
         """Open the file, act, and close it."""
@@ -278,6 +285,11 @@ _VERBS: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "add": _add,
     "delete_all": lambda m, _: m.delete_all(filters={"tags": ["t1"]}),
 }
+
+
+def simple_verbs() -> dict[str, Callable[[AgentMemory, Path], object]]:
+    """Return those that are one call on the standard store."""
+    return _VERBS
 
 
 def verbs() -> list[Verb]:
