@@ -36,6 +36,7 @@ class Condition(NamedTuple):
 
 
 _AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"
+_OF_USER: Final = "m.user_id = ?"
 
 
 def with_tags_looked_up(condition: Condition, row_id: str = "m.seq") -> Condition:
@@ -56,6 +57,12 @@ def with_tags_listed(condition: Condition, row_id: str) -> Condition:
     return condition._replace(sql=condition.sql.replace(_AMONG_TAGGED, listed))
 
 
+def with_users_listed(condition: Condition, row_id: str) -> Condition:
+    """Return a condition that tests a row by the list of those that a user has, likewise."""
+    listed = f"{row_id} IN (SELECT u.seq FROM memories AS u WHERE u.user_id = ?)"
+    return condition._replace(sql=condition.sql.replace(_OF_USER, listed))
+
+
 def tags_of(filters: Filter) -> list[str]:
     """Return the tags that a filter asks for."""
     if isinstance(filters, HasTag):
@@ -64,6 +71,13 @@ def tags_of(filters: Filter) -> list[str]:
         return tags_of(filters.part)
     parts = filters.parts if isinstance(filters, All | AnyOf) else ()
     return [tag for part in parts for tag in tags_of(part)]
+
+
+def users_of(filters: Filter) -> list[str]:
+    """Return the users whose memories alone a filter asks for."""
+    parts = filters.parts if isinstance(filters, All) else (filters,)
+    equal = [part for part in parts if isinstance(part, Equals) and part.column == "user_id"]
+    return [str(part.value) for part in equal]
 
 
 @singledispatch

@@ -57,11 +57,6 @@ _SELECT_BEST_OF_ALL: Final = """
 SELECT rowid FROM memory_index
 WHERE memory_index MATCH ? AND +rowid NOT IN (SELECT seq FROM memories AS m WHERE {condition})
 ORDER BY bm25(memory_index) LIMIT ?"""
-# The limit lets SQLite keep the order of the inner query, and read no more memories than it needs.
-_SELECT_BEST: Final = """
-SELECT i.rowid FROM
-  (SELECT rowid FROM memory_index WHERE memory_index MATCH ? ORDER BY rank LIMIT -1) AS i
-CROSS JOIN memories AS m NOT INDEXED ON m.seq = i.rowid WHERE {condition} LIMIT ?"""
 _SELECT_POSTINGS: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition}"""
@@ -202,8 +197,7 @@ class KeywordIndex(Table):
         if chosen:
             counted = zip(terms, frequencies, strict=True)
             most = sum(count for term, count in counted if term in chosen)
-            sql, condition = self._best_first(filters, most, limit)
-            row_ids = self._matching(chosen, sql, condition, limit)
+            row_ids = self._best(chosen, filters, most, limit)
         if len(row_ids) < needed and common:
             sql = _SELECT_CANDIDATES.replace("{order}", "i.rowid DESC")
             condition = MemoryTable(self._db).condition_of_first(filters, limit, "i.rowid")
@@ -211,29 +205,47 @@ class KeywordIndex(Table):
             row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
         return row_ids, common
 
-    def _best_first(self, filters: Filter, most: int, limit: int) -> tuple[str, Condition]:
-        """Return the quickest query for the best of ``most`` matches, and its condition.
+    def _best(self, terms: Sequence[Term], filters: Filter, most: int, limit: int) -> list[int]:
+        """Return the best of ``most`` matches, in the quickest way to them.
 
-        Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
-        Where those are many, it is quicker to score all, and to read the best of them until enough
-        have passed: to read a memory takes longer than to score it.
+        Sorted by FTS5 itself, every match is scored; otherwise only those that pass the filter.
+        Where those are many, it is quicker to score all, and to ask of the best whether they pass,
+        until enough have: to read a memory takes longer than to score it.
         """
+        memories = MemoryTable(self._db)
         condition = compiled(filters)
         if not filters.is_narrowing:
-            if len(MemoryTable(self._db).row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
+            if len(memories.row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
                 left_out = ARCHIVED if filters.leaves_out_archived else NOTHING
-                return _SELECT_BEST_OF_ALL, compiled(left_out)
-            return _SELECT_CANDIDATES.replace("{order}", "i.rank"), condition
+                return self._best_of_all(terms, left_out, limit)
+            sql = _SELECT_CANDIDATES.replace("{order}", "i.rank")
+            return self._matching(terms, sql, condition, limit)
         by_score = _SELECT_CANDIDATES.replace("{order}", "bm25(memory_index)")
-        if most < MANY_MATCHES:
-            return by_score, condition
-        if tags := tags_of(filters):
-            # The tag is looked for before the memory is read.
-            is_rare = MemoryTable(self._db).tagged(tags, limit=most) < most
-            with_tags = with_tags_listed if is_rare else with_tags_looked_up
-            return by_score, with_tags(condition, "i.rowid")
-        passing = most * MemoryTable(self._db).share_passing(filters)
-        return _SELECT_BEST if passing > 2 * limit else by_score, condition
+        if most >= MANY_MATCHES:
+            if tags := tags_of(filters):
+                # The tag is looked for before the memory is read.
+                is_rare = memories.tagged(tags, limit=most) < most
+                with_tags = with_tags_listed if is_rare else with_tags_looked_up
+                condition = with_tags(condition, "i.rowid")
+            elif most * (share := memories.share_passing(filters)) > 2 * limit:
+                return self._best_passing(terms, filters, limit, share)
+        return self._matching(terms, by_score, condition, limit)
+
+    def _best_passing(
+        self, terms: Sequence[Term], filters: Filter, limit: int, share: float
+    ) -> list[int]:
+        """Return the best matches that pass a filter, of which about a share of all pass."""
+        named = round(limit / share * 5 / 4)
+        while True:
+            row_ids = self._best_of_all(terms, NOTHING, named)
+            passing = set(MemoryTable(self._db).row_ids(filters, among=row_ids))
+            if len(passing) >= limit or len(row_ids) < named:
+                return [row_id for row_id in row_ids if row_id in passing][:limit]
+            named *= 2
+
+    def _best_of_all(self, terms: Sequence[Term], left_out: Filter, limit: int) -> list[int]:
+        """Return the best matches but for what passes a filter that few do."""
+        return self._matching(terms, _SELECT_BEST_OF_ALL, compiled(left_out), limit)
 
     def _matching(
         self, terms: Sequence[Term], sql: str, condition: Condition, limit: int

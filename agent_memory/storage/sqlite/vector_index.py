@@ -22,12 +22,14 @@ from agent_memory.storage import code_search
 from agent_memory.storage.cells import CellSample, centres_of, nearest_cells_of
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.code_search import (
+    NAMED,
     UNSORTED,
     Cell,
     Namer,
     best,
     coded,
     in_cells,
+    reach,
     rounded,
     rows_to_compare,
     scan,
@@ -60,6 +62,7 @@ class VectorIndex(Table):
         self._embeddings = EmbeddingTable(database)
         self._memories = MemoryTable(database)
         self._middles: dict[tuple[EmbeddingModel, Filter, int], Middle | None] = {}
+        self._sampled: tuple[EmbeddingModel | None, int, list[int]] = (None, 0, [])
 
     # Searching --------------------------------------------------------------------------------
 
@@ -117,11 +120,24 @@ class VectorIndex(Table):
         model, code = query.model, code_of(query.direction)
         if (table := self._usable_table(model)) is None:
             return scan(self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1), code)
-        return in_cells(
-            self._tables.cells.all(model.model_id),
-            code,
-            lambda cells, limit: table.nearest(model.model_id, code, cells=cells, limit=limit),
-        )
+
+        def nearest(cells: Sequence[int], limit: int) -> list[tuple[int, int]]:
+            within = self._reach(model, code, limit)
+            return table.nearest(model.model_id, code, cells=cells, limit=limit, within=within)
+
+        return in_cells(self._tables.cells.all(model.model_id), code, nearest)
+
+    def _reach(self, model: EmbeddingModel, code: bytes, limit: int) -> int:
+        """Return how many bits differ at most in the codes to look for, where they are many."""
+        if limit <= NAMED:
+            return 8 * len(code)
+        bound = rounded(self._memories.last_row_id())
+        if self._sampled[:2] != (model, bound):
+            sample = self._embeddings.spread_sample(
+                model, last_row_id=bound, size=code_search.CODES_SAMPLED
+            )
+            self._sampled = (model, bound, [as_number(code_of(data)) for data in sample])
+        return reach(self._sampled[2], code, limit, of=bound)
 
     # Following the memories -------------------------------------------------------------------
 

@@ -17,8 +17,10 @@ from agent_memory.storage.filters import (
     Filter,
     HasTag,
     Not,
+    filter_of,
 )
 from agent_memory.storage.sqlite import keyword_index
+from agent_memory.storage.sqlite.tables import memories
 from agent_memory.storage.sqlite.tables.memories import SHORT_SESSION, MemoryTable
 from bench.workload import NOW, Workload
 
@@ -80,6 +82,26 @@ def test_what_is_archived_is_left_out_the_same_way_be_it_much_or_little(
             found.append([(hit.memory.id, hit.relevance_score) for hit in results])
     assert found[0] == found[1]
     assert bool({each for each, _ in found[0]} & {*ids[::5]}) == (filters is not None)
+
+
+@pytest.mark.parametrize("listed", [0, 10**9], ids=["read", "listed"])
+def test_rows_of_a_user_among_some_are_the_same_read_or_listed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, listed: int
+) -> None:
+    monkeypatch.setattr(memories, "LISTED_FOR_A_ROW", listed)
+    with AgentMemory("bob", root=root) as memory:
+        ids = memory.store_many(
+            {"content": f"note {n}", "user_id": (None, "ann", "ben")[n % 3], "tags": [f"t{n % 2}"]}
+            for n in range(60)
+        )
+        memory.archive(ids[1])
+        engine = engine_of(memory)
+        of_ann = filter_of(SearchFilters(user_id="ann", tags=["t1"]), agent_id="bob")
+        among = [*range(40, 0, -1), 4, 4, 1_000]
+        with engine.read():
+            found = engine.memories.row_ids(of_ann, among=among)
+            assert engine.memories.row_ids(of_ann, among=among, limit=2) == found[:2]
+    assert found == [n + 1 for n in range(40) if n % 3 == 1 and n % 2 == 1 and n != 1]
 
 
 NOBODYS = HasTag("nosuchtag")

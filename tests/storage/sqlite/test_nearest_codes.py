@@ -10,7 +10,7 @@ import pytest
 from conftest import engine_of
 
 from agent_memory import AgentMemory
-from agent_memory.storage.code_search import NAMED_PASSING, nearest_passing
+from agent_memory.storage.code_search import NAMED_PASSING, SPARE, nearest_passing, reach
 from agent_memory.storage.filters import HasTag
 from agent_memory.storage.quantization import distance
 from agent_memory.storage.sqlite.connection import Database
@@ -41,11 +41,25 @@ def test_a_table_of_cells_returns_the_nearest_of_them_all(
             code = numbers.randbytes(4) + bytes(16)
             cells = numbers.sample(CELLS, numbers.randint(1, len(CELLS)))
             all_of = {row: distance(other, code) for row, cell, other in rows if cell in cells}
-            for limit in (1, 20, 300, COUNT):
-                nearest = table.nearest(1, code, cells=cells, limit=limit)
-                assert [far for _, far in nearest] == sorted(all_of.values())[:limit]
+            for limit, within in [(1, 160), (20, 160), (300, 160), (COUNT, 160), (COUNT, 10)]:
+                nearest = table.nearest(1, code, cells=cells, limit=limit, within=within)
+                expected = sorted(far for far in all_of.values() if far <= within)[:limit]
+                assert [far for _, far in nearest] == expected
                 assert all(all_of[row] == far for row, far in nearest)
     database.close()
+
+
+def test_a_sample_says_how_near_the_nearest_codes_are() -> None:
+    numbers = random.Random(4)
+    codes = [numbers.getrandbits(256) for _ in range(20_000)]
+    code = numbers.randbytes(32)
+    distances = sorted((int.from_bytes(code, "big") ^ other).bit_count() for other in codes)
+    for limit in (100, 800, 1_600):
+        bits = reach(codes[::10], code, limit, of=len(codes))
+        assert distances[limit - 1] <= bits <= distances[2 * SPARE * limit - 1]
+    assert reach(codes[::10], code, 5, of=len(codes)) == 256  # too few of the sample
+    assert reach(codes[::10], code, 19_000, of=len(codes)) == 256  # and more than it has
+    assert reach([], code, 1, of=0) == 256
 
 
 FAR = 1_600

@@ -28,7 +28,9 @@ from agent_memory.storage.sqlite.filters import (
     Condition,
     compiled,
     tags_of,
+    users_of,
     with_tags_looked_up,
+    with_users_listed,
 )
 from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
@@ -83,9 +85,10 @@ _SELECT_SIGNALS: Final = """
 SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
 FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
+# What an index tells of a row is asked before the row is read, in the order of the rows.
 _SELECT_AMONG: Final = """
-SELECT m.seq FROM memories AS m NOT INDEXED
-WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
+SELECT m.seq FROM json_each(?) AS r CROSS JOIN memories AS m NOT INDEXED ON m.seq = r.value
+WHERE {condition} LIMIT ?"""
 # The newest are looked at first: to count a million takes 8 ms.
 _HAS_OTHERS: Final = """
 SELECT EXISTS (
@@ -132,6 +135,8 @@ _SIDES: Final = ", ".join(
 _SELECT_AROUND: Final = f"""
 SELECT m.seq, {_SIDES} FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
+LISTED_FOR_A_ROW: Final = 8
+"""So many rows of a user are listed by an index while one is read."""
 _COUNT_TAGGED: Final = """
 SELECT count(*) FROM (SELECT 1 FROM memory_tags
   WHERE tag IN (SELECT value FROM json_each(?)) LIMIT ?)"""
@@ -268,12 +273,27 @@ class MemoryTable(Table):
             sql = f"SELECT m.seq FROM memories AS m WHERE {condition.sql} LIMIT ?"
             values: tuple[object, ...] = (*condition.values, limit)
         else:
-            condition = with_tags_looked_up(condition)
-            sql = f"{_SELECT_AMONG.format(condition=condition.sql)} LIMIT ?"
-            values = (to_json(list(among)), *condition.values, limit)
+            condition = with_tags_looked_up(condition, "r.value")
+            if self._are_soon_listed(users_of(filters), len(among)):
+                condition = with_users_listed(condition, "r.value")
+            sql = _SELECT_AMONG.format(condition=condition.sql)
+            values = (to_json(sorted(set(among))), *condition.values, limit)
         return [row_id for (row_id,) in self._db.rows(sql, values)]
 
+    def _are_soon_listed(self, users: Sequence[str], rows: int) -> bool:
+        """Return whether to list the memories of some users is quicker than to read some rows.
+
+        An index has the list: of 1,000,000 memories to list 25,000 takes 4 ms, to read 7,500 16.
+        """
+        return bool(users) and all(
+            self.count(Equals("user_id", user)) < LISTED_FOR_A_ROW * rows for user in users
+        )
+
     def share_passing(self, filters: Filter) -> float:
+        # A search asks for its words, and for its meaning.
+        return self._db.once(("share", repr(filters)), lambda: self._sampled_share(filters))
+
+    def _sampled_share(self, filters: Filter) -> float:
         sample = spread_rows(self.last_row_id())
         return len(self.row_ids(filters, among=sample)) / max(1, len(sample))
 

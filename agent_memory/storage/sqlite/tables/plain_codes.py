@@ -59,19 +59,23 @@ class PlainCodes(Table):
         *,
         cells: Sequence[int],
         limit: int,
+        within: int,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, with the bits that differ."""
         source = f"""FROM {self.name(model_id)}
 WHERE cell IN (SELECT value FROM json_each(?)) AND length(code) = ?"""
         values: tuple[object, ...] = (to_json(list(cells)), len(code))
         if self._db.load_vectors():
-            sql = f"""SELECT seq, vec_distance_hamming(vec_bit(code), vec_bit(?))
-{source} ORDER BY 2 LIMIT ?"""
-            named = self._db.rows(sql, (code, *values, limit))
+            # OFFSET keeps SQLite from computing each distance twice.
+            sql = f"""SELECT seq, far FROM
+  (SELECT seq, vec_distance_hamming(vec_bit(code), vec_bit(?)) AS far {source} LIMIT -1 OFFSET 0)
+WHERE far <= ? ORDER BY far LIMIT ?"""
+            named = self._db.rows(sql, (code, *values, within, limit))
             return [(row_id, int(far)) for row_id, far in named]
         rows = self._db.rows(f"SELECT seq, code {source}", values)
         distances = ((row_id, distance(other, code)) for row_id, other in rows)
-        return heapq.nsmallest(limit, distances, key=itemgetter(1))
+        near = (entry for entry in distances if entry[1] <= within)
+        return heapq.nsmallest(limit, near, key=itemgetter(1))
 
     def some_of(
         self,

@@ -52,10 +52,11 @@ class CodeTable(Protocol):
         *,
         cells: Sequence[int],
         limit: int,
+        within: int,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, nearest first, with the bits that differ.
 
-        They are looked for in some cells.
+        They are looked for in some cells; no more than ``within`` bits may differ.
         """
 
     def some_of(
