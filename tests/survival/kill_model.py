@@ -201,6 +201,7 @@ def _without(model: Model, gone: frozenset[str]) -> Model:
         facts={it: fact for it, fact in model.facts.items() if it not in gone},
         history={it: events for it, events in model.history.items() if it not in gone},
         promoted=model.promoted - gone,
+        old=model.old - gone,
     )
 
 

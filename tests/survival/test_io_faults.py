@@ -49,7 +49,9 @@ def harm_of(name: str, asked: set[str], lastings: set[Lasting], *, last: int = 1
         pytest.param("tidy", {"list", "look"}, id="backups that cannot be listed"),
         pytest.param("backup", {"look", "create", "rename"}, id="a destination that fails"),
         pytest.param("erase with backups", {"delete", "list"}, id="copies that cannot be listed"),
-        pytest.param("export of the past", {"create", "mkdir", "delete"}, id="temporary files"),
+        pytest.param(
+            "export of the past", {"create", "mkdir", "delete", "look"}, id="temporary files"
+        ),
         pytest.param("export", {"look", "sync", "rename", "create"}, id="an export"),
         pytest.param("import", {"look", "open"}, id="a source that cannot be looked at"),
     ],
