@@ -68,7 +68,7 @@ _MINILM: Final[ModelTraits] = {
 _OPENAI: Final[ModelTraits] = {
     "similarity_floor": 0.4,
     "vector_weight": 0.8,
-    "floor_leeway": 0.02,
+    "floor_leeway": 0.03,
     "texts_per_second": 20,
 }
 MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
@@ -81,7 +81,7 @@ MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
     "multilingual-e5-small-q4": {
         "similarity_floor": 0.325,
         "vector_weight": 2.4,
-        "floor_leeway": 0.02,
+        "floor_leeway": 0.03,
         "texts_per_second": 30,
     },
     "text-embedding-3-small": _OPENAI,
@@ -92,5 +92,5 @@ DEFAULT_VECTOR_WEIGHT: Final = 0.8
 """The weight of a model of which none is known: less than that of any that was measured."""
 DEFAULT_SIMILARITY_FLOOR: Final = 0.4
 """Its floor: that of MiniLM and wordllama."""
-DEFAULT_FLOOR_LEEWAY: Final = 0.02
+DEFAULT_FLOOR_LEEWAY: Final = 0.03
 """Its leeway: the most that any model has."""
