@@ -25,6 +25,8 @@ NAMED: Final = 300
 NAMED_PASSING: Final = 150
 """Memories that pass a filter, of those that the codes name: of 1,000,000 memories of which a tenth
 passes, as many hold all that 300 do."""
+ENOUGH_PASSING: Final = 120
+"""So many of these are enough: to name them anew takes as long as all else."""
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
 MANY: Final = 10
@@ -39,9 +41,9 @@ CHUNK: Final = 1_000
 CODES_SAMPLED: Final = 4_000
 """Codes that tell how near the nearest of all are."""
 SPARE: Final = 6
-"""So many times as many codes as are asked for are near enough. Near a query they lie closer than
-elsewhere, and some are in cells that are not asked: of 160 searches one found too few, with 4 10
-did, with 2 25."""
+"""Standard deviations that a sample may be wrong by, on top of three times as many codes as are
+asked for: near a query they lie closer than elsewhere, and some are in cells that are not asked. Of
+160 searches 2 found too few, with twice as many and two deviations 25."""
 LEAST_SAMPLED: Final = 8
 """Of the sample so many are as near, at least, or it says too little."""
 
@@ -128,7 +130,8 @@ def reach(sample: Sequence[int], code: bytes, limit: int, *, of: int) -> int:
     A sample says it, as numbers. vec0 takes as long to return a row as to look at ten: of 1,000,000
     codes it returned 27,000 until it knew how near the nearest 7,500 are, and now 16,000.
     """
-    place = math.ceil(SPARE * limit * len(sample) / max(1, of))
+    expected = limit * len(sample) / max(1, of)
+    place = math.ceil(3 * expected + SPARE * math.sqrt(expected))
     if not LEAST_SAMPLED <= place <= len(sample):
         return 8 * len(code)
     asked = as_number(code)
@@ -184,7 +187,7 @@ def nearest_passing(
     while 0 < limit <= passing:
         named = name(limit)
         kept = set(memories.row_ids(filters, among=[row_id for row_id, _ in named]))
-        if len(kept) >= NAMED_PASSING:
+        if len(kept) >= ENOUGH_PASSING:
             return without_ties([entry for entry in named if entry[0] in kept][:NAMED_PASSING])
         limit *= 2
     return memories.row_ids(filters)
