@@ -57,6 +57,11 @@ _SELECT_BEST_OF_ALL: Final = """
 SELECT rowid FROM memory_index
 WHERE memory_index MATCH ? AND +rowid NOT IN (SELECT seq FROM memories AS m WHERE {condition})
 ORDER BY bm25(memory_index) LIMIT ?"""
+# The limit lets SQLite keep the order of the inner query, and read no more memories than it needs.
+_SELECT_BEST: Final = """
+SELECT i.rowid FROM
+  (SELECT rowid FROM memory_index WHERE memory_index MATCH ? ORDER BY rank LIMIT -1) AS i
+CROSS JOIN memories AS m NOT INDEXED ON m.seq = i.rowid WHERE {condition} LIMIT ?"""
 _SELECT_POSTINGS: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition}"""
@@ -100,6 +105,7 @@ class KeywordIndex(Table):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
+        self._memories = MemoryTable(database)
         self._kept: dict[int, _KeptText] = {}
         self._kept_size = 0
         self._current: KeptRows[int, _KeptText] = KeptRows(MOST_CURRENT)
@@ -170,7 +176,7 @@ class KeywordIndex(Table):
         return self._db.once(("few texts", repr(filters)), lambda: self._read_few_texts(filters))
 
     def _read_few_texts(self, filters: Filter) -> FewTexts | None:
-        row_ids = MemoryTable(self._db).row_ids(filters, limit=FEW_TEXTS + 1)
+        row_ids = self._memories.row_ids(filters, limit=FEW_TEXTS + 1)
         if len(row_ids) > FEW_TEXTS:
             return None
         return FewTexts([(source[0], text, words) for source, text, words in self._cut_up(row_ids)])
@@ -191,61 +197,44 @@ class KeywordIndex(Table):
         ``needed`` rows, and then the newest that have them follow.
         """
         chosen, common = query_terms.rarest_of(terms, frequencies, filters)
-        if MemoryTable(self._db).passes_nothing(filters):
+        if self._memories.passes_nothing(filters):
             return [], common
         row_ids: list[int] = []
         if chosen:
             counted = zip(terms, frequencies, strict=True)
             most = sum(count for term, count in counted if term in chosen)
-            row_ids = self._best(chosen, filters, most, limit)
+            sql, condition = self._best_first(filters, most, limit)
+            row_ids = self._matching(chosen, sql, condition, limit)
         if len(row_ids) < needed and common:
             sql = _SELECT_CANDIDATES.replace("{order}", "i.rowid DESC")
-            condition = MemoryTable(self._db).condition_of_first(filters, limit, "i.rowid")
+            condition = self._memories.condition_of_first(filters, limit, "i.rowid")
             newest = self._matching(common, sql, condition, limit)
             row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
         return row_ids, common
 
-    def _best(self, terms: Sequence[Term], filters: Filter, most: int, limit: int) -> list[int]:
-        """Return the best of ``most`` matches, in the quickest way to them.
+    def _best_first(self, filters: Filter, most: int, limit: int) -> tuple[str, Condition]:
+        """Return the quickest query for the best of ``most`` matches, and its condition.
 
-        Sorted by FTS5 itself, every match is scored; otherwise only those that pass the filter.
-        Where those are many, it is quicker to score all, and to ask of the best whether they pass,
-        until enough have: to read a memory takes longer than to score it.
+        Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
+        Where those are many, it is quicker to score all, and to read the best of them until enough
+        have passed: to read a memory takes longer than to score it.
         """
-        memories = MemoryTable(self._db)
         condition = compiled(filters)
         if not filters.is_narrowing:
-            if len(memories.row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
+            if len(self._memories.row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
                 left_out = ARCHIVED if filters.leaves_out_archived else NOTHING
-                return self._best_of_all(terms, left_out, limit)
-            sql = _SELECT_CANDIDATES.replace("{order}", "i.rank")
-            return self._matching(terms, sql, condition, limit)
+                return _SELECT_BEST_OF_ALL, compiled(left_out)
+            return _SELECT_CANDIDATES.replace("{order}", "i.rank"), condition
         by_score = _SELECT_CANDIDATES.replace("{order}", "bm25(memory_index)")
-        if most >= MANY_MATCHES:
-            if tags := tags_of(filters):
-                # The tag is looked for before the memory is read.
-                is_rare = memories.tagged(tags, limit=most) < most
-                with_tags = with_tags_listed if is_rare else with_tags_looked_up
-                condition = with_tags(condition, "i.rowid")
-            elif most * (share := memories.share_passing(filters)) > 2 * limit:
-                return self._best_passing(terms, filters, limit, share)
-        return self._matching(terms, by_score, condition, limit)
-
-    def _best_passing(
-        self, terms: Sequence[Term], filters: Filter, limit: int, share: float
-    ) -> list[int]:
-        """Return the best matches that pass a filter, of which about a share of all pass."""
-        named = round(limit / share * 5 / 4)
-        while True:
-            row_ids = self._best_of_all(terms, NOTHING, named)
-            passing = set(MemoryTable(self._db).row_ids(filters, among=row_ids))
-            if len(passing) >= limit or len(row_ids) < named:
-                return [row_id for row_id in row_ids if row_id in passing][:limit]
-            named *= 2
-
-    def _best_of_all(self, terms: Sequence[Term], left_out: Filter, limit: int) -> list[int]:
-        """Return the best matches but for what passes a filter that few do."""
-        return self._matching(terms, _SELECT_BEST_OF_ALL, compiled(left_out), limit)
+        if most < MANY_MATCHES:
+            return by_score, condition
+        if tags := tags_of(filters):
+            # The tag is looked for before the memory is read.
+            is_rare = self._memories.tagged(tags, limit=most) < most
+            with_tags = with_tags_listed if is_rare else with_tags_looked_up
+            return by_score, with_tags(condition, "i.rowid")
+        passing = most * self._memories.share_passing(filters)
+        return _SELECT_BEST if passing > 2 * limit else by_score, condition
 
     def _matching(
         self, terms: Sequence[Term], sql: str, condition: Condition, limit: int
@@ -267,9 +256,8 @@ class KeywordIndex(Table):
             " OR ".join([term.match, *self._alternative_matches(term.alternatives)])
             for term in terms
         ]
-        memories = MemoryTable(self._db)
         condition = compiled(filters)
-        if memories.count(filters) * _FEW_OF > memories.last_row_id():
+        if self._memories.count(filters) * _FEW_OF > self._memories.last_row_id():
             sql = _SELECT_POSTINGS.format(condition=condition.sql)
             rows_of = (self._db.rows(sql, (match, *condition.values)) for match in matches)
             return [[row_id for (row_id,) in rows] for rows in rows_of]

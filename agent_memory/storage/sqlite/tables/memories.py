@@ -104,8 +104,8 @@ MOST_KEPT: Final = 20_000
 """Memories whose session, time and neighbours are kept for the next search, some 500 bytes each."""
 MOST_SESSIONS: Final = 5_000
 """Sessions of which is kept which memories they have, some 40 bytes for each memory."""
-MOST_BEGINNINGS: Final = 16
-"""Filters under which the beginnings of the newest memories are kept."""
+MOST_FILTERS: Final = 16
+"""Filters of which is kept how the newest memories begin, and which share of all pass."""
 SHORT_SESSION: Final = 64
 """Memories of a session that are all listed to see what stands beside one of it: that takes a look
 into the index for a session, where each memory of it would take four."""
@@ -162,7 +162,8 @@ class MemoryTable(Table):
         self._signals: KeptRows[int, Signals] = KeptRows(MOST_KEPT)
         self._neighbours: KeptRows[int, dict[int, int]] = KeptRows(MOST_KEPT)
         self._sessions: KeptRows[str, tuple[int, ...]] = KeptRows(MOST_SESSIONS)
-        self._beginnings: KeptRows[Hashable, list[str]] = KeptRows(MOST_BEGINNINGS)
+        self._beginnings: KeptRows[Hashable, list[str]] = KeptRows(MOST_FILTERS)
+        self._shares: KeptRows[str, float] = KeptRows(MOST_FILTERS)
 
     def insert(self, memory: Memory) -> int:
         from agent_memory.storage.memory_values import column_value  # noqa: PLC0415 - see _models
@@ -290,12 +291,11 @@ class MemoryTable(Table):
         )
 
     def share_passing(self, filters: Filter) -> float:
-        # A search asks for its words, and for its meaning.
-        return self._db.once(("share", repr(filters)), lambda: self._sampled_share(filters))
-
-    def _sampled_share(self, filters: Filter) -> float:
-        sample = spread_rows(self.last_row_id())
-        return len(self.row_ids(filters, among=sample)) / max(1, len(sample))
+        kept, key = self._shares.current(self._db.stamp()), repr(filters)
+        if key not in kept:
+            sample = spread_rows(self.last_row_id())
+            kept[key] = len(self.row_ids(filters, among=sample)) / max(1, len(sample))
+        return kept[key]
 
     def is_empty(self) -> bool:
         return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
