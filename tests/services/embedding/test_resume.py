@@ -128,7 +128,7 @@ def test_the_same_program_stopped_by_ctrl_c_goes_on_in_another(
     root: Path, memory: AgentMemory, server: EmbeddingServer
 ) -> None:
     """SIGINT while a request is under way, as in a terminal."""
-    server.behaviour.delay_seconds = 0.1
+    server.behaviour.delay_seconds = 0.5  # with 0.1 a slow machine saw it complete
     mover = start_mover(root, server)
     wait_for_texts(server, 20)
     mover.send_signal(signal.SIGINT)
