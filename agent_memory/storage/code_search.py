@@ -29,8 +29,8 @@ ENOUGH_PASSING: Final = 120
 """So many of these are enough: to name them anew takes as long as all else."""
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
-MANY: Final = 10
-"""So many times what is all compared is surely more than that, in a sample too."""
+PASSING_MANY: Final = 20_000
+"""Memories that pass a filter, as a sample has it, where surely more pass than are all compared."""
 SAMPLE: Final = 256
 """Vectors that the mean of a store is computed from: more move it by next to nothing."""
 MIDDLES: Final = 32
@@ -128,7 +128,7 @@ def reach(sample: Sequence[int], code: bytes, limit: int, *, of: int) -> int:
     """Return how many bits may differ in the nearest ``limit`` codes ``of`` so many.
 
     A sample says it, as numbers. vec0 takes as long to return a row as to look at ten: of 1,000,000
-    codes it returned 27,000 until it knew how near the nearest 7,500 are, and now 16,000.
+    codes it returned 27,000 until it knew how near the nearest 7,500 are, and now 14,000.
     """
     expected = limit * len(sample) / max(1, of)
     place = math.ceil(3 * expected + SPARE * math.sqrt(expected))
@@ -170,7 +170,7 @@ def _pass_many(memories: MemoryTable, filters: Filter) -> bool:
 
     To find the first 2,000 of those that have a tag takes 7 ms.
     """
-    return memories.share_passing(filters) * memories.last_row_id() > MANY * EXACT_UP_TO
+    return memories.share_passing(filters) * memories.last_row_id() > PASSING_MANY
 
 
 def nearest_passing(

@@ -132,12 +132,14 @@ class VectorIndex(Table):
         if limit <= NAMED:
             return 8 * len(code)
         bound = rounded(self._memories.last_row_id())
-        if self._sampled[:2] != (model, bound):
-            sample = self._embeddings.spread_sample(
+        sampled = self._sampled
+        if sampled[:2] != (model, bound):
+            vectors = self._embeddings.spread_sample(
                 model, last_row_id=bound, size=code_search.CODES_SAMPLED
             )
-            self._sampled = (model, bound, [as_number(code_of(data)) for data in sample])
-        return reach(self._sampled[2], code, limit, of=bound)
+            sampled = (model, bound, [as_number(code_of(data)) for data in vectors])
+            self._sampled = sampled  # at once: other threads search too
+        return reach(sampled[2], code, limit, of=bound)
 
     # Following the memories -------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from embedding_server import DIMENSIONS, text_vector
@@ -18,6 +19,7 @@ from agent_memory import AgentMemory
 from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.services.vectors import VectorService
 from agent_memory.storage import code_search
+from agent_memory.storage.quantization import code_bits
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.vector_index import VectorIndex
 
@@ -184,6 +186,29 @@ def test_a_filter_that_few_pass_is_looked_for_in_more_cells(memory: AgentMemory)
         assert hit.memory.id == f"m{number}"
 
 
+def test_a_filter_that_many_pass_is_looked_for_as_far_as_a_sample_says(
+    memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_search, "PASSING_MANY", 100)
+    memory.store_many(
+        {"content": text(number), "id": f"m{number}", "tags": ["kept"] if number % 3 else []}
+        for number in range(1_000, 2_900)
+    )
+    memory.embed()
+    bits: list[int] = []
+    reach_of = VectorIndex._reach
+
+    def spied(index: VectorIndex, *asked: Any) -> int:
+        bits.append(reach_of(index, *asked))
+        return bits[-1]
+
+    monkeypatch.setattr(VectorIndex, "_reach", spied)
+    for number in range(1_000, 2_900, 50):
+        hits = memory.search(text(number), 3, tags=["kept"], count_accesses=False)
+        assert (f"m{number}" in [hit.memory.id for hit in hits]) == bool(number % 3)
+    assert 0 < min(bits) < code_bits(DIMENSIONS)
+
+
 def test_codes_that_are_all_the_same_make_one_cell_and_are_made_once(memory: AgentMemory) -> None:
     memory.store_many(
         [{"content": "the same words", "id": f"s{number}"} for number in range(900)],
@@ -205,6 +230,7 @@ from agent_memory.services import vectors
 cells.code_search.SORTED_FROM, cells.code_search.CELL_SIZE = 300, 20
 vectors._SORTED_AT_ONCE = 20
 from pathlib import Path
+from typing import Any
 memory = cells.opened(Path(sys.argv[1]))
 cells.fill(memory, 0, 299)
 memory.migrate(embedder=cells.Bag())
