@@ -124,7 +124,7 @@ def _matches_of_owner(engine: Engine, request: SearchRequest, own: OwnWords) -> 
         for row_id in row_ids:
             scores[row_id] = scores.get(row_id, 0.0) + weight
     best: list[int] = []
-    ordered = iter(sorted(scores, key=lambda row_id: (scores[row_id], row_id), reverse=True))
+    ordered = (row_id for _, row_id in sorted(zip(scores.values(), scores, strict=True))[::-1])
     looked_at = 2 * MATCHING
     while len(best) < MATCHING and (row_ids := list(islice(ordered, looked_at))):
         passing = set(engine.memories.row_ids(request.passing, among=row_ids))

@@ -106,7 +106,9 @@ class VectorIndex(Table):
         return in_cells(
             self._cells.all(model.model_id),
             code,
-            lambda cells, limit: nearest(model.model_id, code, cells=cells, limit=limit),
+            lambda cells, limit, within: nearest(
+                model.model_id, code, cells=cells, limit=limit, within=within
+            ),
         )
 
     # Following the memories -------------------------------------------------------------------

@@ -10,7 +10,18 @@ import pytest
 from conftest import engine_of
 
 from agent_memory import AgentMemory
-from agent_memory.storage.code_search import NAMED_PASSING, SPARE, nearest_passing, reach
+from agent_memory.storage.code_search import (
+    CELLS_ASKED,
+    NAMED,
+    NAMED_PASSING,
+    SPARE,
+    STEPS,
+    UNSORTED,
+    Cell,
+    in_cells,
+    nearest_passing,
+    reach,
+)
 from agent_memory.storage.filters import HasTag
 from agent_memory.storage.quantization import distance
 from agent_memory.storage.sqlite.connection import Database
@@ -60,6 +71,41 @@ def test_a_sample_says_how_near_the_nearest_codes_are() -> None:
     assert reach(codes[::10], code, 5, of=len(codes)) == 256  # too few of the sample
     assert reach(codes[::10], code, 19_000, of=len(codes)) == 256  # and more than it has
     assert reach([], code, 1, of=0) == 256
+
+
+STEP = CELLS_ASKED * 8 // 2  # of 200 cells
+
+
+@pytest.mark.parametrize(
+    ("spread", "limit", "expected"),
+    [
+        (1, NAMED, 2 * STEP),  # all that is near is in the first: the next brought nothing
+        (3 * STEP, NAMED, 4 * STEP),
+        (200, NAMED, STEPS * STEP),  # each brings as much as the one before
+        (200, NAMED * 4, 5 * STEP // 2),  # with a filter: no more than those
+    ],
+    ids=["in one cell", "in some", "in all", "filtered"],
+)
+def test_cells_are_looked_at_as_long_as_they_bring_something(
+    spread: int, limit: int, expected: int
+) -> None:
+    code = bytes(32)
+    cells = [Cell(number + 1, (1 << number) - 1, is_retired=False) for number in range(200)]
+    looked_at: list[int] = []
+
+    def nearest(numbers: Sequence[int], most: int, within: int) -> list[tuple[int, int]]:
+        looked_at.extend(numbers)
+        near = [number for number in numbers if 0 < number <= spread]
+        rows = [
+            (1_000 * number + row, row) for number in near for row in range(0, 250) if row <= within
+        ]
+        return sorted(rows, key=lambda row: row[1])[:most]
+
+    namer = in_cells([Cell(UNSORTED, 0, is_retired=False), *cells], code, nearest)
+    named = namer.name(limit)
+    assert len(named) == min(limit, 250 * min(spread, expected))
+    assert [number for number in looked_at if number != UNSORTED] == list(range(1, expected + 1))
+    assert looked_at.count(UNSORTED) == 1
 
 
 FAR = 1_600

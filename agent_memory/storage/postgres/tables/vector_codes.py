@@ -19,6 +19,7 @@ _REMOVE: Final = "DELETE FROM embedding_codes WHERE model_id = %s AND seq = ANY(
 _SELECT_NEAREST: Final = """
 SELECT seq, bit_count(code # %s::bit varying) AS distance FROM embedding_codes
 WHERE model_id = %s AND cell = ANY(%s) AND length(code) = %s
+AND bit_count(code # %s::bit varying) <= %s
 ORDER BY distance LIMIT %s"""
 _SELECT_SOME: Final = """
 SELECT seq, code::text FROM embedding_codes WHERE model_id = %s AND cell = %s LIMIT %s"""
@@ -50,12 +51,14 @@ class CodeTable(Table):
         *,
         cells: Sequence[int],
         limit: int,
+        within: int,
     ) -> list[tuple[int, int]]:
         """Return the rows whose codes differ least, nearest first, with the bits that differ.
 
-        They are looked for in some cells.
+        They are looked for in some cells; no more than ``within`` bits may differ.
         """
-        values = (_written(code), model_id, list(cells), 8 * len(code), limit)
+        bits = _written(code)
+        values = (bits, model_id, list(cells), 8 * len(code), bits, within, limit)
         return [(row_id, distance) for row_id, distance in self._db.rows(_SELECT_NEAREST, values)]
 
     def some_of(self, model_id: int, cell: int, *, limit: int) -> list[tuple[int, bytes]]:
