@@ -97,7 +97,7 @@ def test_cells_are_looked_at_as_long_as_they_bring_something(
         looked_at.extend(numbers)
         near = [number for number in numbers if 0 < number <= spread]
         rows = [
-            (1_000 * number + row, row) for number in near for row in range(0, 250) if row <= within
+            (1_000 * number + row, row) for number in near for row in range(250) if row <= within
         ]
         return sorted(rows, key=lambda row: row[1])[:most]
 
