@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, Observation
@@ -288,6 +288,7 @@ def test_no_text_takes_long_or_fails(text: str) -> None:
     st.sampled_from(["remember that ", "TODO: ", "we decided to ", "important: ", "NOTE: "]),
     st.text(max_size=120),
 )
+@example(":", "TODO: ", "A:A")
 def test_whatever_stands_around_it_an_observation_can_be_stored(
     before: str, cue: str, after: str
 ) -> None:

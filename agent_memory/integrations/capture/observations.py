@@ -35,6 +35,7 @@ MOST_KEYWORDS: Final = 5
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _RECALLED: Final = re.compile(r"<memories-([0-9a-f]{8})>")
+_BEFORE_LETTERS: Final = re.compile(r"^[\W_]+")
 _MASK: Final = re.compile(rf"{re.escape(MASK)}[^\]]*\]")
 _ENTRY: Final = re.compile(r"\{[\w.:-]{1,200} by [^{}]{1,200}\}\s*$")
 _ESCAPED_SPACE: Final = re.compile(r"\\[nrt]")
@@ -360,7 +361,9 @@ def _fits(sentence: str, content: str, config: MemoryCaptureConfig) -> bool:
     """Return whether a sentence has a length that is wanted, and its content can be stored.
 
     The least length counts with the label: "TODO: fix login" is long enough, "fix login" is not.
+    What stands before the first letter does not count: of ":TODO: A:A" three letters were kept.
     """
     longest = min(config.max_content_length, passages.LONGEST_SENTENCE)
-    is_fit = len(sentence) >= config.min_content_length and len(content) <= longest
+    length = len(_BEFORE_LETTERS.sub("", sentence))
+    is_fit = length >= config.min_content_length and len(content) <= longest
     return is_fit and validate_memory_content(content)[0]
