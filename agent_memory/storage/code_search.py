@@ -139,7 +139,7 @@ def in_cells(
     def name(limit: int) -> Sequence[tuple[int, int]]:
         order = nearest_cells(cells, code)
         asked = cells_to_ask(cells, limit)
-        if limit > usual:  # with a filter: so many rows are far apart, and more cells bring some
+        if limit > usual:  # for a filter: so many rows are far apart, and any cell brings some
             return nearest([*order[:asked], UNSORTED], limit, farthest)
         step = max(1, asked // 2)
         named = nearest([*order[:step], UNSORTED], limit, farthest)

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import engine_of
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory
 from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.services.vectors import VectorService
 from agent_memory.storage import code_search
-from agent_memory.storage.quantization import code_bits
+from agent_memory.storage.filters import NOT_ARCHIVED
+from agent_memory.storage.quantization import code_bits, quantize
+from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.vector_index import VectorIndex
 
@@ -102,6 +105,26 @@ def test_few_codes_are_in_one_cell_and_many_in_cells_of_their_like(memory: Agent
     assert not any(made.values())
     assert memory.check().problems == []
     assert len(found(memory, range(0, 700, 7))) == 100
+
+
+def test_cells_that_another_process_makes_are_looked_at(memory: AgentMemory, root: Path) -> None:
+    """The cells are kept from search to search, but no longer than they are true."""
+    engine = engine_of(memory)
+
+    def by_vector(number: int) -> bool:
+        with engine.read():
+            (model,) = engine.embeddings.models()
+            query = QueryVector(model, quantize(text_vector(text(number))).data)
+            row_ids = engine.vectors.nearest(query, NOT_ARCHIVED).cosines
+            found_ids = {found.id for found in engine.memories.get_many(row_ids).values()}
+        return f"m{number}" in found_ids
+
+    assert by_vector(7)
+    with opened(root) as other:
+        fill(other, 200, 700)
+        other.embed()
+        assert 0 not in cells(other)
+    assert all(map(by_vector, range(0, 700, 7)))
 
 
 def test_memories_are_found_while_their_codes_move_and_by_a_process_that_comes_later(
