@@ -30,7 +30,7 @@ from agent_memory.services.search.candidates import Candidates, gather
 from agent_memory.services.search.ranking import RankingRates, rank
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.scoring import WEIGHTS, QueryProfile, Weights
-from agent_memory.services.search.terms import terms_of
+from agent_memory.services.search.terms import with_terms
 from agent_memory.storage.filters import NOT_ARCHIVED
 from bench.engine import engine_of
 from bench.locomo import CUTOFFS, Recall, stored
@@ -101,7 +101,7 @@ def _gather(
             passing=NOT_ARCHIVED,
             vector=None if vector is None else engine.vectors.center(vector),
         )
-        gathered = gather(engine, request._replace(terms=terms_of(engine, request)))
+        gathered = gather(engine, with_terms(engine, request))
         row_ids = {candidate.row_id for candidate in gathered.candidates}
         rows = engine.database.rows("SELECT seq, id FROM memories")
     return gathered, {row_id: memory_id for row_id, memory_id in rows if row_id in row_ids}

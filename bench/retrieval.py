@@ -4,12 +4,15 @@
     python -m bench.retrieval PATH/beam.json --embedder wordllama           and by meaning
     python -m bench.retrieval PATH/code.json PATH/debian.json --unrelated   what has no answer
     python -m bench.retrieval PATH/beam.json --typos one                    with a misspelt word
+    python -m bench.retrieval PATH/xquad.es.json --language spanish         of another language
 
 A corpus is a list of stores: ``{"name", "documents": [{"id", "content", "session"?, "ts"?}],
 "queries": [{"text", "relevant": [document ids]}]}``, ``ts`` in seconds. Every document is stored as
 a memory of one agent, in its session; where it has none, in one of its own (``--sessions own``), or
 without a name (``--sessions none``). Recall@k is the share of a query's relevant documents among
 the first k hits, averaged over the queries that have some; nDCG@10 counts each place by its rank.
+A file in SQuAD's form (XQuAD, JSQuAD, CMRC 2018, PIAF) is a store too: its paragraphs, and what is
+asked of them, of which ``MOST_QUESTIONS`` are taken.
 
 With ``--unrelated`` each store is asked its own questions and those of the other corpora. Printed
 is in how many nothing is found, and how many hits of each confidence are relevant, where half of
@@ -19,6 +22,8 @@ somebody, are asked once more with "I" and "my" instead.
 
 Baselines over the same documents: FTS5's own ``bm25()`` (English stems, stop words left out, words
 joined by OR), the cosine of the embedder's vectors, and both joined by the ranks (RRF, k = 60).
+``--language`` gives ``bm25()`` that language's stems and stop words, or ``pairs`` of characters in
+place of words, as Chinese, Japanese and Thai need. Our side is told nothing.
 """
 
 from __future__ import annotations
@@ -35,15 +40,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import Stemmer  # type: ignore[import-not-found]
 
 from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.embeddings.registry import create_embedder
 from agent_memory.embeddings.settings import EmbedderSettings
 from agent_memory.storage.query_terms import STOP_WORDS, names_of
+from agent_memory.text.languages import FUNCTION_WORDS
 from bench.locomo import CUTOFFS, Document, Recall, read, stored
 from bench.machine import describe_machine
 
@@ -54,6 +62,9 @@ LOCOMO: Final = "LoCoMo"
 NEXT: Final = "the next conversation"
 MOST_FOREIGN: Final = 150
 """So many questions of each other corpus a corpus is asked, parted among its stores."""
+MOST_QUESTIONS: Final = 400
+"""So many questions of a file in SQuAD's form are asked, spread over all."""
+PAIRS: Final = "pairs"
 _WORDS: Final = re.compile(r"\w+")
 _LONE_BACKSLASH: Final = re.compile(r'(\\["\\/bfnrtu])|\\')
 
@@ -107,8 +118,8 @@ def stores_of(
 ) -> dict[str, list[Store]]:
     """Read a file as the stores that it makes: of LoCoMo, one of turns and one of observations."""
     with path.open(encoding="utf-8") as file:
-        is_locomo = '"documents"' not in file.read(1_000)
-    if not is_locomo:
+        beginning = file.read(1_000)
+    if '"documents"' in beginning or '"paragraphs"' in beginning:
         return {path.stem: read_corpus(path, sessions, typos)[:most]}
     conversations = read(path)[:most]
     return {
@@ -132,7 +143,22 @@ def read_corpus(path: Path, sessions: str = "own", typos: str = "none") -> list[
         entries = json.loads(text)
     except ValueError:  # a corpus whose backslashes were not all doubled
         entries = json.loads(_LONE_BACKSLASH.sub(lambda match: match[1] or r"\\", text))
+    if isinstance(entries, dict):
+        entries = [_questions_on_paragraphs(entries)]
     return [replace(_store(entry, sessions, typos), source=path.stem) for entry in entries]
+
+
+def _questions_on_paragraphs(squad: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a file in SQuAD's form as a corpus's entry; a paragraph is known by its place."""
+    paragraphs = [part for article in squad["data"] for part in article["paragraphs"]]
+    queries = [
+        {"text": question["question"], "relevant": [place]}
+        for place, paragraph in enumerate(paragraphs)
+        for question in paragraph["qas"]
+    ]
+    every = math.ceil(len(queries) / MOST_QUESTIONS)
+    documents = [{"id": place, "content": part["context"]} for place, part in enumerate(paragraphs)]
+    return {"documents": documents, "queries": queries[::every]}
 
 
 def _store(entry: Mapping[str, Any], sessions: str, typos: str) -> Store:
@@ -161,23 +187,44 @@ Searcher = Callable[[Query], list[int]]
 """Returns the places of the documents that were found, best first."""
 
 
-def keyword_searcher(store: Store) -> Searcher:
-    """Return a search by FTS5's own measure."""
+def keyword_searcher(store: Store, language: str) -> Searcher:
+    """Return a search by FTS5's own measure, of the words as a language has them."""
+    terms = _terms_in(language)
+    ignored = STOP_WORDS if language == "english" else FUNCTION_WORDS.get(language, frozenset())
+    stop_words = {term for word in ignored for term in terms(word)}
     database = sqlite3.connect(":memory:")
-    database.execute("CREATE VIRTUAL TABLE texts USING fts5(text, tokenize = 'porter unicode61')")
+    tokenizer = "porter unicode61" if language == "english" else "unicode61"
+    database.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, tokenize = '{tokenizer}')")
     database.executemany(
         "INSERT INTO texts(rowid, text) VALUES (?, ?)",
-        [(place, document.item["content"]) for place, document in enumerate(store.documents)],
+        [
+            (place, " ".join(terms(document.item["content"])))
+            for place, document in enumerate(store.documents)
+        ],
     )
 
     def search(query: Query) -> list[int]:
-        words = list(dict.fromkeys(_WORDS.findall(query.text.lower())))
-        asked = [word for word in words if word not in STOP_WORDS] or words
+        words = list(dict.fromkeys(terms(query.text)))
+        asked = [word for word in words if word not in stop_words] or words
         match = " OR ".join(f'"{word}"' for word in asked)
         sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT 200"
         return [place for (place,) in database.execute(sql, (match,))] if asked else []
 
     return search
+
+
+def _terms_in(language: str) -> Callable[[str], list[str]]:
+    """Return what cuts a text into the terms of a language; English is stemmed by FTS5 itself."""
+    if language == PAIRS:
+        return lambda text: [
+            pair
+            for word in _WORDS.findall(text.lower())
+            for pair in ([word] if word.isascii() else map("".join, pairwise(word)))
+        ]
+    if language == "english":
+        return lambda text: _WORDS.findall(text.lower())
+    stemmer = Stemmer.Stemmer(language)
+    return lambda text: stemmer.stemWords(_WORDS.findall(text.lower()))
 
 
 def cosine_searcher(store: Store, name: str) -> Searcher:
@@ -238,11 +285,11 @@ def _slip(word: str) -> str:
     return chance.choice([form for form in forms if form != word])
 
 
-def measure(stores: Sequence[Store], embedder: str) -> dict[str, Row]:
+def measure(stores: Sequence[Store], embedder: str, language: str = "english") -> dict[str, Row]:
     """Ask every query of every store, in each way to search."""
     rows: dict[str, Row] = {}
     for store in stores:
-        for name, search in _searchers(store, embedder):
+        for name, search in _searchers(store, embedder, language):
             row = rows.setdefault(name, Row())
             for query in store.queries:
                 if not query.relevant:
@@ -355,8 +402,8 @@ def _foreign(
     }
 
 
-def _searchers(store: Store, embedder: str) -> Iterator[tuple[str, Searcher]]:
-    by_keyword = keyword_searcher(store)
+def _searchers(store: Store, embedder: str, language: str) -> Iterator[tuple[str, Searcher]]:
+    by_keyword = keyword_searcher(store, language)
     yield "FTS5 bm25()", by_keyword
     if embedder != "none":
         by_cosine = cosine_searcher(store, embedder)
@@ -383,6 +430,12 @@ def main() -> None:
     parser.add_argument(
         "--typos", choices=["none", "one", "all"], default="none", help="misspelt words of a query"
     )
+    parser.add_argument(
+        "--language",
+        default="english",
+        choices=[PAIRS, *Stemmer.algorithms()],
+        help="whose words bm25() is given",
+    )
     parser.add_argument("--stores", type=int, help="only so many of the first of each corpus")
     parser.add_argument("--unrelated", action="store_true", help="ask what has no answer there")
     arguments = parser.parse_args()
@@ -405,7 +458,7 @@ def main() -> None:
     print(f"embedder: {arguments.embedder}; recall@5 / @10 / @25, percent")
     print(f"misspelt words of a query: {arguments.typos}")
     for corpus, stores in corpora.items():
-        for name, row in measure(stores, arguments.embedder).items():
+        for name, row in measure(stores, arguments.embedder, arguments.language).items():
             print(f"{corpus:12} {name:22} {row}   {row.recall.questions} queries", flush=True)
 
 

@@ -89,7 +89,7 @@ def _dense_terms(run: str, tokenizer: Tokenizer) -> Iterable[Term]:
     pairs = [here + following for here, following in pairwise(run)]
     # A pair with punctuation in it is no word, or two.
     tokenized = zip(pairs, tokenizer.tokenize(pairs), strict=True)
-    return [Term(tokens[0], pair) for pair, tokens in tokenized if len(tokens) == 1]
+    return [Term(tokens[0], pair, is_pair=True) for pair, tokens in tokenized if len(tokens) == 1]
 
 
 def single_tokens(words: Sequence[str], tokenizer: Tokenizer) -> list[str]:

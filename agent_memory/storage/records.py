@@ -116,8 +116,8 @@ class Term(NamedTuple):
     """A word of a query: as the index holds it, stemmed, and as it was written.
 
     ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
-    as a name, ``is_light`` that the word says little of what is asked for. ``alternatives`` are
-    what counts as the word too.
+    as a name, ``is_light`` that the word says little of what is asked for, ``is_pair`` that it is
+    two characters of a script without spaces. ``alternatives`` are what counts as the word too.
     """
 
     word: str
@@ -126,6 +126,7 @@ class Term(NamedTuple):
     is_name: bool = False
     alternatives: tuple[Alternative, ...] = ()
     is_light: bool = False
+    is_pair: bool = False
 
     @property
     def match(self) -> str:

@@ -7,36 +7,92 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 FUNCTION_WORDS: Final = {
     language: frozenset(words.split())
     for language, words in {
         "english": """the and of to is that for with was it on are what when where how who which
-            a an i you we my your has have this from be as do no by or not if can""",
-        "german": """der die das den dem des und oder nicht ist sind ein eine einen einem einer mit
-            von für auf im zu zum zur sich auch wird wurde wo wie wann wer welche ich wir ihr""",
-        "french": """le la les des du de et est une un dans pour pas que qui sur avec au aux ce
-            cette il elle nous vous je où quand comment quel quelle""",
-        "spanish": """el la los las de del y es una un en para por con que no se su al lo como más
-            dónde cuándo qué quién cuál""",
-        "italian": """il lo la gli le di del della è un una per con che non si da dei al sono
-            dove quando nel alla""",
-        "portuguese": """o a os as do da dos das de e é um uma em para com que não se no na por ao
-            onde quando qual""",
-        "dutch": """de het een en van is dat niet op te zijn met voor die wordt aan er ik wij waar
-            wanneer hoe welke""",
-        "swedish": "och att det som en ett är av för på med den till inte var när hur vilken jag",
-        "danish": "og at det som en et er af for på med den til ikke hvor hvornår hvad jeg vi",
-        "norwegian": "og at det som en et er av for på med den til ikke hvor når hva jeg vi",
-        "finnish": "ja ei että oli mutta tai kun missä milloin mikä minä ovat myös",
-        "polish": "w na z nie się jest że po gdzie kiedy jak od dla jako przez",
-        "russian": "и в не на что с по как это к для где когда из от за я мы он она",
-        "greek": "και το η ο να του της με για που στο στην είναι οι τα δεν από πού πότε την τον",
+            a an i you we my your has have this from be as do does did at by or if in can were
+            had will would""",
+        "arabic": """في من على إلى الى عن مع التي الذي الذين هذا هذه ذلك تلك هو هي هم أن ان كان كانت
+            يكون تكون قد لقد ما ماذا متى أين اين كيف كم لماذا هل أي اي بأي و أو ثم عند بين بعد قبل
+            منذ لها له لهم فيه فيها عليه عليها منها منه تم أنه أنها""",
+        "catalan": """el la l els les un una de del d dels i o en que per a amb al als és són era ha
+            han ser fer va com qui què quan on quin quina quins quines quant quants quanta quantes
+            seu seva seus seves es s aquest aquesta aquests aquestes hi ho""",
+        "czech": """a v na se si je že s z do o i k ve pro za by byl byla bylo byli být jsou jako po
+            od u nebo kdo co čem kdy kde jak jaký jaká jaké jakou jakým který která které kteří
+            kterou kterém kolik proč jeho její jejich to ten ta tento tato toto""",
+        "danish": """og at det som en et er af for på med den til i de der har havde var blev bliver
+            være kan om ved fra eller hvor hvornår hvad hvem hvordan hvilken hvilket hvilke hvorfor
+            jeg vi du han hun deres sin sit sine denne dette disse""",
+        "dutch": """de het een en van is dat op te zijn met voor die wordt worden aan er ik wij waar
+            wanneer hoe welke welk wat wie waarom werd werden was waren in of heeft hebben had kan
+            kunnen bij door om als naar uit tot over onder deze dit hij zij ze hun haar hem""",
+        "finnish": """ja että oli on ovat olivat ollut olla mutta tai kun myös missä milloin mikä
+            minä mitä mistä mihin kuka kenen kenet ketkä miten miksi kuinka minkä mitkä millä mille
+            mitään se sen sitä hän hänen he ne niiden joka jotka jonka tämä tämän""",
+        "french": """le la les l des du de d et est une un dans pour que qu qui sur avec au aux ce
+            cet cette ces c il elle ils elles on nous vous je se s en y par ou où a ont avait sont
+            était étaient été être fut sera peut peuvent doit doivent son sa ses leur leurs t lui
+            quand comment pourquoi combien quel quelle quels quelles quoi dont comme""",
+        "german": """der die das den dem des und oder ist sind war waren sein ein eine einen einem
+            einer eines mit von für auf im in zu zum zur sich auch wird wurde wurden werden hat
+            haben hatte hatten kann können konnte an am bei beim als aus nach über unter um durch
+            vor wo wie wann wer wen wem was warum wieso wozu wofür womit wodurch wovon worauf worum
+            worin woran wogegen wohin woher welche welcher welches welchen welchem ich wir ihr er
+            sie es man ihre ihren ihrer ihrem seine seinen seiner seinem diese dieser dieses diesen
+            diesem dass""",
+        "greek": """και ή το η ο να του της τον την τους τις με για που στο στον στην στη στα στους
+            στις είναι ήταν έχει έχουν είχε θα οι τα των από σε ως ένα μια μία ένας έναν πού πότε
+            τι πώς πως ποιος ποια ποιο ποιοι ποιες ποιον ποιαν ποιου ποιας ποιων πόσα πόση πόσο
+            πόσοι πόσες γιατί αυτό αυτή αυτός αυτά""",
+        "hungarian": """a az és vagy egy hogy is volt van voltak vannak lett meg ez ezt azt ki kik
+            mi mit mik mikor hol hova honnan hogyan melyik melyek mely milyen hány hányan mennyi
+            miért kit kinek minek mennyire""",
+        "indonesian": """yang dan atau di ke dari untuk dengan pada adalah ini itu oleh dalam
+            sebagai akan telah sudah ada apa apakah siapa kapan mana dimana bagaimana berapa mengapa
+            saya kami dia mereka""",
+        "italian": """il lo la i gli le l un una uno di d del dello della dei degli delle dell e ed
+            o è per con che si ci da dal dalla dai al allo alla ai agli alle all nel nella nei nelle
+            nell sul sulla su in sono ha hanno era erano essere stato stata fu può possono dove
+            quando chi cosa come quale quali qual quanto quanti quanta quante perché suo sua suoi
+            sue questo questa questi queste""",
+        "norwegian": """og at det som en et er av for på med den til i de har hadde var ble blir
+            være kan om ved fra eller hvor når hva hvem hvordan hvilken hvilket hvilke hvorfor jeg
+            vi du han hun deres sin sitt sine denne dette disse""",
+        "polish": """w na z i się jest są był była było byli być że po od dla jako przez do o a u
+            lub ze we kto kogo co czego czym kiedy gdzie jak jaki jaka jakie jaką jakim jakich który
+            która które którzy którą którym których ile dlaczego jego jej ich ten ta to te tego""",
+        "portuguese": """o a os as do da dos das de e ou é um uma uns umas em para por pelo pela
+            pelos pelas com que se na no nas nos num numa ao aos à às foi são era eram foram ser
+            está tem têm pode podem onde quando quem como qual quais o quanto quanta quantos quantas
+            porque seu sua seus suas este esta estes estas esse essa isso""",
+        "romanian": """și sau în a al ai ale de la cu pe un o unui unei este sunt era erau fost fi
+            fost au are că să care din pentru prin lui îi i se s ce cine când unde cum cât câți câte
+            câtă cărui cărei căror cui ei lor său sa sale acest această acestui""",
+        "russian": """и в во на с со что чего чем чему по как к это этот эта эти для из от до за
+            при я мы он она оно они его её ее их был была было были быть есть о об у а или кто кого
+            кому кем где куда откуда когда какой какая какое какие какого каком какую каких каким
+            сколько почему который которая которое которые которого которой""",
+        "spanish": """el la los las de del y e o u es un una unos unas en para por con que se su sus
+            al a lo le les como fue fueron era eran son ser ha han había está están puede pueden
+            quién quiénes dónde cuándo cuánto cuántos cuánta cuántas cómo qué cuál cuáles este esta
+            estos estas ese esa eso""",
+        "swedish": """och att det som en ett är av för på med den till i de har hade var blev blir
+            vara kan om vid från eller hur när var vart vilken vilket vilka vad vem vilkas varför
+            jag vi du han hon deras sin sitt sina denna detta dessa""",
+        "turkish": """ve veya bir bu şu o da de ki ile için olarak olan oldu olur ne nedir neydi
+            neden niçin nasıl kim kimi kime kimin kimdir kimdi kimler hangi hangisi kaç kaçta
+            nerede nereye nereden neler zaman mi mı mu mü mıdır midir idi ise gibi tarafından""",
     }.items()
 }
-"""Of each language, by the name that Snowball's stemmers have, its commonest words."""
+"""Of each language, by the name that Snowball's stemmers have, its commonest words, and those that
+make a question of a sentence. Negations are none: they change what is meant."""
+FUNCTION_CHARACTERS: Final = "的了是吗呢吧哪谁什么几怎这那在和与其被于为之而"
+"""The same of Chinese. In Japanese they are where its two scripts meet: "の値"."""
 JOINING: Final = frozenset({"german", "dutch", "swedish", "danish", "norwegian", "finnish"})
 """Languages that write a compound as a single word."""
 
@@ -58,6 +114,25 @@ def languages_of(texts: tuple[str, ...], query: str) -> frozenset[str]:
     """Return the languages that a tenth of these texts is written in, and that of a query."""
     asked = _language_of(query)
     return _spoken(texts) | {asked} if asked else _spoken(texts)
+
+
+def language_of_query(texts: tuple[str, ...], query: str) -> str | None:
+    """Return the language of a query, or where its words do not tell, the only one of the texts."""
+    if asked := _language_of(query):
+        return asked
+    spoken = _spoken(texts)
+    return next(iter(spoken)) if len(spoken) == 1 else None
+
+
+def is_function_pair(pair: str) -> bool:
+    """Return whether two characters are no word: one of them joins, asks or points."""
+    return _function_pairs().search(pair) is not None
+
+
+@cache
+def _function_pairs() -> re.Pattern[str]:
+    """Compile the pattern when a query has such a script."""
+    return re.compile(f"[{FUNCTION_CHARACTERS}]|多少|[ぁ-ん][^ぁ-ん]|[^ぁ-ん][ぁ-ん]")
 
 
 @lru_cache(maxsize=16)  # the newest texts of a store are the same from search to search

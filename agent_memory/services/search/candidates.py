@@ -65,6 +65,8 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
         frequencies=matches.frequencies,
         corpus_size=matches.corpus_size,
         name_terms=_places(request.terms, lambda term: term.is_name),
+        is_english=request.is_english,
+        pair_terms=_places(request.terms, lambda term: term.is_pair),
         light_terms=_places(request.terms, lambda term: term.is_light),
         spans=dates,
         date_terms=_places(request.terms, lambda term: term.written.lower() in date_words),

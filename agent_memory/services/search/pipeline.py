@@ -10,7 +10,7 @@ from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import gather, own_words_of
 from agent_memory.services.search.ranking import RankedHit, Ranking, confidence
 from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.terms import terms_of
+from agent_memory.services.search.terms import with_terms
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, AmongIds, NoRepeatOf, filter_of, scope_of
 from agent_memory.storage.records import QueryVector
@@ -85,7 +85,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     """Search. Must run inside ``engine.read()``."""
     started = time.perf_counter()
     request, stale = _with_centered_vector(engine, request)
-    request = request._replace(terms=terms_of(engine, request))
+    request = with_terms(engine, request)
     request = request._replace(own_words=own_words_of(engine, request))
     if not request.terms and request.vector is None:
         explanation = "the query has no letter or digit to search for"

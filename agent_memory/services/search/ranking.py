@@ -40,6 +40,12 @@ No corpus is so small: this follows from the above alone."""
 HANDFUL: Final = 10
 SOME: Final = 100
 
+OTHER_LANGUAGES: Final = 0.1
+"""What is taken off where a query is not in English. Of other languages less is known: which words
+are names, which say little, which are forms of one another. So all that is asked in them is found
+in part. At the floor of English 1 to 12 % of a store's own questions found nothing in ten of them,
+and 17 % in Arabic; with this, up to 3 % and 5. Each one left out has the others choose 0.1 too."""
+
 CONTRAST: Final = 2.0
 """The power that evidence is taken to. What the surroundings of a memory add to it brings all
 candidates closer together; without this the gate let so many pass that recall@5 lost two points
@@ -223,6 +229,8 @@ def strength_floor(query: QueryProfile) -> float:
         + _grown(size, HANDFUL, SOME) * (STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL)
         + _grown(size, FEW, MANY) * (STRENGTH_FLOOR_OF_MANY - STRENGTH_FLOOR)
     )
+    if not query.is_english:
+        least -= OTHER_LANGUAGES
     return least if query.cosine_scale is None else least - query.cosine_scale.leeway
 
 

@@ -43,7 +43,7 @@ class SearchRequest(NamedTuple):
     stands beside a memory and where the middle of the vectors is, is then told of this owner's;
     ``own_words`` are those of the owner; ``uncounted`` has accesses that are not written yet, by
     row id; ``vector`` is the query's, if the search is by meaning too; ``terms`` are the query's
-    words.
+    words, and ``is_english`` tells whether they are English.
     """
 
     query: str
@@ -65,6 +65,7 @@ class SearchRequest(NamedTuple):
     uncounted: Mapping[int, int] = MappingProxyType({})
     vector: QueryVector | None = None
     terms: Sequence[Term] = ()
+    is_english: bool = True
 
     @property
     def is_plain(self) -> bool:

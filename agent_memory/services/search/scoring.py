@@ -83,6 +83,9 @@ LIGHT_WEIGHT: Final = 0.5
 _COVERED_WORDS: Final = 5
 """Of a longer query the weightiest words alone must be found: agents search with whole messages,
 and two rare words that are found are an answer, whatever the other twenty are."""
+_COVERED_PAIRS: Final = 20
+"""The same of pairs of characters, where words are not told apart. All of them count alike, up to
+so many: the weightiest are those that are no words, and in no memory."""
 _LONE: Final = 0.8
 """What a word counts that is met alone, where a query has more than three: any word of a language
 is in some memory, two of a question seldom are in the same by chance."""
@@ -94,6 +97,9 @@ _CHANCE_OF_LENGTH: Final = 0.5
 page has many words. With these two the share that 98 of 100 questions have at least is much the
 same for short turns, observations, chats, code and documents (0.36 to 0.41, packages 0.46; with
 neither 0.30 to 0.52). Each corpus left out has the others choose these, code a power of 0.5."""
+_PIVOT_OF_PAIRS: Final = 300
+"""What ``PIVOT`` is where a query is cut into pairs: any two that a text has by chance are seldom a
+word of the query."""
 _BACKGROUND_SIZE: Final = 1_000
 """Memories that a store is thought to have at least, when it is asked how rare a word is that the
 query and a memory share: in a store of three, how often a word stands there tells nothing."""
@@ -181,6 +187,8 @@ class QueryProfile(NamedTuple):
     corpus_size: int
     name_terms: Collection[int] = ()
     light_terms: Collection[int] = ()
+    pair_terms: Collection[int] = ()
+    is_english: bool = True
     spans: Sequence[Span] = ()
     date_terms: AbstractSet[int] = frozenset()
     cosine_scale: CosineScale | None = None
@@ -437,6 +445,10 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
     weights = _weights_of_terms(query, size)
     of_date = rarity(_DATE_RARITY * size, size) ** _RARITY_POWER if query.spans else 0.0
     asked = [weight for weight in [*weights, of_date] if weight]
+    whole = _whole(weights, of_date, query.pair_terms)
+    if not whole:
+        return 0.0, 0.0
+    pivot = _PIVOT_OF_PAIRS if query.pair_terms else PIVOT
     most = most_sure = 0.0
     for candidate in candidates:
         if not (of_date or candidate.counts):
@@ -458,21 +470,32 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
         if known == len(asked):
             sure = share  # all of them are no chance, however long the text
         else:
-            chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / PIVOT))
+            chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / pivot))
             sure = dated + math.fsum(
                 [weight / (1 + chance / max(1.0, count)) for weight, count in met]
             )
         is_lone = len(asked) > 3 and known == 1
         most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
-    whole = sum(sorted(asked, reverse=True)[:_COVERED_WORDS])
-    return (min(1.0, most / whole), min(1.0, most_sure / whole)) if whole else (0.0, 0.0)
+    return min(1.0, most / whole), min(1.0, most_sure / whole)
+
+
+def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> float:
+    """Return what all of a query counts, as far as it must be found."""
+    words = [weight for place, weight in enumerate(weights) if place not in pairs]
+    whole = sum(sorted([*words, of_date], reverse=True)[:_COVERED_WORDS])
+    of_pairs = [weights[place] for place in pairs if weights[place]]
+    if of_pairs:
+        share = min(len(of_pairs), _COVERED_PAIRS) / len(of_pairs)
+        whole += share * math.fsum(of_pairs)
+    return whole
 
 
 def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
     """Return what each word of the query counts, where it is asked what a memory has of it."""
+    ignored = query.date_terms | (frozenset(query.light_terms) & frozenset(query.pair_terms))
     return [
         0.0
-        if place in query.date_terms
+        if place in ignored
         else rarity(frequency, size) ** _RARITY_POWER
         * (NAME_WEIGHT if place in query.name_terms else 1.0)
         * (LIGHT_WEIGHT if place in query.light_terms else 1.0)

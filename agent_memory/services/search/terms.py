@@ -23,7 +23,14 @@ from agent_memory.services.search.request import SearchRequest
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import Alternative, Term
-from agent_memory.text.languages import JOINING, are_capitals_ordinary, languages_of
+from agent_memory.text.languages import (
+    FUNCTION_WORDS,
+    JOINING,
+    are_capitals_ordinary,
+    is_function_pair,
+    language_of_query,
+    languages_of,
+)
 from agent_memory.text.light_words import LIGHT_WORDS
 from agent_memory.text.word_forms import (
     LINKS,
@@ -78,15 +85,29 @@ unknown, and each part have ``_SHORTEST_PART``."""
 _SHORTEST_PART: Final = 4
 
 
-def terms_of(engine: Engine, request: SearchRequest) -> list[Term]:
-    """Return the terms of a query, with what may stand in their place in the store."""
-    terms = engine.keywords.terms_of(request.query)
-    variable = [term for term in terms if _is_variable(term)][:MOST_VARIED]
-    if not variable:
-        return terms
+def with_terms(engine: Engine, request: SearchRequest) -> SearchRequest:
+    """Add the terms of its query to a request, with what may stand in their place in the store."""
+    terms = _with_light_pairs(engine.keywords.terms_of(request.query))
+    has_pairs = any(term.is_pair for term in terms)
+    if not any(map(_is_variable, terms)):
+        return request._replace(terms=terms, is_english=not has_pairs)
     sample = tuple(
         engine.memories.beginnings(request.scope, characters=SAMPLE_CHARACTERS, limit=SAMPLE)
     )
+    language = language_of_query(sample, request.query)
+    function_words = FUNCTION_WORDS[language] if language else ()
+    said = [term for term in terms if term.written.lower() not in function_words] or terms
+    is_english = language == "english" or (language is None and request.query.isascii())
+    return request._replace(
+        terms=_varied(engine, request, said, sample), is_english=is_english and not has_pairs
+    )
+
+
+def _varied(
+    engine: Engine, request: SearchRequest, terms: list[Term], sample: tuple[str, ...]
+) -> list[Term]:
+    """Add to terms what may stand in their place, and which of them are names or say little."""
+    variable = [term for term in terms if _is_variable(term)][:MOST_VARIED]
     if any(term.is_name for term in terms) and are_capitals_ordinary(sample, request.query):
         terms = [term._replace(is_name=False) for term in terms]
     scope = EVERYTHING if request.owner is None else request.scope
@@ -106,10 +127,18 @@ def terms_of(engine: Engine, request: SearchRequest) -> list[Term]:
     return [
         term._replace(
             alternatives=alternatives.get(term.word, ()),
-            is_light=not term.is_name and term.written.lower() in light_words,
+            is_light=term.is_light or (not term.is_name and term.written.lower() in light_words),
         )
         for term in terms
     ]
+
+
+def _with_light_pairs(terms: list[Term]) -> list[Term]:
+    """Mark the pairs of characters that are no words, unless the query has nothing else."""
+    light = {term.word for term in terms if term.is_pair and is_function_pair(term.written)}
+    if len(light) == len(terms):
+        return terms
+    return [term._replace(is_light=term.word in light) for term in terms] if light else terms
 
 
 def _is_variable(term: Term) -> bool:
