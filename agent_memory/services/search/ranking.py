@@ -22,24 +22,16 @@ from agent_memory.services.search.scoring import (
     weigh,
 )
 
-STRENGTH_FLOOR: Final = 0.33
-"""Below this nothing is an answer: no memory has that share of the query's words, weighed by how
-rare they are."""
-STRENGTH_FLOOR_OF_MANY: Final = 0.35
-"""The same in a store of ``MANY`` memories and more. The best of many has more of any question's
-words by chance, as the logarithm of how many they are is more: so the floor grows between ``FEW``
-and ``MANY``. Both are as high as they can be before one of seven corpora loses 2 % of its own
-questions (code, whose 0.02 is taken) or more of those with "I" and "my" in place of names are (4
-and 10 %)."""
-FEW: Final = 700
+STRENGTH_FLOOR: Final = 0.35
+"""Below this nothing is an answer, in a store of ``MANY`` memories and more: no memory has that
+share of the query's words, weighed by how rare they are. It is as high as it can be before one of
+seven corpora loses 2 % of its own questions."""
 MANY: Final = 2_000
 STRENGTH_FLOOR_OF_A_HANDFUL: Final = 0.25
-"""The same in a store of ``HANDFUL`` memories and fewer, from where it grows up to ``SOME``: the
-best of a few has little by chance, and who has stored a few should find them by any word of theirs.
-No corpus is so small: this follows from the above alone."""
+"""The same in a store of ``HANDFUL`` memories and fewer: the best of a few has little of a question
+by chance, and who has stored a few should find them by any word of theirs. The best of more has
+more, as their logarithm is more: so the floor grows from here to there."""
 HANDFUL: Final = 10
-SOME: Final = 100
-
 OTHER_LANGUAGES: Final = 0.1
 """What is taken off where a query is not in English. Of other languages less is known: which words
 are names, which say little, which are forms of one another. So all that is asked in them is found
@@ -223,20 +215,13 @@ def rank(
 
 def strength_floor(query: QueryProfile) -> float:
     """Return how strong the best answer to a query must be, among so many memories."""
-    size = query.corpus_size
-    least = (
-        STRENGTH_FLOOR_OF_A_HANDFUL
-        + _grown(size, HANDFUL, SOME) * (STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL)
-        + _grown(size, FEW, MANY) * (STRENGTH_FLOOR_OF_MANY - STRENGTH_FLOOR)
-    )
+    size = min(MANY, max(HANDFUL, query.corpus_size))
+    grown = math.log(size / HANDFUL) / math.log(MANY / HANDFUL)
+    span = STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL
+    least = STRENGTH_FLOOR_OF_A_HANDFUL + grown * span
     if not query.is_english:
         least -= OTHER_LANGUAGES
     return least if query.cosine_scale is None else least - query.cosine_scale.leeway
-
-
-def _grown(size: int, first: int, last: int) -> float:
-    """Return how far a store has grown from one size to another, as its logarithm does: 0 to 1."""
-    return math.log(min(last, max(first, size)) / first) / math.log(last / first)
 
 
 def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:

@@ -83,9 +83,9 @@ LIGHT_WEIGHT: Final = 0.5
 _COVERED_WORDS: Final = 5
 """Of a longer query the weightiest words alone must be found: agents search with whole messages,
 and two rare words that are found are an answer, whatever the other twenty are."""
-_COVERED_PAIRS: Final = 20
-"""The same of pairs of characters, where words are not told apart. All of them count alike, up to
-so many: the weightiest are those that are no words, and in no memory."""
+_COVERED_PAIRS: Final = 8
+"""The same in pairs of characters, where words are not told apart. Their mean is taken so many
+times: the weightiest are those that stand across two words, and in no memory."""
 _LONE: Final = 0.8
 """What a word counts that is met alone, where a query has more than three: any word of a language
 is in some memory, two of a question seldom are in the same by chance."""
@@ -97,9 +97,8 @@ _CHANCE_OF_LENGTH: Final = 0.5
 page has many words. With these two the share that 98 of 100 questions have at least is much the
 same for short turns, observations, chats, code and documents (0.36 to 0.41, packages 0.46; with
 neither 0.30 to 0.52). Each corpus left out has the others choose these, code a power of 0.5."""
-_PIVOT_OF_PAIRS: Final = 300
-"""What ``PIVOT`` is where a query is cut into pairs: any two that a text has by chance are seldom a
-word of the query."""
+_PIVOT_OF_PAIRS: Final = 2 * PIVOT
+"""Where a query is cut into pairs: a text has two for each word."""
 _BACKGROUND_SIZE: Final = 1_000
 """Memories that a store is thought to have at least, when it is asked how rare a word is that the
 query and a memory share: in a store of three, how often a word stands there tells nothing."""

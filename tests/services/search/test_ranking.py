@@ -17,11 +17,11 @@ from agent_memory import Memory
 from agent_memory.models.relevance import relevance_score
 from agent_memory.services.search.ranking import (
     CONTRAST,
-    FEW,
+    HANDFUL,
     MANY,
+    OTHER_LANGUAGES,
     STRENGTH_FLOOR,
     STRENGTH_FLOOR_OF_A_HANDFUL,
-    STRENGTH_FLOOR_OF_MANY,
     RankedHit,
     Ranking,
     RankingRates,
@@ -260,16 +260,19 @@ def test_without_any_evidence_nothing_is_found(
 def test_among_more_memories_an_answer_must_have_more_of_the_question(
     space: CosineScale | None,
 ) -> None:
-    sizes = [1, 100, FEW, 1_000, 1_500, MANY, 1_000_000]
-    floors = [
-        strength_floor(QueryProfile([1], corpus_size=size, cosine_scale=space)) for size in sizes
-    ]
-    assert floors == sorted(floors)
+    sizes = [1, HANDFUL, 20, 200, MANY, 1_000_000]
+    asked = QueryProfile([1], corpus_size=1, cosine_scale=space)
+    floors = [strength_floor(asked._replace(corpus_size=size)) for size in sizes]
     leeway = 0.0 if space is None else space.leeway
-    assert floors[0] == STRENGTH_FLOOR_OF_A_HANDFUL - leeway
-    assert floors[1] == floors[2] == STRENGTH_FLOOR - leeway
-    assert floors[2] < floors[3] < floors[4] < floors[5]
-    assert floors[5] == floors[6] == STRENGTH_FLOOR_OF_MANY - leeway
+    assert floors[0] == floors[1] == STRENGTH_FLOOR_OF_A_HANDFUL - leeway
+    assert floors[1] < floors[2] < floors[3] < floors[4]
+    assert floors[4] == floors[5] == pytest.approx(STRENGTH_FLOOR - leeway)
+
+
+def test_a_question_in_another_language_than_english_is_answered_by_less() -> None:
+    asked = QueryProfile([1], corpus_size=500)
+    others = strength_floor(asked._replace(is_english=False))
+    assert others == pytest.approx(strength_floor(asked) - OTHER_LANGUAGES)
 
 
 def test_the_two_commoner_words_of_five_are_an_answer_among_few_and_chance_among_many() -> None:
@@ -278,7 +281,7 @@ def test_the_two_commoner_words_of_five_are_an_answer_among_few_and_chance_among
         asked = QueryProfile([rare, rare, rare, common, common], corpus_size=size)
         return ranking([candidate(1, 0, 0, 0, 1, 1, length=30)], asked)
 
-    few, many = found(FEW), found(MANY)
+    few, many = found(200), found(MANY)
     assert few.strength == pytest.approx(many.strength, abs=0.02)
     assert few.strength > few.floor
     assert many.strength < many.floor
