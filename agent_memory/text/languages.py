@@ -104,8 +104,8 @@ In English notes, code and articles samples had 0 to 18 %, in German ones 27 to 
 _BACKGROUND_WORDS: Final = 50
 _BACKGROUND_SHARE: Final = 0.07
 """What is thought to stand beside a sample, in English: three sentences alone show nothing."""
-_WORDS: Final = re.compile(r"[^\W\d_]{2,}")
-"""A letter may stand for anything: in code most are names."""
+_WORDS: Final = re.compile(r"[^\W\d_]{2,}|[^\W\d_a-zA-Z]")
+"""A Latin letter may stand for anything: in code most are names."""
 _INNER_WORDS: Final = r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?([^\W\d_]{2,})"
 """A pattern, which is needed where a query has a name."""
 
