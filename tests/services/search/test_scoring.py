@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agent_memory.services.search.scoring import (
     NEAR_COSINE,
     SESSION_BEST,
+    SHORT,
     WEIGHTS,
     Candidate,
     CosineScale,
@@ -285,6 +286,12 @@ def test_a_first_word_that_is_asked_for_counts() -> None:
     assert found[1].subject == PLAIN.subject
     assert found[2].subject == 0.0
     assert found[1].words == found[2].words
+
+
+def test_the_first_word_of_a_long_text_is_worth_less() -> None:
+    short, long = candidate(1, 1, opens=True), candidate(2, 1, opens=True, length=4 * SHORT)
+    found = parts([short, long], query(20))
+    assert found[2].subject == found[1].subject / 4
 
 
 def test_a_date_counts_as_near_as_it_is() -> None:

@@ -21,6 +21,7 @@ from agent_memory.services.search.scoring import (
     Evidence,
     QueryProfile,
     Weights,
+    rarity,
     weigh,
 )
 from agent_memory.text.dates import Span
@@ -187,6 +188,40 @@ def test_a_word_in_a_long_text_says_less_unless_it_is_said_again_and_again() -> 
         for count, length in ((1, 30), (1, 3_000), (20, 3_000))
     )
     assert long < often < short
+
+
+def test_pairs_of_characters_that_are_nowhere_weigh_no_more_than_their_share() -> None:
+    words = query(60, 60, 60, 0, 0, 0, 0, 0)
+    pairs = words._replace(pair_terms=frozenset(range(8)))
+    met = [candidate(1, 1, 1, 1)]
+    weight = rarity(60, CORPUS) ** 0.6, rarity(0, CORPUS) ** 0.6
+    share = 3 * weight[0] / (3 * weight[0] + 5 * weight[1])
+    assert strength(met, pairs) == pytest.approx(share)
+    assert strength(met, words) == pytest.approx(3 * weight[0] / (5 * weight[1]))
+
+
+def test_of_a_long_query_in_pairs_eight_are_enough() -> None:
+    asked = query(*[3] * 40, pair_terms=frozenset(range(40)))
+    assert strength([candidate(1, *[1] * 8)], asked) == pytest.approx(1.0)
+    assert strength([candidate(1, *[1] * 4)], asked) == pytest.approx(0.5)
+
+
+def test_pairs_that_are_no_words_count_nothing_and_other_light_words_half() -> None:
+    asked = query(3, 3, light_terms=frozenset([1]))
+    assert strength([candidate(1, 1, 0)], asked) == pytest.approx(2 / 3)
+    pairs = asked._replace(pair_terms=frozenset([0, 1]))
+    assert strength([candidate(1, 1, 0)], pairs) == pytest.approx(1.0)
+    assert strength([candidate(1, 0, 1)], pairs) == 0.0
+
+
+def test_a_text_of_pairs_is_twice_as_many_words_long() -> None:
+    asked = query(3, 3, 3)
+    pairs = asked._replace(pair_terms=frozenset(range(3)))
+    of_words, of_pairs = (
+        strength([candidate(1, 1, 1, 0, length=length)], wanted)
+        for wanted, length in ((asked, 300), (pairs, 600))
+    )
+    assert of_words == pytest.approx(of_pairs)
 
 
 def test_all_the_words_of_a_query_are_no_chance_however_long_the_text() -> None:
