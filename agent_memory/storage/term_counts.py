@@ -13,9 +13,9 @@ FEW_TEXTS: Final = 1_000
 """Memories whose texts are read instead of the index, some 10 ms: that takes as long whatever words
 others have. In the index, each memory of another that has a word of the query takes 0.7 µs."""
 
-_FEW_WORDS: Final = 2
-"""Words that are counted one after the other in a text; more, all at once. A page of Thai has 20 of
-a query's 40 pairs of characters, and each took 6 µs: a search of 240 pages 47 ms."""
+_COUNTED_APART: Final = 200
+"""Words of a query in a text times its words, up to which each is counted by itself; else all at
+once. A page of Thai has 20 of a query's 40 pairs of characters: to search 240 pages took 47 ms."""
 _NONE: Final[Mapping[int, float]] = MappingProxyType({})
 _NO_VARIANTS: Final[Mapping[str, str]] = MappingProxyType({})
 _ASKS: Final = r"[?\uff1f][\"'\u2019\u201d)\]]*\s*(\[[^\[\]]*\]|\([^()]*\))?\s*\Z"
@@ -77,7 +77,7 @@ class TermCounter:
         if not stored and not self._has_prefixes:
             return unasked
         count_of = tokens.count
-        if len(stored) > _FEW_WORDS:
+        if len(stored) * len(tokens) > _COUNTED_APART:
             count_of = Counter(filter(stored.__contains__, tokens)).__getitem__
         counts: dict[int, float] = {}
         for place, word, is_prefix in self._terms:
