@@ -23,7 +23,8 @@ question           -20 %    of all that, where it ends with a question: it asks,
 What stands around a memory says what a short one leaves out. A long one says it itself, and a long
 question tells as well as asks. So beyond ``SHORT`` words the surroundings fade, their share going
 to the memory's own words, and so does what the first word is worth; beyond ``SHORT_QUESTION`` what
-is taken off for asking does.
+is taken off for asking does. That fades too where what comes next is long: people answer each other
+in a few words, and what gets a page was told an assistant, as a request.
 
 The three of words count as much as the share of the query that the best candidate has of it: where
 no memory has more than a word or two of a question, its meaning decides. ``bench/locomo.py`` takes
@@ -244,6 +245,7 @@ def weigh(
     of_words = _weigh_words(candidates, query, weights, share)
     of_meaning = _weigh_meaning(candidates, query, weights)
     parts: dict[int, tuple[float, ...]] = {}
+    lengths = {candidate.row_id: candidate.length for candidate in candidates}
     for candidate, words, meaning in zip(candidates, of_words, of_meaning, strict=True):
         own, around, of_session = words
         own_meaning, meaning_around, meaning_of_session = meaning
@@ -256,7 +258,9 @@ def weigh(
         )  # fmt: skip
         question = 0.0
         if candidate.asks:
-            question = -weights.question * _fade(candidate.length, SHORT_QUESTION) * total
+            reply = lengths.get(candidate.neighbours.get(1, -1), 0)
+            asking = _fade(candidate.length, SHORT_QUESTION) * _fade(reply, SHORT)
+            question = -weights.question * asking * total
         parts[candidate.row_id] = (*words, *meaning, subject, date, question, total + question)
     strength = min(1.0, max(0.0, sign + _strength_of_meaning(candidates, query)))
     return Scores(parts, coverage, strength)

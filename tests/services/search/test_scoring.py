@@ -288,6 +288,16 @@ def test_a_first_word_that_is_asked_for_counts() -> None:
     assert found[1].words == found[2].words
 
 
+def test_a_question_that_is_answered_at_length_may_tell_as_well_as_ask() -> None:
+    def taken_off(reply: int) -> float:
+        asks, answer = talk(candidate(1, 1, asks=True), candidate(2, 0, length=reply))
+        found = parts([asks, answer], query(20))[1]
+        return -found.question / (found.total - found.question)
+
+    assert taken_off(5) == taken_off(SHORT) == pytest.approx(PLAIN.question)
+    assert taken_off(4 * SHORT) == pytest.approx(PLAIN.question / 4)
+
+
 def test_the_first_word_of_a_long_text_is_worth_less() -> None:
     short, long = candidate(1, 1, opens=True), candidate(2, 1, opens=True, length=4 * SHORT)
     found = parts([short, long], query(20))
