@@ -128,7 +128,7 @@ def test_there_is_none_where_only_the_whole_can_answer(tmp_path: Path) -> None:
     assert MemoryReader.open("bob", root=tmp_path) is None
 
 
-@pytest.mark.parametrize(("threshold", "count"), [(0.0, 3), (0.86, 2), (1.0, 1)])
+@pytest.mark.parametrize(("threshold", "count"), [(0.0, 3), (0.84, 2), (1.0, 1)])
 def test_settings_of_the_agent_count_for_it_too(
     tmp_path: Path, threshold: float, count: int
 ) -> None:
