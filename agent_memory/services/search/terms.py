@@ -96,10 +96,10 @@ def with_terms(engine: Engine, request: SearchRequest) -> SearchRequest:
     )
     language = language_of_query(sample, request.query)
     function_words = FUNCTION_WORDS[language] if language else ()
-    said = [term for term in terms if term.written.lower() not in function_words] or terms
+    asked = [term for term in terms if term.written.lower() not in function_words] or terms
     is_english = language == "english" or (language is None and request.query.isascii())
     return request._replace(
-        terms=_varied(engine, request, said, sample), is_english=is_english and not has_pairs
+        terms=_varied(engine, request, asked, sample), is_english=is_english and not has_pairs
     )
 
 
