@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -68,18 +69,22 @@ def terms_of(query: str, tokenizer: Tokenizer) -> list[Term]:
     text = query[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode(errors="replace").decode()
     terms: dict[str, Term] = {}
     stop_words: dict[str, Term] = {}
+    times: Counter[str] = Counter()
     names = names_of(text)
     for piece, is_dense in _pieces(text):
         if is_dense:
             for term in _dense_terms(piece, tokenizer):
                 terms.setdefault(term.match, term)
+                times[term.match] += 1
             continue
         for word, written in tokenizer.words(piece):
             kept = stop_words if written.lower() in STOP_WORDS else terms
             kept.setdefault(word, Term(word, written, is_name=written in names))
+            times[word] += 1
         if len(terms) >= MAX_TERMS:
             break
-    return list((terms or stop_words).values())[:MAX_TERMS]
+    distinct = list((terms or stop_words).items())[:MAX_TERMS]
+    return [term if times[key] == 1 else term._replace(times=times[key]) for key, term in distinct]
 
 
 def _dense_terms(run: str, tokenizer: Tokenizer) -> Iterable[Term]:

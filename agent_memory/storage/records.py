@@ -118,6 +118,7 @@ class Term(NamedTuple):
     ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
     as a name, ``is_light`` that the word says little of what is asked for, ``is_pair`` that it is
     two characters of a script without spaces. ``alternatives`` are what counts as the word too.
+    ``times`` is how often the query has it.
     """
 
     word: str
@@ -127,6 +128,7 @@ class Term(NamedTuple):
     alternatives: tuple[Alternative, ...] = ()
     is_light: bool = False
     is_pair: bool = False
+    times: int = 1
 
     @property
     def match(self) -> str:

@@ -64,6 +64,7 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
     query = QueryProfile(
         frequencies=matches.frequencies,
         corpus_size=matches.corpus_size,
+        times=[term.times for term in request.terms],
         name_terms=_places(request.terms, lambda term: term.is_name),
         is_english=request.is_english,
         pair_terms=_places(request.terms, lambda term: term.is_pair),

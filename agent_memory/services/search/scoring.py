@@ -7,7 +7,8 @@ those stand in what it answers to.
 ==================  ======  =======================================================================
 part                weight  what it is
 ==================  ======  =======================================================================
-words               1       BM25 over the words of the query, the best candidate 1
+words               1       BM25 over the words of the query, each as often as the query has it; the
+                            best candidate 1
 words around it     1.5     BM25 over the memory with its neighbours' words, counted less the
                             farther they are; the best candidate 1
 words of session    0.5     BM25 over the session as one text; the best session 1
@@ -87,9 +88,12 @@ and two rare words that are found are an answer, whatever the other twenty are."
 _COVERED_PAIRS: Final = 8
 """The same in pairs of characters, where words are not told apart. Their mean is taken so many
 times: the weightiest are those that stand across two words, and in no memory."""
-_LONE: Final = 0.8
-"""What a word counts that is met alone, where a query has more than three: any word of a language
-is in some memory, two of a question seldom are in the same by chance."""
+TOGETHER: Final = 0.2
+"""The power of the share of a query's words that a memory has, whatever their weights, by which
+those count: any word of a language is in some memory, and a rare one weighs as much as three others
+of a question; but those three are seldom in the same by chance."""
+TOGETHER_WORDS: Final = 10
+"""Of so many words at most that share is taken."""
 _RARITY_POWER: Final = 0.6
 """The power of a word's rarity that is its weight, where it is asked what a memory has of a query.
 By the whole of it a single rare word, met by chance, makes up for three that are missing."""
@@ -176,7 +180,8 @@ class CosineScale(NamedTuple):
 class QueryProfile(NamedTuple):
     """What scoring knows of a query.
 
-    ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it.
+    ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
+    ``times`` how often the query does, once each where nothing is said.
     ``name_terms`` are the places of the terms that are names, ``light_terms`` of those that say
     little of what is asked for. ``spans`` are the dates that the
     query speaks of, ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that
@@ -185,6 +190,7 @@ class QueryProfile(NamedTuple):
 
     frequencies: Sequence[int]
     corpus_size: int
+    times: Sequence[int] = ()
     name_terms: Collection[int] = ()
     light_terms: Collection[int] = ()
     pair_terms: Collection[int] = ()
@@ -278,14 +284,18 @@ def _weigh_words(
     candidates: Sequence[Candidate], query: QueryProfile, weights: Weights, share: float
 ) -> list[Parts]:
     """Weigh the words of each candidate, of those around it, and of its session."""
-    rarities = [rarity(frequency, query.corpus_size) for frequency in query.frequencies]
+    times = query.times or [1] * len(query.frequencies)
+    rarities = [
+        count * rarity(frequency, query.corpus_size)
+        for frequency, count in zip(query.frequencies, times, strict=True)
+    ]
     texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
     own = [_bm25(counts, length, rarities) if counts else 0.0 for counts, length in texts.values()]
     around = [
         _bm25(counts, length, rarities) if counts else 0.0
         for counts, length in _texts_around(candidates, texts)
     ]
-    of_sessions = _score_sessions(candidates)
+    of_sessions = _score_sessions(candidates, times)
     # The best of each is 1.
     best_own, best_around, best_of_session = (
         max(scores, default=0.0) or math.inf for scores in (own, around, of_sessions.values())
@@ -351,11 +361,13 @@ def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
     return {session: (counts.get(session, {}), length) for session, length in lengths.items()}
 
 
-def _score_sessions(candidates: Sequence[Candidate]) -> dict[str, float]:
+def _score_sessions(candidates: Sequence[Candidate], times: Sequence[int]) -> dict[str, float]:
     """Score each session by its words; a word is the rarer, the fewer sessions have it."""
     texts = _texts_of_sessions(candidates)
     frequencies = Counter(place for counts, _ in texts.values() for place in counts)
-    rarities = {place: rarity(count, len(texts)) for place, count in frequencies.items()}
+    rarities = {
+        place: times[place] * rarity(count, len(texts)) for place, count in frequencies.items()
+    }
     mean = math.fsum(length for _, length in texts.values()) / len(texts) or 1.0
     return {
         session: _bm25(counts, length, rarities, SESSION_SATURATION, SESSION_LENGTH, mean)
@@ -477,9 +489,9 @@ def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[flo
             sure = dated + math.fsum(
                 [weight / (1 + chance / max(1.0, count)) for weight, count in met]
             )
-        is_lone = len(asked) > 3 and known == 1
-        most_sure = max(most_sure, sure * (_LONE if is_lone else 1.0))
-    return min(1.0, most / whole), min(1.0, most_sure / whole)
+        together = min(1.0, known / min(len(asked), TOGETHER_WORDS))
+        most_sure = max(most_sure, min(whole, sure) * together**TOGETHER)
+    return min(1.0, most / whole), most_sure / whole
 
 
 def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> float:

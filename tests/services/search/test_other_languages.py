@@ -146,4 +146,4 @@ def test_of_a_query_in_pairs_all_that_are_words_count_alike(tmp_path: Path) -> N
         memory.store("玻璃合同")
         (hit,) = memory.search("玻璃合同报告期限", 1, explain=True)  # three of seven pairs
     assert hit.score is not None
-    assert hit.score.strength == pytest.approx(3 / 7, abs=0.04)
+    assert hit.score.strength == pytest.approx((3 / 7) ** 1.2, abs=0.04)

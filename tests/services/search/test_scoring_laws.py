@@ -16,6 +16,8 @@ from agent_memory.services.search.ranking import STRENGTH_FLOOR
 from agent_memory.services.search.scoring import (
     LIGHT_WEIGHT,
     NAME_WEIGHT,
+    TOGETHER,
+    TOGETHER_WORDS,
     Candidate,
     CosineScale,
     Evidence,
@@ -57,6 +59,11 @@ def strength(candidates: Sequence[Candidate], asked: QueryProfile) -> float:
     return weigh(candidates, asked).strength
 
 
+def together(known: int, asked: int) -> float:
+    """Return what the weights of the words count for, that so many of so many are in one memory."""
+    return float((known / asked) ** TOGETHER)
+
+
 def talk(*members: Candidate) -> list[Candidate]:
     """Put candidates in one session, one after the other."""
     row_ids = [member.row_id for member in members]
@@ -81,16 +88,17 @@ def test_the_strength_is_the_share_of_the_query_that_one_memory_has() -> None:
     half = strength([candidate(1, 1, 0)], query(3, 3))
     less = strength([candidate(1, 1, 0)], query(900, 3))
     assert whole == 1.0
-    assert half == pytest.approx(0.5)
+    assert half == pytest.approx(0.5 * together(1, 2))
     assert 0.0 < less < half
     # Two memories that have half each are no whole answer.
-    assert strength([candidate(1, 1, 0), candidate(2, 0, 1)], query(3, 3)) == pytest.approx(0.5)
+    assert strength([candidate(1, 1, 0), candidate(2, 0, 1)], query(3, 3)) == half
 
 
 def test_how_often_a_word_stands_makes_a_short_memory_no_surer() -> None:
     """Rounding once made it so in the last place: which memory was first looked at then told."""
     asked = query(0, 0, corpus_size=0)
-    assert {strength([candidate(1, 0, count)], asked) for count in range(1, 60)} == {0.5}
+    found = {strength([candidate(1, 0, count)], asked) for count in range(1, 60)}
+    assert found == {0.5 * together(1, 2)}
 
 
 def test_a_name_that_nobody_has_weighs_more_than_another_word() -> None:
@@ -98,7 +106,7 @@ def test_a_name_that_nobody_has_weighs_more_than_another_word() -> None:
     assert strength(known, query(3, 0, name_terms={1})) < strength(known, query(3, 0))
     assert strength(known, query(3, 0, name_terms={0})) > strength(known, query(3, 0))
     equal = strength(known, query(3, 3, name_terms={1}))
-    assert equal == pytest.approx(1 / (1 + NAME_WEIGHT))
+    assert equal == pytest.approx(together(1, 2) / (1 + NAME_WEIGHT))
 
 
 def test_a_word_that_says_little_weighs_less_whether_a_memory_has_it_or_not() -> None:
@@ -106,7 +114,7 @@ def test_a_word_that_says_little_weighs_less_whether_a_memory_has_it_or_not() ->
     assert strength(known, query(3, 0, light_terms={0})) < strength(known, query(3, 0))
     assert strength(known, query(3, 0, light_terms={1})) > strength(known, query(3, 0))
     equal = strength(known, query(3, 3, light_terms={0}))
-    assert equal == pytest.approx(LIGHT_WEIGHT / (1 + LIGHT_WEIGHT))
+    assert equal == pytest.approx(together(1, 2) * LIGHT_WEIGHT / (1 + LIGHT_WEIGHT))
     assert strength(known, query(3, 3, light_terms={0, 1})) == strength(known, query(3, 3))
 
 
@@ -170,15 +178,23 @@ def test_while_a_vector_is_missing_or_a_time_is_asked_for_nothing_is_doubted() -
     assert strength([known], dated) == strength([known._replace(cosine=0.19)], dated)
 
 
-def test_a_word_met_alone_of_many_says_less_than_its_share() -> None:
-    asked = query(3, 3, 3, 3)
-    alone, two = (
-        strength([candidate(1, 1, 0, 0, 0)], asked),
-        strength([candidate(1, 1, 1, 0, 0)], asked),
+def test_words_that_are_met_together_say_more_than_as_much_weight_in_fewer() -> None:
+    # The first word weighs as much as the other three.
+    weight = rarity(1, CORPUS)
+    others = next(n for n in range(1, CORPUS) if 3 * rarity(n, CORPUS) ** 0.6 <= weight**0.6)
+    asked = query(1, others, others, others)
+    alone, three = (
+        strength([candidate(1, *counts)], asked) for counts in ((1, 0, 0, 0), (0, 1, 1, 1))
     )
-    assert alone < two / 2
-    few = query(3, 3, 3)
-    assert strength([candidate(1, 1, 0, 0)], few) == pytest.approx(1 / 3)
+    assert alone / three == pytest.approx(together(1, 3), rel=0.01)
+
+
+def test_of_many_words_ten_are_together() -> None:
+    many = [1] * TOGETHER_WORDS
+    assert strength([candidate(1, *many, *[0] * 30)], query(*[3] * 40)) == 1.0
+    assert strength([candidate(1, *many[1:], *[0] * 31)], query(*[3] * 40)) == pytest.approx(
+        together(TOGETHER_WORDS - 1, TOGETHER_WORDS)
+    )
 
 
 def test_a_word_in_a_long_text_says_less_unless_it_is_said_again_and_again() -> None:
@@ -196,19 +212,20 @@ def test_pairs_of_characters_that_are_nowhere_weigh_no_more_than_their_share() -
     met = [candidate(1, 1, 1, 1)]
     weight = rarity(60, CORPUS) ** 0.6, rarity(0, CORPUS) ** 0.6
     share = 3 * weight[0] / (3 * weight[0] + 5 * weight[1])
-    assert strength(met, pairs) == pytest.approx(share)
-    assert strength(met, words) == pytest.approx(3 * weight[0] / (5 * weight[1]))
+    assert strength(met, pairs) == pytest.approx(together(3, 8) * share)
+    assert strength(met, words) == pytest.approx(together(3, 8) * 3 * weight[0] / (5 * weight[1]))
 
 
 def test_of_a_long_query_in_pairs_eight_are_enough() -> None:
     asked = query(*[3] * 40, pair_terms=frozenset(range(40)))
-    assert strength([candidate(1, *[1] * 8)], asked) == pytest.approx(1.0)
-    assert strength([candidate(1, *[1] * 4)], asked) == pytest.approx(0.5)
+    eight, four = (strength([candidate(1, *[1] * met)], asked) for met in (8, 4))
+    assert eight == pytest.approx(together(8, TOGETHER_WORDS))
+    assert four == pytest.approx(0.5 * together(4, TOGETHER_WORDS))
 
 
 def test_pairs_that_are_no_words_count_nothing_and_other_light_words_half() -> None:
     asked = query(3, 3, light_terms=frozenset([1]))
-    assert strength([candidate(1, 1, 0)], asked) == pytest.approx(2 / 3)
+    assert strength([candidate(1, 1, 0)], asked) == pytest.approx(together(1, 2) * 2 / 3)
     pairs = asked._replace(pair_terms=frozenset([0, 1]))
     assert strength([candidate(1, 1, 0)], pairs) == pytest.approx(1.0)
     assert strength([candidate(1, 0, 1)], pairs) == 0.0

@@ -142,8 +142,21 @@ def test_a_long_word_is_not_searched_for_its_misspellings(shared: AgentMemory) -
     assert time.process_time() - started < 10 * max(short, 0.01)
 
 
-def test_repeating_a_word_changes_nothing(shared: AgentMemory) -> None:
-    assert found(shared, "cat cat cats Cat weather") == found(shared, "cat weather")
+def test_repeating_all_that_is_asked_changes_nothing(shared: AgentMemory) -> None:
+    assert found(shared, "cat weather cats Weather") == found(shared, "cat weather")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("cat", "weather"), ("猫猫。", "天气。"), ("cats Cat", "WEATHER weather")]
+)
+def test_what_a_query_says_more_often_counts_more(tmp_path: Path, one: str, other: str) -> None:
+    with AgentMemory("bob", root=tmp_path, clock=Clock(), embedder=None) as memory:
+        memory.store(f"{one} and nothing else", id="one", session_id="a")
+        memory.store(f"{other} and nothing else", id="other", session_id="b")
+        assert first(memory, f"{one} {other} {one}") == "one"
+        assert first(memory, f"{one} {other} {other}") == "other"
+        assert first(memory, f"{other} {one} {one}") == "one"
+        assert first(memory, f"{other} {one} {other}") == "other"
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
