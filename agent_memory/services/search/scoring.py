@@ -181,11 +181,11 @@ class QueryProfile(NamedTuple):
     """What scoring knows of a query.
 
     ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
-    ``times`` how often the query does, once each where nothing is said.
-    ``name_terms`` are the places of the terms that are names, ``light_terms`` of those that say
-    little of what is asked for. ``spans`` are the dates that the
-    query speaks of, ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that
-    of the candidates' cosines, if they have any.
+    ``times`` how often the query does, once each where nothing is said. ``name_terms`` are the
+    places of the terms that are names, ``light_terms`` of those that say little of what is asked
+    for, ``pair_terms`` of pairs of characters. ``spans`` are the dates that the query speaks of,
+    ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that of the
+    candidates' cosines, if they have any.
     """
 
     frequencies: Sequence[int]
@@ -285,10 +285,8 @@ def _weigh_words(
 ) -> list[Parts]:
     """Weigh the words of each candidate, of those around it, and of its session."""
     times = query.times or [1] * len(query.frequencies)
-    rarities = [
-        count * rarity(frequency, query.corpus_size)
-        for frequency, count in zip(query.frequencies, times, strict=True)
-    ]
+    counted = zip(times, query.frequencies, strict=True)
+    rarities = [count * rarity(frequency, query.corpus_size) for count, frequency in counted]
     texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
     own = [_bm25(counts, length, rarities) if counts else 0.0 for counts, length in texts.values()]
     around = [

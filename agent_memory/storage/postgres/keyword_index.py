@@ -235,7 +235,8 @@ class KeywordIndex(Table):
         matches are too many to score. They are asked for only when the others leave less than
         ``needed`` rows, and then the newest that have them follow.
         """
-        chosen, common = query_terms.rarest_of(terms, frequencies, filters)
+        budget = query_terms.scan_budget(MemoryTable(self._db), filters, frequencies, limit)
+        chosen, common = query_terms.rarest_of(terms, frequencies, budget)
         condition = passing(filters)
         row_ids = self.best(chosen, condition, limit=limit)
         if len(row_ids) < needed and common:

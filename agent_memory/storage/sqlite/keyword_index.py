@@ -196,7 +196,8 @@ class KeywordIndex(Table):
         matches are too many to score. They are asked for only when the others leave less than
         ``needed`` rows, and then the newest that have them follow.
         """
-        chosen, common = query_terms.rarest_of(terms, frequencies, filters)
+        budget = query_terms.scan_budget(self._memories, filters, frequencies, limit)
+        chosen, common = query_terms.rarest_of(terms, frequencies, budget)
         if self._memories.passes_nothing(filters):
             return [], common
         row_ids: list[int] = []

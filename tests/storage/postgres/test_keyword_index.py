@@ -179,7 +179,9 @@ class TestSearches:
                     told.append((terms, counts, common, rows))
             of_file, of_server = told
             assert of_server[:3] == of_file[:3]
-            chosen, _ = query_terms.rarest_of(*of_file[:2], filters)
+            with filled.file.read():
+                budget = query_terms.scan_budget(filled.file.memories, filters, of_file[1], 256)
+            chosen, _ = query_terms.rarest_of(*of_file[:2], budget)
             measure = scores(filled, chosen) if chosen else {}
             # Which of two comes first that are measured the same, to the last digits, may differ.
             ranks = [[round(measure.get(row, 0.0), 9) for row in rows] for *_, rows in told]

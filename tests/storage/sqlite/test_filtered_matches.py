@@ -19,6 +19,7 @@ from agent_memory.storage.filters import (
     Not,
     filter_of,
 )
+from agent_memory.storage.query_terms import scan_budget
 from agent_memory.storage.sqlite import keyword_index
 from agent_memory.storage.sqlite.tables import memories
 from agent_memory.storage.sqlite.tables.memories import SHORT_SESSION, MemoryTable
@@ -161,3 +162,22 @@ def test_neighbours_at_the_end_of_what_is_listed_of_a_session(root: Path) -> Non
     for row_id in rows:
         expected = {d: row_id + d for d in (-1, -2, 1, 2) if row_id + d in rows}
         assert around[row_id] == expected, row_id
+
+
+@pytest.mark.parametrize(
+    ("share", "matches", "scanned"),
+    [
+        (1.0, 10**6, 5_000),
+        (0.1, 10**6, 7_680),  # three times 256 pass
+        (0.01, 10**6, 15_000),
+        (0.0, 10**6, 15_000),
+        (0.01, 4_000, 5_000),  # nor is it asked how many pass
+    ],
+)
+def test_the_fewer_pass_a_filter_the_more_matches_are_scanned(
+    filled: AgentMemory, monkeypatch: pytest.MonkeyPatch, share: float, matches: int, scanned: int
+) -> None:
+    table = engine_of(filled).memories
+    monkeypatch.setattr(MemoryTable, "share_passing", lambda *_: share)
+    assert scan_budget(table, HasTag("kafka"), [matches], 256) == scanned
+    assert scan_budget(table, EVERYTHING, [matches], 256) == 5_000
