@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_memory.text.word_forms import (
     LINKS,
+    attached,
     folded,
     is_within_two,
     misspellings,
@@ -41,6 +42,16 @@ WORDS = st.text("abcdeäßéωώжё", min_size=1, max_size=9)
 )
 def test_a_word_is_spelt_in_other_ways(word: str, form: str | None) -> None:
     assert (form in spellings(word)) if form else not spellings(word)
+
+
+@pytest.mark.parametrize("written", ["كتاب", "الكتاب", "والكتاب", "بالكتاب", "للكتاب", "فالكتاب"])
+def test_an_arabic_word_is_told_from_what_is_written_before_it(written: str) -> None:
+    forms = attached(written, "كتاب")
+    assert {"كتاب", "الكتاب", "والكتاب", "بالكتاب", "للكتاب", "كالكتاب", "وكتاب"} <= forms
+
+
+def test_of_a_short_arabic_word_nothing_is_taken_away() -> None:
+    assert "رق" not in attached("ورق", "ورق")
 
 
 def test_a_word_of_many_digraphs_has_few_spellings() -> None:

@@ -6,7 +6,8 @@ in the store's own vocabulary, and only what stands there is taken:
 ==============  ====================================================================================
 inflection      words with the same stem in the languages of the store and of the query (Snowball);
                 irregular English plurals
-spelling        umlauts and other letters written out, accents of Greek
+spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
+                other words that are written in one with the next
 compounds       two words of the query as a single word there; a word of the query in two parts
 misspellings    words one slip away, and of long words two, where nothing else of a word is known.
                 They count ``MISSPELT`` of the word itself
@@ -34,6 +35,7 @@ from agent_memory.text.languages import (
 from agent_memory.text.light_words import LIGHT_WORDS
 from agent_memory.text.word_forms import (
     LINKS,
+    attached,
     folded,
     is_within_two,
     misspellings,
@@ -207,12 +209,16 @@ Alternatives = dict[str, tuple[Alternative, ...]]
 
 
 class _Word(NamedTuple):
-    """A word of the query: as the index has it but for the stem, its spellings, its stems."""
+    """A word of the query: as the index has it but for the stem, its spellings, its stems.
+
+    ``joined`` has it with words that its language writes in one with it.
+    """
 
     term: Term
     form: str
     spellings: frozenset[str]
     stems: frozenset[tuple[str, str]]
+    joined: frozenset[str]
 
 
 class _Forms:
@@ -238,16 +244,18 @@ class _Forms:
         is_plain = form.isascii() and term.word not in self._unknown and not self._joins
         others = frozenset() if is_plain else frozenset(spellings(term.written))
         written = {term.written.lower(), *others}
-        return _Word(
-            term,
-            form,
-            others,
-            frozenset(
-                (language, folded(stemmer.stemWord(word)))
-                for language, stemmer in self._stemmers.items()
-                for word in written
-            ),
+        stems = frozenset(
+            (language, folded(stemmer.stemWord(word)))
+            for language, stemmer in self._stemmers.items()
+            for word in written
         )
+        joined = {
+            other
+            for language, stem in stems
+            if language == "arabic"
+            for other in attached(form, stem)
+        }
+        return _Word(term, form, others, stems, frozenset(joined))
 
     def alternatives(self) -> Alternatives:
         """Return the forms that stand in the store, by the word of the term."""
@@ -257,12 +265,12 @@ class _Forms:
         forms.update(form for part in list(forms) for form in self._stemmed(part))
         forms.update(first.form + second.form for first, second in pairs)
         for word in self._words:
-            forms |= plurals(word.form) | word.spellings | {stem for _, stem in word.stems}
+            forms |= self._whole_forms(word)
         self._look_up(forms)
         forms_of: dict[str, list[Alternative]] = {word.term.word: [] for word in self._words}
         for word in self._words:
             own = forms_of[word.term.word]
-            own += self._known(plurals(word.form) | word.spellings | self._bare_stems(word))
+            own += self._known(self._whole_forms(word))
             own += self._parts(splits_of[word.form])
         for first, second in pairs:
             for joined in self._known({first.form + second.form}):
@@ -280,6 +288,10 @@ class _Forms:
     def _chosen(self, word: str, alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
         others = [alternative for alternative in alternatives if alternative.words != (word,)]
         return self._vocabulary.commonest(others, self._counts, MOST_ALTERNATIVES)
+
+    def _whole_forms(self, word: _Word) -> set[str]:
+        """Return the forms that stand for a word as they are."""
+        return plurals(word.form) | word.spellings | word.joined | self._bare_stems(word)
 
     def _bare_stems(self, word: _Word) -> set[str]:
         """Return the stems that are words of their own: "haus", of which English makes "hau"."""

@@ -48,6 +48,12 @@ OTHERS = [
     "Встреча с клиентом назначена на вторник и не отменена",
     "Машина стоит в гараже и не на улице",
 ]
+ARABIC = [
+    "والمفتاح على الطاولة في المكتب من الأمس",
+    "دفعنا للطبيب في المستشفى عن هذه الزيارة",
+    "سافر بقطار الليل إلى المدينة التي كان فيها",
+    "كتب رسالة إلى مدير الشركة عن المشروع",
+]
 
 
 @contextmanager
@@ -60,7 +66,14 @@ def stored(root: Path, texts: Sequence[str]) -> Iterator[AgentMemory]:
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, AgentMemory]]:
     """A store a language; nothing here writes to them."""
-    texts = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH, "others": OTHERS}
+    texts = {
+        "en": ENGLISH,
+        "de": GERMAN,
+        "fr": FRENCH,
+        "es": SPANISH,
+        "others": OTHERS,
+        "ar": ARABIC,
+    }
     memories = {
         name: AgentMemory("bob", root=tmp_path_factory.mktemp(name), clock=Clock(), embedder=None)
         for name in texts
@@ -117,6 +130,12 @@ def test_an_inflected_word_is_found(
         ("others", "Αθηνα", "Αθήνα"),
         ("others", "ΑΘΗΝΑ", "Αθήνα"),
         ("others", "ΔΡΟΜΟΣ", "δρόμος"),
+        ("ar", "مفتاح", "والمفتاح"),
+        ("ar", "طبيب", "للطبيب"),
+        ("ar", "قطار", "بقطار"),
+        ("ar", "والقطار", "بقطار"),
+        ("ar", "بالرسالة", "رسالة"),
+        ("ar", "المدير", "مدير"),
     ],
 )
 def test_a_word_that_is_spelt_otherwise_is_found(
