@@ -46,14 +46,15 @@ from agent_memory.text.dates import Span
 BM25_SATURATION: Final = 0.4
 """k1: how soon repeating a word stops to count."""
 BM25_LENGTH: Final = 0.7
-"""b: how much a long text is held back. With k1 at 0.5 and b at 0.5, long replies of an assistant
-stood before the messages that they answer (recall@10 of twenty conversations 46.4 for 47.9)."""
+"""b: how much a long text is held back."""
+QUERY_SATURATION: Final = 8.0
+"""k3: how soon repeating a word in the query does: a log that is pasted has one again and again."""
 PIVOT: Final = 30
 """Words of a text that is held back no more than k1 says: a few sentences.
 
 BM25 measures lengths against the mean of the texts. But how far a word is there by chance follows
-from how many others stand beside it, not from what else is stored. With the mean, either those long
-replies stood first (b = 0.4), or what short turns say was lost (b = 0.75)."""
+from how many others stand beside it, not from what else is stored. With the mean, either the long
+replies of an assistant stood first (b = 0.4), or what short turns say was lost (b = 0.75)."""
 SESSION_SATURATION: Final = 1.2
 SESSION_LENGTH: Final = 0.4
 """k1 and b for whole sessions, whose lengths are measured against the mean of them."""
@@ -100,8 +101,7 @@ By the whole of it a single rare word, met by chance, makes up for three that ar
 _CHANCE_OF_LENGTH: Final = 0.5
 """How much less a word is a sign, by the logarithm of how many times ``PIVOT`` the text is long: a
 page has many words. With these two the share that 98 of 100 questions have at least is much the
-same for short turns, observations, chats, code and documents (0.36 to 0.41, packages 0.46; with
-neither 0.30 to 0.52). Each corpus left out has the others choose these, code a power of 0.5."""
+same for turns, observations, chats, code and documents (0.36 to 0.41; with neither 0.3 to 0.52)."""
 _PIVOT_OF_PAIRS: Final = 2 * PIVOT
 """Where a query is cut into pairs: a text has two for each word."""
 _BACKGROUND_SIZE: Final = 1_000
@@ -284,7 +284,8 @@ def _weigh_words(
     candidates: Sequence[Candidate], query: QueryProfile, weights: Weights, share: float
 ) -> list[Parts]:
     """Weigh the words of each candidate, of those around it, and of its session."""
-    times = query.times or [1] * len(query.frequencies)
+    k3 = QUERY_SATURATION
+    times = [n * (k3 + 1) / (k3 + n) for n in query.times] or [1.0] * len(query.frequencies)
     counted = zip(times, query.frequencies, strict=True)
     rarities = [count * rarity(frequency, query.corpus_size) for count, frequency in counted]
     texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
@@ -359,7 +360,7 @@ def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
     return {session: (counts.get(session, {}), length) for session, length in lengths.items()}
 
 
-def _score_sessions(candidates: Sequence[Candidate], times: Sequence[int]) -> dict[str, float]:
+def _score_sessions(candidates: Sequence[Candidate], times: Sequence[float]) -> dict[str, float]:
     """Score each session by its words; a word is the rarer, the fewer sessions have it."""
     texts = _texts_of_sessions(candidates)
     frequencies = Counter(place for counts, _ in texts.values() for place in counts)

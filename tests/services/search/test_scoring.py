@@ -118,6 +118,23 @@ def test_repeating_a_word_counts_less_each_time() -> None:
     assert found[2].words - found[1].words > found[3].words - found[2].words > 0.0
 
 
+def test_a_word_that_the_query_repeats_counts_more_and_less_each_time() -> None:
+    one, other = candidate(1, 1, 0), candidate(2, 0, 1)
+    found = [
+        parts([one, other], query(20, 20, times=[times, 1]))[2].words
+        for times in (1, 2, 3, 4, 1_000)
+    ]
+    assert found[0] == 1.0
+    assert found[0] - found[1] > found[1] - found[2] > found[2] - found[3] > 0.0
+    assert found[-1] > 0.1  # a pasted log does not drown the question
+
+
+def test_of_a_session_too_what_the_query_repeats_counts_more() -> None:
+    both = [candidate(1, 1, 0), candidate(2, 0, 1)]
+    found = parts(both, query(20, 20, times=[3, 1]))
+    assert found[1].words_of_session > found[2].words_of_session > 0.0
+
+
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_a_rarer_word_weighs_more_and_none_less_than_nothing(one: int, two: int) -> None:
     size = 10**6
