@@ -29,7 +29,8 @@ from agent_memory.models.search import SearchFilters
 from agent_memory.services.search.candidates import Candidates, gather
 from agent_memory.services.search.ranking import RankingRates, rank
 from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.scoring import WEIGHTS, QueryProfile, Weights
+from agent_memory.services.search.scoring import WEIGHTS, Weights
+from agent_memory.services.search.signals import QueryProfile
 from agent_memory.services.search.terms import with_terms
 from agent_memory.storage.filters import NOT_ARCHIVED
 from bench.engine import engine_of

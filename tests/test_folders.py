@@ -37,7 +37,8 @@ DRIVERS = {
 }
 """Which modules may import the driver of a database."""
 PURE = """
-    text services.search.scoring services.search.ranking storage.quantization storage.centering
+    text services.search.signals services.search.strength services.search.scoring
+    services.search.ranking storage.quantization storage.centering
 """.split()
 ENGINES = ("storage.sqlite", "storage.postgres")
 CONFORMANCE = "conformance"

@@ -17,7 +17,7 @@ from agent_memory.models.embedding_traits import (
 from agent_memory.models.fields import is_named_session
 from agent_memory.models.times import read_stored_time, to_utc
 from agent_memory.services.search.request import OwnWords, SearchRequest
-from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile, rarity
+from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import NearestVectors, QueryVector, Term
 from agent_memory.text.dates import date_spans

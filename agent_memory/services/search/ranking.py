@@ -11,32 +11,9 @@ from typing import Final, NamedTuple, overload
 
 from agent_memory.models.limits import DEFAULT_SIMILARITY_THRESHOLD
 from agent_memory.models.relevance import ACCESS_BOOST_RATE, FRESHNESS_DECAY_RATE, relevance_score
-from agent_memory.services.search.scoring import (
-    WEIGHTS,
-    Candidate,
-    Evidence,
-    QueryProfile,
-    Scores,
-    Weights,
-    floor_of,
-    weigh,
-)
-
-STRENGTH_FLOOR: Final = 0.3
-"""Below this nothing is an answer, in a store of ``MANY`` memories and more: no memory has that
-share of the query's words, weighed by how rare they are. Of ten corpora none loses more than 1.3 %
-of its own questions; with 0.31 one loses 2 %, with 0.32 one 4 %."""
-MANY: Final = 2_000
-STRENGTH_FLOOR_OF_A_HANDFUL: Final = 0.21
-"""The same in a store of ``HANDFUL`` memories and fewer: the best of a few has little of a question
-by chance, and who has stored a few should find them by any word of theirs. The best of more has
-more, as their logarithm is more: so the floor grows from here to there."""
-HANDFUL: Final = 10
-OTHER_LANGUAGES: Final = 0.12
-"""What is taken off where a query is not in English. Of other languages less is known: which words
-are names, which say little, which are forms of one another. So all that is asked in them is found
-in part. At the floor of English 1 to 12 % of a store's own questions find nothing in twelve corpora
-of them, and 16 % in Arabic; with this, up to 1.3 % and 2.3, a mean of 0.7."""
+from agent_memory.services.search.scoring import WEIGHTS, Evidence, Scores, Weights, weigh
+from agent_memory.services.search.signals import Candidate, QueryProfile
+from agent_memory.services.search.strength import STRENGTH_FLOOR, floor_of, strength_floor
 
 CONTRAST: Final = 2.0
 """The power that evidence is taken to. What the surroundings of a memory add to it brings all
@@ -211,17 +188,6 @@ def rank(
         order = _with_places_for_meaning(list(ranking.order), least=floor / 2)
         return ranking._replace(order=order, passed=None)
     return ranking
-
-
-def strength_floor(query: QueryProfile) -> float:
-    """Return how strong the best answer to a query must be, among so many memories."""
-    size = min(MANY, max(HANDFUL, query.corpus_size))
-    grown = math.log(size / HANDFUL) / math.log(MANY / HANDFUL)
-    span = STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL
-    least = STRENGTH_FLOOR_OF_A_HANDFUL + grown * span
-    if not query.is_english:
-        least -= OTHER_LANGUAGES
-    return least if query.cosine_scale is None else least - query.cosine_scale.leeway
 
 
 def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:

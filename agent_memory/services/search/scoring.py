@@ -34,14 +34,11 @@ each part away in turn and measures what it was worth.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from datetime import date
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from agent_memory.models.embedding_traits import DEFAULT_FLOOR_LEEWAY
-from agent_memory.text.dates import Span
+from agent_memory.services.search.signals import PIVOT, Candidate, QueryProfile, nearness, rarity
+from agent_memory.services.search.strength import coverage_of, strength_of_meaning
 
 BM25_SATURATION: Final = 0.4
 """k1: how soon repeating a word stops to count."""
@@ -49,12 +46,6 @@ BM25_LENGTH: Final = 0.7
 """b: how much a long text is held back."""
 QUERY_SATURATION: Final = 8.0
 """k3: how soon repeating a word in the query does: a log that is pasted has one again and again."""
-PIVOT: Final = 30
-"""Words of a text that is held back no more than k1 says: a few sentences.
-
-BM25 measures lengths against the mean of the texts. But how far a word is there by chance follows
-from how many others stand beside it, not from what else is stored. With the mean, either the long
-replies of an assistant stood first (b = 0.4), or what short turns say was lost (b = 0.75)."""
 SESSION_SATURATION: Final = 1.2
 SESSION_LENGTH: Final = 0.4
 """k1 and b for whole sessions, whose lengths are measured against the mean of them."""
@@ -78,47 +69,6 @@ MEANING_POWER: Final = 1.5
 strong one. With 3 the nearest stood too far before the next: Cranfield's nDCG@10 was 37.5 for 38.3,
 Debian's 86.0 for 87.0, of LoCoMo's turns 62.1 for 63.1 (MiniLM 64.6 for 65.3)."""
 
-NAME_WEIGHT: Final = 4.0
-"""How much more a name matters than another word, where it is asked what a memory has of a query:
-a question about somebody who is in no memory is not answered by one about somebody else."""
-LIGHT_WEIGHT: Final = 0.5
-"""How much less a word that says how is asked, and not what for ("kind", "feel", "after")."""
-_COVERED_WORDS: Final = 5
-"""Of a longer query the weightiest words alone must be found: agents search with whole messages,
-and two rare words that are found are an answer, whatever the other twenty are."""
-_COVERED_PAIRS: Final = 8
-"""The same in pairs of characters, where words are not told apart. Their mean is taken so many
-times: the weightiest are those that stand across two words, and in no memory."""
-TOGETHER: Final = 0.2
-"""The power of the share of a query's words that a memory has, whatever their weights, by which
-those count: any word of a language is in some memory, and a rare one weighs as much as three others
-of a question; but those three are seldom in the same by chance."""
-TOGETHER_WORDS: Final = 10
-"""Of so many words at most that share is taken."""
-_RARITY_POWER: Final = 0.6
-"""The power of a word's rarity that is its weight, where it is asked what a memory has of a query.
-By the whole of it a single rare word, met by chance, makes up for three that are missing."""
-_CHANCE_OF_LENGTH: Final = 0.5
-"""How much less a word is a sign, by the logarithm of how many times ``PIVOT`` the text is long: a
-page has many words. With these two the share that 98 of 100 questions have at least is much the
-same for turns, observations, chats, code and documents (0.36 to 0.41; with neither 0.3 to 0.52)."""
-_PIVOT_OF_PAIRS: Final = 2 * PIVOT
-"""Where a query is cut into pairs: a text has two for each word."""
-_BACKGROUND_SIZE: Final = 1_000
-"""Memories that a store is thought to have at least, when it is asked how rare a word is that the
-query and a memory share: in a store of three, how often a word stands there tells nothing."""
-_DATE_RARITY: Final = 0.01
-"""How often a date is thought to be met, when a query's date is one of the words to be found."""
-_MEANING_STRENGTH: Final = 8.0
-"""What a cosine above the floor adds to the strength of an answer: a twentieth adds 0.4."""
-_MEANING_DOUBT: Final = 0.5
-"""What one below it takes away: words in common, and nothing in common."""
-_FLOOR_SIZE: Final = 300
-"""Memories from which on the model's floor holds. It is what the best of so many that have nothing
-to do with a query may reach. The best of fewer reaches less, as their logarithm is less."""
-_FLOOR_LEAST: Final = 0.3
-"""The least share of the floor that holds in the smallest store."""
-
 
 class Weights(NamedTuple):
     """What each part of the evidence counts. The memory's own words count 1.
@@ -137,67 +87,6 @@ class Weights(NamedTuple):
 
 
 WEIGHTS: Final = Weights()
-
-
-class Candidate(NamedTuple):
-    """A memory that may be an answer, with the signals that scoring reads.
-
-    ``counts`` has how often terms of the query stand in it, by their place there and in its order;
-    ``length`` is its number of words. ``neighbours`` has the row ids around it in its session, by
-    distance. ``cosine`` is that of its vector and the query's, both centred, if it has one. ``day``
-    is that of its timestamp. ``opens`` is whether its first word is one of the query's, ``asks``
-    whether it ends with a question. ``variants`` has what stands in it for words of the query, by
-    the word asked for.
-    """
-
-    row_id: int
-    session: str
-    counts: Mapping[int, float]
-    length: int
-    day: date
-    age_days: int = 0
-    access_count: int = 0
-    neighbours: Mapping[int, int] = MappingProxyType({})
-    cosine: float | None = None
-    opens: bool = False
-    asks: bool = False
-    variants: Mapping[str, str] = MappingProxyType({})
-
-
-class CosineScale(NamedTuple):
-    """What the cosines of one embedding model are worth.
-
-    ``weight`` is how much a cosine of ``NEAR_COSINE`` counts beside the best by words; at ``floor``
-    and below, two texts have nothing to do with each other. By words and meaning an answer needs
-    ``leeway`` less strength than by words alone.
-    """
-
-    weight: float
-    floor: float
-    leeway: float = DEFAULT_FLOOR_LEEWAY
-
-
-class QueryProfile(NamedTuple):
-    """What scoring knows of a query.
-
-    ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
-    ``times`` how often the query does, once each where nothing is said. ``name_terms`` are the
-    places of the terms that are names, ``light_terms`` of those that say little of what is asked
-    for, ``pair_terms`` of pairs of characters. ``spans`` are the dates that the query speaks of,
-    ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that of the
-    candidates' cosines, if they have any.
-    """
-
-    frequencies: Sequence[int]
-    corpus_size: int
-    times: Sequence[int] = ()
-    name_terms: Collection[int] = ()
-    light_terms: Collection[int] = ()
-    pair_terms: Collection[int] = ()
-    is_english: bool = True
-    spans: Sequence[Span] = ()
-    date_terms: AbstractSet[int] = frozenset()
-    cosine_scale: CosineScale | None = None
 
 
 class Evidence(NamedTuple):
@@ -246,7 +135,7 @@ def weigh(
     """Weigh the evidence for each candidate."""
     if not candidates:
         return Scores({}, 0.0, 0.0)
-    coverage, sign = _coverage(candidates, query)
+    coverage, sign = coverage_of(candidates, query)
     share = coverage if _has_meaning(candidates, query) else 1.0
     of_words = _weigh_words(candidates, query, weights, share)
     of_meaning = _weigh_meaning(candidates, query, weights)
@@ -256,7 +145,7 @@ def weigh(
         own, around, of_session = words
         own_meaning, meaning_around, meaning_of_session = meaning
         subject = weights.subject * _fade(candidate.length, SHORT) if candidate.opens else 0.0
-        date = weights.date * _nearness(candidate, query) if query.spans else 0.0
+        date = weights.date * nearness(candidate, query) if query.spans else 0.0
         total = (
             own + around + of_session
             + own_meaning + meaning_around + meaning_of_session
@@ -268,7 +157,7 @@ def weigh(
             asking = _fade(candidate.length, SHORT_QUESTION) * _fade(reply, SHORT)
             question = -weights.question * asking * total
         parts[candidate.row_id] = (*words, *meaning, subject, date, question, total + question)
-    strength = min(1.0, max(0.0, sign + _strength_of_meaning(candidates, query)))
+    strength = min(1.0, max(0.0, sign + strength_of_meaning(candidates, query)))
     return Scores(parts, coverage, strength)
 
 
@@ -375,12 +264,6 @@ def _score_sessions(candidates: Sequence[Candidate], times: Sequence[float]) -> 
     }
 
 
-def rarity(frequency: float, corpus_size: float) -> float:
-    """Weigh a word by how rare it is. Never negative, even for a word in every memory."""
-    size = max(corpus_size, frequency)
-    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
-
-
 def _bm25(
     counts: Mapping[int, float],
     length: float,
@@ -444,107 +327,3 @@ def _weigh_meaning(
             )
         )
     return parts
-
-
-# Strength ---------------------------------------------------------------------------------------
-
-
-def _coverage(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[float, float]:
-    """Return the largest share of the query that one memory has: its words, weighed, its date.
-
-    "Last week" need not stand in a memory of last week. The second share is how far the words are a
-    sign of an answer: less where there is but one, or the memory is long.
-    """
-    size = max(query.corpus_size, _BACKGROUND_SIZE)
-    weights = _weights_of_terms(query, size)
-    of_date = rarity(_DATE_RARITY * size, size) ** _RARITY_POWER if query.spans else 0.0
-    asked = [weight for weight in [*weights, of_date] if weight]
-    whole = _whole(weights, of_date, query.pair_terms)
-    if not whole:
-        return 0.0, 0.0
-    pivot = _PIVOT_OF_PAIRS if query.pair_terms else PIVOT
-    most = most_sure = 0.0
-    for candidate in candidates:
-        if not (of_date or candidate.counts):
-            continue
-        dated = of_date and of_date * (
-            1 if _says_date(candidate, query) else _nearness(candidate, query)
-        )
-        # A guess at what was meant counts less than 1.
-        met = [
-            (weights[place] * min(1.0, count), count)
-            for place, count in candidate.counts.items()
-            if weights[place]
-        ]
-        share = math.fsum([weight for weight, _ in met]) + dated
-        if share <= most_sure:
-            continue  # nor is what it is a sign of more
-        most = max(most, share)
-        known = len(met) + (dated > 0)
-        if known == len(asked):
-            sure = share  # all of them are no chance, however long the text
-        else:
-            chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / pivot))
-            sure = dated + math.fsum(
-                [weight / (1 + chance / max(1.0, count)) for weight, count in met]
-            )
-        together = min(1.0, known / min(len(asked), TOGETHER_WORDS))
-        most_sure = max(most_sure, min(whole, sure) * together**TOGETHER)
-    return min(1.0, most / whole), most_sure / whole
-
-
-def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> float:
-    """Return what all of a query counts, as far as it must be found."""
-    words = [weight for place, weight in enumerate(weights) if place not in pairs]
-    whole = sum(sorted([*words, of_date], reverse=True)[:_COVERED_WORDS])
-    of_pairs = [weights[place] for place in pairs if weights[place]]
-    if of_pairs:
-        share = min(len(of_pairs), _COVERED_PAIRS) / len(of_pairs)
-        whole += share * math.fsum(of_pairs)
-    return whole
-
-
-def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
-    """Return what each word of the query counts, where it is asked what a memory has of it."""
-    ignored = query.date_terms | (frozenset(query.light_terms) & frozenset(query.pair_terms))
-    return [
-        0.0
-        if place in ignored
-        else rarity(frequency, size) ** _RARITY_POWER
-        * (NAME_WEIGHT if place in query.name_terms else 1.0)
-        * (LIGHT_WEIGHT if place in query.light_terms else 1.0)
-        for place, frequency in enumerate(query.frequencies)
-    ]
-
-
-def _says_date(candidate: Candidate, query: QueryProfile) -> bool:
-    """Return whether the words of the date stand in a memory: "June" may be somebody's name."""
-    return bool(query.date_terms) and query.date_terms <= candidate.counts.keys()
-
-
-def _nearness(candidate: Candidate, query: QueryProfile) -> float:
-    return max((span.nearness(candidate.day) for span in query.spans), default=0.0)
-
-
-def _strength_of_meaning(candidates: Iterable[Candidate], query: QueryProfile) -> float:
-    """Return what the best cosine adds to the strength, or takes away where it is below the floor.
-
-    Nothing is taken away while a memory waits for its vector, which may be the answer, nor where a
-    time is asked for: what happened then need not be like the question.
-    """
-    if query.cosine_scale is None:
-        return 0.0
-    cosines = [candidate.cosine for candidate in candidates]
-    best = max((cosine for cosine in cosines if cosine is not None), default=0.0)
-    above = best - floor_of(query)
-    if above > 0:
-        return above * _MEANING_STRENGTH
-    return 0.0 if None in cosines or query.spans else above * _MEANING_DOUBT
-
-
-def floor_of(query: QueryProfile) -> float:
-    """Return the cosine up to which a memory has nothing to do with the query."""
-    if query.cosine_scale is None:
-        return 1.0
-    share = math.log1p(query.corpus_size) / math.log1p(_FLOOR_SIZE)
-    return query.cosine_scale.floor * min(1.0, max(_FLOOR_LEAST, share))

@@ -17,26 +17,30 @@ from agent_memory import Memory
 from agent_memory.models.relevance import relevance_score
 from agent_memory.services.search.ranking import (
     CONTRAST,
-    HANDFUL,
-    MANY,
-    OTHER_LANGUAGES,
-    STRENGTH_FLOOR,
-    STRENGTH_FLOOR_OF_A_HANDFUL,
     RankedHit,
     Ranking,
     RankingRates,
     confidence,
     gate,
     rank,
-    strength_floor,
 )
 from agent_memory.services.search.scoring import (
     MEANING_POWER,
+    Weights,
+    weigh,
+)
+from agent_memory.services.search.signals import (
     Candidate,
     CosineScale,
     QueryProfile,
-    Weights,
-    weigh,
+)
+from agent_memory.services.search.strength import (
+    HANDFUL,
+    MANY,
+    OTHER_LANGUAGES,
+    STRENGTH_FLOOR,
+    STRENGTH_FLOOR_OF_A_HANDFUL,
+    strength_floor,
 )
 from agent_memory.text.dates import Span
 

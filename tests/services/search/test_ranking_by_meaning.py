@@ -12,14 +12,23 @@ from hypothesis import strategies as st
 
 from agent_memory.services.search.ranking import (
     MEANING_PLACE_STEP,
-    STRENGTH_FLOOR,
     WELL_COVERED,
     RankedHit,
     Ranking,
     RankingRates,
     rank,
 )
-from agent_memory.services.search.scoring import Candidate, CosineScale, QueryProfile, weigh
+from agent_memory.services.search.scoring import (
+    weigh,
+)
+from agent_memory.services.search.signals import (
+    Candidate,
+    CosineScale,
+    QueryProfile,
+)
+from agent_memory.services.search.strength import (
+    STRENGTH_FLOOR,
+)
 
 # How long an example takes is no matter of these tests.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

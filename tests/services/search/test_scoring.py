@@ -19,13 +19,15 @@ from agent_memory.services.search.scoring import (
     SESSION_BEST,
     SHORT,
     WEIGHTS,
+    Evidence,
+    Weights,
+    weigh,
+)
+from agent_memory.services.search.signals import (
     Candidate,
     CosineScale,
-    Evidence,
     QueryProfile,
-    Weights,
     rarity,
-    weigh,
 )
 from agent_memory.text.dates import Span
 

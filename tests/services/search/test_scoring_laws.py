@@ -12,19 +12,23 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.services.search.ranking import STRENGTH_FLOOR
 from agent_memory.services.search.scoring import (
-    LIGHT_WEIGHT,
-    NAME_WEIGHT,
-    TOGETHER,
-    TOGETHER_WORDS,
+    Evidence,
+    Weights,
+    weigh,
+)
+from agent_memory.services.search.signals import (
     Candidate,
     CosineScale,
-    Evidence,
     QueryProfile,
-    Weights,
     rarity,
-    weigh,
+)
+from agent_memory.services.search.strength import (
+    LIGHT_WEIGHT,
+    NAME_WEIGHT,
+    STRENGTH_FLOOR,
+    TOGETHER,
+    TOGETHER_WORDS,
 )
 from agent_memory.text.dates import Span
 

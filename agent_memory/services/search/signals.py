@@ -1,0 +1,90 @@
+"""What scoring reads: the signals of a query, and of each candidate. Pure."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import date
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from agent_memory.models.embedding_traits import DEFAULT_FLOOR_LEEWAY
+from agent_memory.text.dates import Span
+
+PIVOT: Final = 30
+"""Words of a text that is held back no more than k1 says: a few sentences.
+
+BM25 measures lengths against the mean of the texts. But how far a word is there by chance follows
+from how many others stand beside it, not from what else is stored. With the mean, either the long
+replies of an assistant stood first (b = 0.4), or what short turns say was lost (b = 0.75)."""
+
+
+class Candidate(NamedTuple):
+    """A memory that may be an answer, with the signals that scoring reads.
+
+    ``counts`` has how often terms of the query stand in it, by their place there and in its order;
+    ``length`` is its number of words. ``neighbours`` has the row ids around it in its session, by
+    distance. ``cosine`` is that of its vector and the query's, both centred, if it has one. ``day``
+    is that of its timestamp. ``opens`` is whether its first word is one of the query's, ``asks``
+    whether it ends with a question. ``variants`` has what stands in it for words of the query, by
+    the word asked for.
+    """
+
+    row_id: int
+    session: str
+    counts: Mapping[int, float]
+    length: int
+    day: date
+    age_days: int = 0
+    access_count: int = 0
+    neighbours: Mapping[int, int] = MappingProxyType({})
+    cosine: float | None = None
+    opens: bool = False
+    asks: bool = False
+    variants: Mapping[str, str] = MappingProxyType({})
+
+
+class CosineScale(NamedTuple):
+    """What the cosines of one embedding model are worth.
+
+    ``weight`` is how much a cosine of ``NEAR_COSINE`` counts beside the best by words; at ``floor``
+    and below, two texts have nothing to do with each other. By words and meaning an answer needs
+    ``leeway`` less strength than by words alone.
+    """
+
+    weight: float
+    floor: float
+    leeway: float = DEFAULT_FLOOR_LEEWAY
+
+
+class QueryProfile(NamedTuple):
+    """What scoring knows of a query.
+
+    ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
+    ``times`` how often the query does, once each where nothing is said. ``name_terms`` are the
+    places of the terms that are names, ``light_terms`` of those that say little of what is asked
+    for, ``pair_terms`` of pairs of characters. ``spans`` are the dates that the query speaks of,
+    ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that of the
+    candidates' cosines, if they have any.
+    """
+
+    frequencies: Sequence[int]
+    corpus_size: int
+    times: Sequence[int] = ()
+    name_terms: Collection[int] = ()
+    light_terms: Collection[int] = ()
+    pair_terms: Collection[int] = ()
+    is_english: bool = True
+    spans: Sequence[Span] = ()
+    date_terms: AbstractSet[int] = frozenset()
+    cosine_scale: CosineScale | None = None
+
+
+def rarity(frequency: float, corpus_size: float) -> float:
+    """Weigh a word by how rare it is. Never negative, even for a word in every memory."""
+    size = max(corpus_size, frequency)
+    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+
+
+def nearness(candidate: Candidate, query: QueryProfile) -> float:
+    """Return how near a memory is to the times that a query speaks of, 0 to 1."""
+    return max((span.nearness(candidate.day) for span in query.spans), default=0.0)
