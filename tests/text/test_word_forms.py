@@ -50,6 +50,11 @@ def test_an_arabic_word_is_told_from_what_is_written_before_it(written: str) -> 
     assert {"كتاب", "الكتاب", "والكتاب", "بالكتاب", "للكتاب", "كالكتاب", "وكتاب"} <= forms
 
 
+def test_of_an_arabic_plural_the_stem_is_told_too() -> None:
+    forms = attached("المهندسين", "مهندس")
+    assert {"والمهندس", "المهندس", "مهندسين", "بالمهندسين"} <= forms
+
+
 def test_of_a_short_arabic_word_nothing_is_taken_away() -> None:
     assert "رق" not in attached("ورق", "ورق")
 

@@ -199,6 +199,13 @@ def test_of_many_words_ten_are_together() -> None:
     assert strength([candidate(1, *many[1:], *[0] * 31)], query(*[3] * 40)) == pytest.approx(
         together(TOGETHER_WORDS - 1, TOGETHER_WORDS)
     )
+    # More than ten count no more than their weight.
+    rare = [3] * 5
+    ten, fifteen = (
+        strength([candidate(1, *[1] * size)], query(*[900] * size, *rare))
+        for size in (TOGETHER_WORDS, TOGETHER_WORDS + 5)
+    )
+    assert fifteen / ten == pytest.approx(1.5)
 
 
 def test_a_word_in_a_long_text_says_less_unless_it_is_said_again_and_again() -> None:
