@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from agent_memory.storage.tables import MemoryTable
 
 MAX_TERMS: Final = 64
-"""Terms of a query: 100,000 joined by OR took FTS5 20 s, 1,000 took 2 ms."""
+"""Terms of a query, half of them its first and half its last: what is asked stands before or after
+what was pasted. 100,000 joined by OR took FTS5 20 s, 1,000 took 2 ms. With a foreign message of 150
+to 600 words before each question, the first 64 had 2.4 % of the answers among ten hits, and 8.5 %
+so (after it 8.2 and 7.2); with 128 it was 5.0 and 5.8."""
 MAX_QUERY_CHARACTERS: Final = 10_000
+"""Characters of a query that are read, half at each end."""
 
 SCAN_BUDGET: Final = 5_000
 """Memories that are scored for one search, where the rarest words leave a choice.
@@ -72,25 +76,38 @@ def terms_of(query: str, tokenizer: Tokenizer) -> list[Term]:
 
     A query of nothing but stop words keeps them. Any text is a query.
     """
-    text = query[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode(errors="replace").decode()
+    if len(query) > MAX_QUERY_CHARACTERS:
+        half = MAX_QUERY_CHARACTERS // 2
+        query = f"{query[:half]}\n{query[-half:]}"
+    text = query.replace("\x00", " ").encode(errors="replace").decode()
     terms: dict[str, Term] = {}
     stop_words: dict[str, Term] = {}
-    times: Counter[str] = Counter()
+    occurrences: list[str] = []
     names = names_of(text)
     for piece, is_dense in _pieces(text):
         if is_dense:
             for term in _dense_terms(piece, tokenizer):
                 terms.setdefault(term.match, term)
-                times[term.match] += 1
+                occurrences.append(term.match)
             continue
         for word, written in tokenizer.words(piece):
-            kept = stop_words if written.lower() in STOP_WORDS else terms
-            kept.setdefault(word, Term(word, written, is_name=written in names))
-            times[word] += 1
-        if len(terms) >= MAX_TERMS:
-            break
-    distinct = list((terms or stop_words).items())[:MAX_TERMS]
-    return [term if times[key] == 1 else term._replace(times=times[key]) for key, term in distinct]
+            known = stop_words if written.lower() in STOP_WORDS else terms
+            known.setdefault(word, Term(word, written, is_name=written in names))
+            occurrences.append(word)
+    asked = terms or stop_words
+    if len(asked) > MAX_TERMS:
+        kept = _at_both_ends([key for key in occurrences if key in asked])
+        asked = {key: term for key, term in asked.items() if key in kept}
+    times = Counter(occurrences)
+    return [
+        term if times[key] == 1 else term._replace(times=times[key]) for key, term in asked.items()
+    ]
+
+
+def _at_both_ends(keys: Sequence[str]) -> frozenset[str]:
+    """Return the last of some keys, and the first, as many as a query has at most."""
+    last = list(dict.fromkeys(reversed(keys)))[: MAX_TERMS // 2]
+    return frozenset(list(dict.fromkeys([*last, *keys]))[:MAX_TERMS])
 
 
 def _dense_terms(run: str, tokenizer: Tokenizer) -> Iterable[Term]:

@@ -23,7 +23,8 @@ RECENT_TOKENS: Final = 800
 PROMPT_TOKENS: Final = 700
 """Of what answers a prompt."""
 _LONGEST_QUERY: Final = 2_000
-"""Characters of a prompt that are searched for: what was pasted comes after what is asked."""
+"""Characters of a prompt that are searched for, half at each end: what is asked stands before what
+was pasted, or after it."""
 _MOST_HITS: Final = 12
 _MOST_RECENT: Final = 8
 _LONGEST_SHOWN: Final = 600
@@ -101,7 +102,11 @@ class _Recall:
 
     def answer(self) -> str:
         """Return what answers a prompt, and was not given to this session before."""
-        hits = self._memory.search(self._occasion.text[:_LONGEST_QUERY], _MOST_HITS)
+        query = self._occasion.text
+        if len(query) > _LONGEST_QUERY:
+            half = _LONGEST_QUERY // 2
+            query = f"{query[:half]}\n{query[-half:]}"
+        hits = self._memory.search(query, _MOST_HITS)
         with shown_to(self._occasion) as shown:
             new = [hit for hit in hits if self._is_new(hit, shown)]
             text = self._render(new, PROMPT_TOKENS)

@@ -210,6 +210,16 @@ def test_a_day_of_sessions_gives_nothing_twice_and_stays_within_the_budget(
         assert len(shown) == len(set(shown))
 
 
+@pytest.mark.parametrize("asked", ["how is billing deployed?\n{}", "{}\nhow is billing deployed?"])
+def test_what_is_asked_before_or_after_a_pasted_log_is_answered(
+    root: Path, project: Path, asked: str
+) -> None:
+    with memory_of(root, project) as memory:
+        memory.store(FACT)
+    log = "\n".join(f"10:{line % 60:02} worker {line} restarted" for line in range(400))
+    assert FACT in ask(root, project, asked.format(log)).context
+
+
 def test_an_unrelated_prompt_is_answered_with_nothing(root: Path, project: Path) -> None:
     with memory_of(root, project) as memory:
         memory.store(FACT)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from conftest import Clock, engine_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -157,6 +157,30 @@ def test_what_a_query_says_more_often_counts_more(tmp_path: Path, one: str, othe
         assert first(memory, f"{one} {other} {other}") == "other"
         assert first(memory, f"{other} {one} {one}") == "one"
         assert first(memory, f"{other} {one} {other}") == "other"
+
+
+@pytest.mark.parametrize("words", [200, 5_000])
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_what_is_asked_before_or_after_a_long_text_is_found(
+    shared: AgentMemory, where: str, words: int
+) -> None:
+    pasted = " ".join(f"{chr(97 + n % 26)}{n}zq" for n in range(words))
+    asked = "did a cat sit near the kind dog?"
+    query = f"{asked}\n{pasted}" if where == "before" else f"{pasted}\n{asked}"
+    assert first(shared, query) == "cat"
+
+
+def test_of_many_words_the_first_and_the_last_are_looked_for(shared: AgentMemory) -> None:
+    words = [f"w{n}" for n in range(200)]
+    keywords = engine_of(shared).keywords
+    asked = [term.written for term in keywords.terms_of(" ".join([*words, "w0", "w100"]))]
+    # What stands among the last is one of them, wherever else it stands.
+    assert sorted(asked) == sorted({*words[:33], "w100", *words[-30:]})
+    assert asked == [word for word in words if word in asked]
+    assert [term.times for term in keywords.terms_of("w0 w1 w0 w0")] == [3, 1]
+    dense = "".join(chr(0x4E00 + n) for n in range(200))
+    pairs = [term.written for term in keywords.terms_of(dense)]
+    assert pairs == [dense[n : n + 2] for n in (*range(32), *range(167, 199))]
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
