@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.in_memory.tokenizer import Tokenizer
 from agent_memory.storage.records import Term
+from agent_memory.text.excerpts import both_ends
 
 if TYPE_CHECKING:
     from agent_memory.storage.tables import MemoryTable
@@ -76,10 +77,8 @@ def terms_of(query: str, tokenizer: Tokenizer) -> list[Term]:
 
     A query of nothing but stop words keeps them. Any text is a query.
     """
-    if len(query) > MAX_QUERY_CHARACTERS:
-        half = MAX_QUERY_CHARACTERS // 2
-        query = f"{query[:half]}\n{query[-half:]}"
-    text = query.replace("\x00", " ").encode(errors="replace").decode()
+    text = both_ends(query, MAX_QUERY_CHARACTERS)
+    text = text.replace("\x00", " ").encode(errors="replace").decode()
     terms: dict[str, Term] = {}
     stop_words: dict[str, Term] = {}
     occurrences: list[str] = []

@@ -20,6 +20,7 @@ _ATTACHED: Final = ("ال", "وال", "بال", "لل", "كال", "فال", "و"
 """What Arabic writes at the beginning of a word: the article, "and", "with", "for", "so", "as".
 What another one begins with stands after that."""
 _SHORTEST_BARE: Final = 3
+"""Letters of an Arabic word with something before it: "ورق" is paper, not "and" with "رق"."""
 
 _ALPHABETS: Final = (
     ("a", "z", ""), ("α", "ω", "άέήίόύώ"), ("а", "я", "ё"), ("ա", "ֆ", ""), ("א", "ת", ""),

@@ -15,6 +15,7 @@ from agent_memory.integrations.hosts.journal import ShownMemories, shown_to
 from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion, Outcome
 from agent_memory.models.limits import VECTOR_DB_FILENAME
 from agent_memory.models.times import format_time
+from agent_memory.text.excerpts import both_ends
 
 PAD_TOKENS: Final = 1_200
 """Of the scratchpad, at the start of a session."""
@@ -23,8 +24,7 @@ RECENT_TOKENS: Final = 800
 PROMPT_TOKENS: Final = 700
 """Of what answers a prompt."""
 _LONGEST_QUERY: Final = 2_000
-"""Characters of a prompt that are searched for, half at each end: what is asked stands before what
-was pasted, or after it."""
+"""Characters of a prompt that are searched for, half at each end."""
 _MOST_HITS: Final = 12
 _MOST_RECENT: Final = 8
 _LONGEST_SHOWN: Final = 600
@@ -102,11 +102,7 @@ class _Recall:
 
     def answer(self) -> str:
         """Return what answers a prompt, and was not given to this session before."""
-        query = self._occasion.text
-        if len(query) > _LONGEST_QUERY:
-            half = _LONGEST_QUERY // 2
-            query = f"{query[:half]}\n{query[-half:]}"
-        hits = self._memory.search(query, _MOST_HITS)
+        hits = self._memory.search(both_ends(self._occasion.text, _LONGEST_QUERY), _MOST_HITS)
         with shown_to(self._occasion) as shown:
             new = [hit for hit in hits if self._is_new(hit, shown)]
             text = self._render(new, PROMPT_TOKENS)

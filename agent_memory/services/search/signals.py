@@ -46,9 +46,9 @@ class Candidate(NamedTuple):
 class CosineScale(NamedTuple):
     """What the cosines of one embedding model are worth.
 
-    ``weight`` is how much a cosine of ``NEAR_COSINE`` counts beside the best by words; at ``floor``
-    and below, two texts have nothing to do with each other. By words and meaning an answer needs
-    ``leeway`` less strength than by words alone.
+    ``weight`` is how much a near cosine (``scoring.NEAR_COSINE``) counts beside the best by words;
+    at ``floor`` and below, two texts have nothing to do with each other. By words and meaning an
+    answer needs ``leeway`` less strength than by words alone.
     """
 
     weight: float
@@ -62,9 +62,9 @@ class QueryProfile(NamedTuple):
     ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
     ``times`` how often the query does, once each where nothing is said. ``name_terms`` are the
     places of the terms that are names, ``light_terms`` of those that say little of what is asked
-    for, ``pair_terms`` of pairs of characters. ``spans`` are the dates that the query speaks of,
-    ``date_terms`` the places of the terms that say them. ``cosine_scale`` is that of the
-    candidates' cosines, if they have any.
+    for, ``pair_terms`` of pairs of characters; ``is_english`` is whether it is taken for English.
+    ``spans`` are the dates that the query speaks of, ``date_terms`` the places of the terms that
+    say them. ``cosine_scale`` is that of the candidates' cosines, if they have any.
     """
 
     frequencies: Sequence[int]

@@ -14,20 +14,9 @@ from conftest import Clock
 from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory, SearchResults
-from agent_memory.services.search.ranking import (
-    MEANING_PLACE_STEP,
-    Ranking,
-    RankingRates,
-    rank,
-)
-from agent_memory.services.search.signals import (
-    Candidate,
-    CosineScale,
-    QueryProfile,
-)
-from agent_memory.services.search.strength import (
-    floor_of,
-)
+from agent_memory.services.search.ranking import MEANING_PLACE_STEP, Ranking, RankingRates, rank
+from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile
+from agent_memory.services.search.strength import floor_of
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
 from agent_memory.storage.sqlite.connection import Database

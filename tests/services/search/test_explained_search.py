@@ -17,12 +17,8 @@ from conftest import NOW, Clock
 from agent_memory import AgentMemory, SearchResults
 from agent_memory.models.embedding_traits import DEFAULT_FLOOR_LEEWAY
 from agent_memory.models.search import ScoreExplanation
-from agent_memory.services.search.ranking import (
-    CONTRAST,
-)
-from agent_memory.services.search.strength import (
-    STRENGTH_FLOOR,
-)
+from agent_memory.services.search.ranking import CONTRAST
+from agent_memory.services.search.strength import STRENGTH_FLOOR
 
 TALK = [
     "Ann: Where did you go with the children last summer?",

@@ -24,16 +24,8 @@ from agent_memory.services.search.ranking import (
     gate,
     rank,
 )
-from agent_memory.services.search.scoring import (
-    MEANING_POWER,
-    Weights,
-    weigh,
-)
-from agent_memory.services.search.signals import (
-    Candidate,
-    CosineScale,
-    QueryProfile,
-)
+from agent_memory.services.search.scoring import MEANING_POWER, Weights, weigh
+from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile
 from agent_memory.services.search.strength import (
     HANDFUL,
     MANY,

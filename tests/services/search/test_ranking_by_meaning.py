@@ -18,17 +18,9 @@ from agent_memory.services.search.ranking import (
     RankingRates,
     rank,
 )
-from agent_memory.services.search.scoring import (
-    weigh,
-)
-from agent_memory.services.search.signals import (
-    Candidate,
-    CosineScale,
-    QueryProfile,
-)
-from agent_memory.services.search.strength import (
-    STRENGTH_FLOOR,
-)
+from agent_memory.services.search.scoring import weigh
+from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile
+from agent_memory.services.search.strength import STRENGTH_FLOOR
 
 # How long an example takes is no matter of these tests.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -23,12 +23,7 @@ from agent_memory.services.search.scoring import (
     Weights,
     weigh,
 )
-from agent_memory.services.search.signals import (
-    Candidate,
-    CosineScale,
-    QueryProfile,
-    rarity,
-)
+from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.text.dates import Span
 
 # How long an example takes is no matter of these tests.

@@ -12,17 +12,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.services.search.scoring import (
-    Evidence,
-    Weights,
-    weigh,
-)
-from agent_memory.services.search.signals import (
-    Candidate,
-    CosineScale,
-    QueryProfile,
-    rarity,
-)
+from agent_memory.services.search.scoring import Evidence, Weights, weigh
+from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.services.search.strength import (
     LIGHT_WEIGHT,
     NAME_WEIGHT,
