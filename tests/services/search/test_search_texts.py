@@ -178,6 +178,11 @@ def test_of_many_words_the_first_and_the_last_are_looked_for(shared: AgentMemory
     assert sorted(asked) == sorted({*words[:33], "w100", *words[-30:]})
     assert asked == [word for word in words if word in asked]
     assert [term.times for term in keywords.terms_of("w0 w1 w0 w0")] == [3, 1]
+    # Small words, which are not looked for, take nobody's place.
+    asked = [term.written for term in keywords.terms_of(" ".join([*words, "the", "of", "and"]))]
+    assert asked == [*words[:32], *words[-32:]]
+    # Of a text of 40,000 characters 10,000 are read.
+    assert [term.times for term in keywords.terms_of("dog " * 10_000)] == [2_500]
     dense = "".join(chr(0x4E00 + n) for n in range(200))
     pairs = [term.written for term in keywords.terms_of(dense)]
     assert pairs == [dense[n : n + 2] for n in (*range(32), *range(167, 199))]
