@@ -29,6 +29,10 @@ ENOUGH_PASSING: Final = 120
 """So many of these are enough: to name them anew takes as long as all else."""
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
+NUMBERS_OF_USER: Final = 8_000_000
+"""Numbers of a user's vectors that are all compared, where an index lists them: 31,000 of 256. Of
+1,000,000 memories of which 25,000 are a user's, those take as long as the codes that name 300 of
+the nearest, and the codes in the nearest cells had 75 of 100 of the nearest ten."""
 PASSING_MANY: Final = 20_000
 """Memories that pass a filter, as a sample has it, where surely more pass than are all compared."""
 SAMPLE: Final = 256

@@ -37,6 +37,7 @@ class Condition(NamedTuple):
 
 _AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"
 _OF_USER: Final = "m.user_id = ?"
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789 _.:/-")
 
 
 def with_tags_looked_up(condition: Condition, row_id: str = "m.seq") -> Condition:
@@ -48,17 +49,11 @@ def with_tags_looked_up(condition: Condition, row_id: str = "m.seq") -> Conditio
     return condition._replace(sql=condition.sql.replace(_AMONG_TAGGED, looked_up))
 
 
-def with_tags_listed(condition: Condition, row_id: str) -> Condition:
-    """Return a condition that tests a row by the list of those that have the tag, before others.
+def with_users_listed(condition: Condition, row_id: str) -> Condition:
+    """Return a condition that tests a row by the list of those that a user has, before others.
 
     For that its number is in a column of a table that is gone through first.
     """
-    listed = _AMONG_TAGGED.replace("m.seq", f"+{row_id}")
-    return condition._replace(sql=condition.sql.replace(_AMONG_TAGGED, listed))
-
-
-def with_users_listed(condition: Condition, row_id: str) -> Condition:
-    """Return a condition that tests a row by the list of those that a user has, likewise."""
     listed = f"{row_id} IN (SELECT u.seq FROM memories AS u WHERE u.user_id = ?)"
     return condition._replace(sql=condition.sql.replace(_OF_USER, listed))
 
@@ -71,6 +66,21 @@ def tags_of(filters: Filter) -> list[str]:
         return tags_of(filters.part)
     parts = filters.parts if isinstance(filters, All | AnyOf) else ()
     return [tag for part in parts for tag in tags_of(part)]
+
+
+def match_of_tags(filters: Filter) -> str:
+    """Return an FTS5 query for the tags that all must have that pass a filter.
+
+    It is empty where there are none such, or where the index may have one in another way: there
+    stands the JSON that somebody wrote, who may have escaped a letter or a sign.
+    """
+    if isinstance(filters, HasTag):
+        is_plain = _PLAIN.issuperset(filters.tag) and any(map(str.isalnum, filters.tag))
+        return f'tags : "{filters.tag}"' if is_plain else ""
+    if isinstance(filters, All):
+        return " AND ".join(match for part in filters.parts if (match := match_of_tags(part)))
+    matches = [match_of_tags(part) for part in filters.parts] if isinstance(filters, AnyOf) else []
+    return f"({' OR '.join(matches)})" if all(matches) and matches else ""
 
 
 def users_of(filters: Filter) -> list[str]:

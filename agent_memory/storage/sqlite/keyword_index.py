@@ -12,8 +12,8 @@ from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
     Condition,
     compiled,
+    match_of_tags,
     tags_of,
-    with_tags_listed,
     with_tags_looked_up,
 )
 from agent_memory.storage.sqlite.kept_rows import KeptRows
@@ -34,6 +34,8 @@ MOST_FREQUENCIES: Final = 20_000
 
 MANY_MATCHES: Final = 1_000
 """From so many on it is asked which way to the best of them under a filter is the quickest."""
+MANY_TAGGED: Final = 8
+"""So many memories that have a tag FTS5 counts while a tag is looked up at one that matches."""
 MANY_ARCHIVED: Final = 200
 """From so many on what is archived is not listed for each search."""
 _SIZE_BESIDE: Final = 500
@@ -52,6 +54,12 @@ WHERE v.term >= p.value AND v.term < p.value || char(0x10FFFF)"""
 _SELECT_CANDIDATES: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY {order} LIMIT ?"""
+# The tag is asked of the index for itself: beside the words it would count in the score.
+_SELECT_TAGGED: Final = """
+SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
+WHERE memory_index MATCH ?1 AND +i.rowid IN
+  (SELECT rowid FROM memory_index WHERE memory_index MATCH '(' || ?1 || ') AND ' || ?2)
+  AND {condition} ORDER BY bm25(memory_index) LIMIT ?"""
 # Ordered by ``rank``, or joined with the memories, it takes half as long again.
 _SELECT_BEST_OF_ALL: Final = """
 SELECT rowid FROM memory_index
@@ -98,6 +106,14 @@ class _KeptText(NamedTuple):
     words: tuple[str, ...]
     unasked: WordCounts
     size: int
+
+
+class _Way(NamedTuple):
+    """A way to the best matches: a query, its condition, and what FTS5 is asked for tags, if so."""
+
+    sql: str
+    condition: Condition
+    tags: str = ""
 
 
 class KeywordIndex(Table):
@@ -204,17 +220,17 @@ class KeywordIndex(Table):
         if chosen:
             counted = zip(terms, frequencies, strict=True)
             most = sum(count for term, count in counted if term in chosen)
-            sql, condition = self._best_first(filters, most, limit)
-            row_ids = self._matching(chosen, sql, condition, limit)
+            way = self._best_first(filters, most, limit)
+            row_ids = self._matching(chosen, way, limit)
         if len(row_ids) < needed and common:
             sql = _SELECT_CANDIDATES.replace("{order}", "i.rowid DESC")
             condition = self._memories.condition_of_first(filters, limit, "i.rowid")
-            newest = self._matching(common, sql, condition, limit)
+            newest = self._matching(common, _Way(sql, condition), limit)
             row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
         return row_ids, common
 
-    def _best_first(self, filters: Filter, most: int, limit: int) -> tuple[str, Condition]:
-        """Return the quickest query for the best of ``most`` matches, and its condition.
+    def _best_first(self, filters: Filter, most: int, limit: int) -> _Way:
+        """Return the quickest way to the best of ``most`` matches.
 
         Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
         Where those are many, it is quicker to score all, and to read the best of them until enough
@@ -224,26 +240,26 @@ class KeywordIndex(Table):
         if not filters.is_narrowing:
             if len(self._memories.row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
                 left_out = ARCHIVED if filters.leaves_out_archived else NOTHING
-                return _SELECT_BEST_OF_ALL, compiled(left_out)
-            return _SELECT_CANDIDATES.replace("{order}", "i.rank"), condition
+                return _Way(_SELECT_BEST_OF_ALL, compiled(left_out))
+            return _Way(_SELECT_CANDIDATES.replace("{order}", "i.rank"), condition)
         by_score = _SELECT_CANDIDATES.replace("{order}", "bm25(memory_index)")
-        if most < MANY_MATCHES:
-            return by_score, condition
         if tags := tags_of(filters):
+            tagged = self._memories.tagged(tags, limit=MANY_TAGGED * most)
+            match = match_of_tags(filters) if tagged < MANY_TAGGED * most else ""
             # The tag is looked for before the memory is read.
-            is_rare = self._memories.tagged(tags, limit=most) < most
-            with_tags = with_tags_listed if is_rare else with_tags_looked_up
-            return by_score, with_tags(condition, "i.rowid")
+            looked_up = with_tags_looked_up(condition, "i.rowid")
+            return _Way(_SELECT_TAGGED, looked_up, match) if match else _Way(by_score, looked_up)
+        if most < MANY_MATCHES:
+            return _Way(by_score, condition)
         passing = most * self._memories.share_passing(filters)
-        return _SELECT_BEST if passing > 2 * limit else by_score, condition
+        return _Way(_SELECT_BEST if passing > 2 * limit else by_score, condition)
 
-    def _matching(
-        self, terms: Sequence[Term], sql: str, condition: Condition, limit: int
-    ) -> list[int]:
+    def _matching(self, terms: Sequence[Term], way: _Way, limit: int) -> list[int]:
         alternatives = [alternative for term in terms for alternative in term.alternatives]
         matches = [*(term.match for term in terms), *self._alternative_matches(alternatives)]
-        values = (" OR ".join(matches), *condition.values, limit)
-        return [row_id for (row_id,) in self._db.rows(sql.format(condition=condition.sql), values)]
+        asked = (" OR ".join(matches), *((way.tags,) if way.tags else ()))
+        sql = way.sql.format(condition=way.condition.sql)
+        return [row for (row,) in self._db.rows(sql, (*asked, *way.condition.values, limit))]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
         """Return, for each term, the rows that have it, of the memories that pass the filters.

@@ -35,10 +35,11 @@ from agent_memory.storage.code_search import (
     rows_to_compare,
     scan,
 )
-from agent_memory.storage.filters import EVERYTHING, Filter
+from agent_memory.storage.filters import EVERYTHING, Equals, Filter
 from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.filters import compiled, users_of
 from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
@@ -102,14 +103,29 @@ class VectorIndex(Table):
         degraded = None
         if not self._db.load_vectors() and self._agent.vector_index() != "table":
             degraded = f"{self._db.vectors_problem()}; vectors were scanned"
-        row_ids = rows_to_compare(
-            self._memories,
-            filters,
-            lambda: self._namer(query),
-            is_small=self._is_small(query.model),
-        )
+        row_ids = self._nearest_of_user(query, filters)
+        if row_ids is None:
+            row_ids = rows_to_compare(
+                self._memories,
+                filters,
+                lambda: self._namer(query),
+                is_small=self._is_small(query.model),
+            )
         return NearestVectors(
             best(self.cosines(query.model.model_id, row_ids, query.asked)), degraded
+        )
+
+    def _nearest_of_user(self, query: QueryVector, filters: Filter) -> list[int] | None:
+        """Return the nearest of all that a user has, where those are not few, and soon compared."""
+        users = users_of(filters)
+        if not users or not self._db.load_vectors():
+            return None
+        vectors = min(self._memories.count(Equals("user_id", user)) for user in users)
+        most = code_search.NUMBERS_OF_USER // query.model.dimensions
+        if not code_search.EXACT_UP_TO < vectors <= most:
+            return None
+        return self._embeddings.nearest_passing(
+            query.model.model_id, compiled(filters), query.direction, limit=NAMED
         )
 
     def cosines(

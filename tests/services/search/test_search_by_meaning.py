@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from agent_memory import AgentMemory, MatchType, Memory, SearchResults, WordLlamaEmbedder
 from agent_memory.models.search import SearchFilters
+from agent_memory.storage import code_search
 from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.filters import Filter, filter_of
 from agent_memory.storage.quantization import quantize
@@ -413,6 +414,48 @@ def test_the_index_was_used(field: Field) -> None:
                 "probe30", filter_of(SearchFilters.model_validate(filters), agent_id="bob")
             )
     assert len(asked) >= len(FILTERS) - len(FEW) - 1
+
+
+@pytest.mark.parametrize(
+    ("filters", "passes"),
+    [
+        ({"user_id": "user 7"}, lambda memory: memory.user_id == "user 7"),
+        (
+            {"user_id": "user 7", "tags": ["even"]},
+            lambda memory: memory.user_id == "user 7" and memory.tags == ["even"],
+        ),
+        ({"user_id": "user 3"}, lambda _: False),  # all of them are archived
+        ({"user_id": "user 3", "archived": None}, lambda memory: memory.user_id == "user 3"),
+    ],
+    ids=["all", "tagged", "archived", "archived or not"],
+)
+@pytest.mark.parametrize("most", [10_000, 9_000], ids=["all compared", "named by codes"])
+def test_of_what_a_user_has_all_is_compared_up_to_so_many_numbers(
+    field: Field,
+    monkeypatch: pytest.MonkeyPatch,
+    filters: dict[str, Any],
+    passes: Callable[[Memory], bool],
+    most: int,
+) -> None:
+    monkeypatch.setattr(code_search, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(code_search, "NUMBERS_OF_USER", most)  # a user has 100 vectors of 96
+    compared: list[int] = []
+    nearest_passing = EmbeddingTable.nearest_passing
+
+    def watched(self: EmbeddingTable, *values: Any, **options: Any) -> list[int]:
+        compared.append(options["limit"])
+        return nearest_passing(self, *values, **options)
+
+    monkeypatch.setattr(EmbeddingTable, "nearest_passing", watched)
+    passing_filter = filter_of(SearchFilters.model_validate(filters), agent_id="bob")
+    missed = 0
+    for number in range(20):
+        exact = field.exact(f"probe{number}", passes)
+        found = field.nearest(f"probe{number}", passing_filter)
+        assert len(found) == len(exact)
+        missed += len(set(exact) - set(found))
+    assert missed <= 2  # of 100: two may be as near but for the bytes that numbers are kept in
+    assert compared == [code_search.NAMED] * 20 * (most > DIMENSIONS * 100)
 
 
 @pytest.mark.parametrize("query", [f"probe{number}" for number in range(5)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from agent_memory.storage.filters import (
 )
 from agent_memory.storage.query_terms import scan_budget
 from agent_memory.storage.sqlite import keyword_index
+from agent_memory.storage.sqlite.filters import match_of_tags
 from agent_memory.storage.sqlite.tables import memories
 from agent_memory.storage.sqlite.tables.memories import SHORT_SESSION, MemoryTable
 from bench.workload import NOW, Workload
@@ -55,6 +59,7 @@ def test_whichever_way_is_taken_the_same_is_found(
     found = []
     for many, share in ((10**9, 0.0), (0, 0.0), (0, 1.0)):
         monkeypatch.setattr(keyword_index, "MANY_MATCHES", many)
+        monkeypatch.setattr(keyword_index, "MANY_TAGGED", many)
         monkeypatch.setattr(MemoryTable, "share_passing", lambda *_, share=share: share)
         results = filled.search(
             "decided to use Kafka",
@@ -103,6 +108,52 @@ def test_rows_of_a_user_among_some_are_the_same_read_or_listed(
             found = engine.memories.row_ids(of_ann, among=among)
             assert engine.memories.row_ids(of_ann, among=among, limit=2) == found[:2]
     assert found == [n + 1 for n in range(40) if n % 3 == 1 and n % 2 == 1 and n != 1]
+
+
+KAFKA, NODE = HasTag("kafka"), HasTag("node.js")
+GREAT, GREATER = HasTag("größe"), HasTag("a > b")
+
+
+@pytest.mark.parametrize(
+    ("filters", "match"),
+    [
+        (KAFKA, 'tags : "kafka"'),
+        (All((Archived(archived=False), KAFKA, NODE)), 'tags : "kafka" AND tags : "node.js"'),
+        (AnyOf((KAFKA, NODE)), '(tags : "kafka" OR tags : "node.js")'),
+        (AnyOf((KAFKA, Archived(archived=False))), ""),
+        (AnyOf((KAFKA, GREATER)), ""),
+        (All((KAFKA, GREATER)), 'tags : "kafka"'),
+        (All((KAFKA, AnyOf((NODE, GREAT)), Not(NODE))), 'tags : "kafka"'),
+        *((tag, "") for tag in (GREAT, GREATER, HasTag('say "a"'), HasTag("--"), HasTag("r&d"))),
+        *((other, "") for other in (Not(KAFKA), AnyOf(()), All(()), EVERYTHING)),
+    ],
+)
+def test_the_index_is_asked_for_tags_that_all_have_and_that_it_has_as_they_are(
+    filters: Filter, match: str
+) -> None:
+    assert match_of_tags(filters) == match
+
+
+@pytest.mark.parametrize("many", [0, 10**9], ids=["looked up", "in the index"])
+@pytest.mark.parametrize("tag", ["node.js", "a_b/c", "c++", "größe", "r&d", "naïve bayes", "--"])
+def test_whatever_a_tag_is_written_like_it_is_found(
+    root: Path, tag: str, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyword_index, "MANY_TAGGED", many)
+    escaped = json.dumps([tag]).replace("&", "\\u0026").replace("+", "\\u002B")
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("the walnut of the library", tags=[tag, "other"])
+        memory.store_many({"content": f"the walnut {n}", "tags": ["node", "js"]} for n in range(5))
+        with closing(sqlite3.connect(memory.path)) as visitor, visitor:
+            visitor.execute(
+                "INSERT INTO memories (id, content, tags) VALUES ('v', 'a visitor''s walnut', ?)",
+                (escaped,),
+            )
+        hits = memory.search("walnut", tags=[tag])
+    assert sorted(hit.memory.content for hit in hits) == [
+        "a visitor's walnut",
+        "the walnut of the library",
+    ]
 
 
 NOBODYS = HasTag("nosuchtag")

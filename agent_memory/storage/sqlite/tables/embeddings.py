@@ -12,6 +12,7 @@ from agent_memory.models.times import format_time
 from agent_memory.storage.centering import Centred
 from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
 from agent_memory.storage.records import BEFORE_ALL, page_end
+from agent_memory.storage.sqlite.filters import Condition
 from agent_memory.storage.sqlite.tables import Table
 
 _MODEL_FIELDS: Final = EmbeddingModel._fields
@@ -65,6 +66,10 @@ _IS_CURRENT: Final = "e.seq NOT IN (SELECT seq FROM embedding_queue)"
 _FROM_LISTED: Final = f"""
 FROM embeddings AS e
 WHERE e.model_id = ? AND e.seq IN (SELECT value FROM json_each(?)) AND {_IS_CURRENT}"""
+_NEAREST_PASSING: Final = f"""
+SELECT e.seq FROM memories AS m CROSS JOIN embeddings AS e ON e.seq = m.seq
+WHERE {{condition}} AND e.model_id = ? AND {_IS_CURRENT} AND length(e.vector) = ?
+ORDER BY vec_distance_cosine(vec_int8(e.vector), vec_int8(?)) NULLS LAST LIMIT ?"""
 _COSINE: Final = "1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?))"
 _SELECT_LISTED: Final = """
 SELECT vector FROM embeddings
@@ -288,6 +293,18 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
             for row_id, vector in self._db.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
             if len(vector) == dimensions
         }
+
+    def nearest_passing(
+        self, model_id: int, condition: Condition, direction: bytes, *, limit: int
+    ) -> list[int]:
+        """Return the rows that meet a condition whose vectors point most the same way.
+
+        SQL compares them all, which needs sqlite-vec: to read 25,000 rows and then their cosines
+        takes three times as long.
+        """
+        sql = _NEAREST_PASSING.format(condition=condition.sql)
+        values = (*condition.values, model_id, len(direction), direction, limit)
+        return [row_id for (row_id,) in self._db.rows(sql, values)]
 
     def spread_sample(
         self,
