@@ -217,7 +217,7 @@ def nearest_passing(
     """
     share = memories.share_passing(filters)
     passing = share * memories.last_row_id()
-    limit = round(NAMED_PASSING / share * 5 / 4) if share else 0
+    limit = round(NAMED_PASSING / share) if share else 0
     while 0 < limit <= passing:
         named = name(limit)
         kept = set(memories.row_ids(filters, among=[row_id for row_id, _ in named]))

@@ -214,7 +214,7 @@ def test_a_filter_that_many_pass_is_looked_for_as_far_as_a_sample_says(
 ) -> None:
     monkeypatch.setattr(code_search, "PASSING_MANY", 100)
     memory.store_many(
-        {"content": text(number), "id": f"m{number}", "tags": ["kept"] if number % 3 else []}
+        {"content": text(number), "id": f"m{number}", "tags": ["kept"] if number % 3 == 0 else []}
         for number in range(1_000, 2_900)
     )
     memory.embed()
@@ -228,7 +228,7 @@ def test_a_filter_that_many_pass_is_looked_for_as_far_as_a_sample_says(
     monkeypatch.setattr(VectorIndex, "_reach", spied)
     for number in range(1_000, 2_900, 50):
         hits = memory.search(text(number), 3, tags=["kept"], count_accesses=False)
-        assert (f"m{number}" in [hit.memory.id for hit in hits]) == bool(number % 3)
+        assert (f"m{number}" in [hit.memory.id for hit in hits]) == (number % 3 == 0)
     assert 0 < min(bits) < code_bits(DIMENSIONS)
 
 
