@@ -54,7 +54,7 @@ SAMPLE: Final = 24
 SAMPLE_CHARACTERS: Final = 250
 """What is read of each."""
 MOST_VARIED: Final = 16
-"""Words of a query for which other forms are looked for."""
+"""Words of a query for which other forms are looked for: the first and the last."""
 MOST_MISSPELT: Final = 8
 """Words of a query that are corrected: where more are unknown, most are simply not in the store."""
 MOST_ALTERNATIVES: Final = 8
@@ -109,7 +109,10 @@ def _varied(
     engine: Engine, request: SearchRequest, terms: list[Term], sample: tuple[str, ...]
 ) -> list[Term]:
     """Add to terms what may stand in their place, and which of them are names or say little."""
-    variable = [term for term in terms if _is_variable(term)][:MOST_VARIED]
+    variable = [term for term in terms if _is_variable(term)]
+    if len(variable) > MOST_VARIED:  # what is asked stands before or after what is pasted
+        half = MOST_VARIED // 2
+        variable = variable[:half] + variable[-half:]
     if any(term.is_name for term in terms) and are_capitals_ordinary(sample, request.query):
         terms = [term._replace(is_name=False) for term in terms]
     scope = EVERYTHING if request.owner is None else request.scope

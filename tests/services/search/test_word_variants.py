@@ -122,6 +122,18 @@ def test_an_inflected_word_is_found(
 
 
 @pytest.mark.parametrize(
+    "query",
+    ["mouse shelf analysis child {}", "{} mouse shelf analysis child"],
+    ids=["before", "after"],
+)
+def test_what_is_inflected_at_either_end_of_a_long_message_is_found(
+    stores: dict[str, AgentMemory], query: str
+) -> None:
+    others = [f"wor{letter}d{letter}" for letter in "bcdfghjklmnpqrstvwxz"]
+    assert first(stores["en"], query.format(" ".join(others))) == ENGLISH[3]
+
+
+@pytest.mark.parametrize(
     ("name", "query", "answer"),
     [
         ("de", "Gruesse", "Grüße"),
