@@ -15,6 +15,7 @@ from agent_memory.storage.code_search import (
     NAMED,
     NAMED_PASSING,
     SPARE,
+    STEP,
     STEPS,
     UNSORTED,
     Cell,
@@ -73,16 +74,16 @@ def test_a_sample_says_how_near_the_nearest_codes_are() -> None:
     assert reach([], code, 1, of=0) == 256
 
 
-STEP = CELLS_ASKED * 8 // 2  # of 200 cells
+FIRST = CELLS_ASKED * 8 // STEP  # of 200 cells
 
 
 @pytest.mark.parametrize(
     ("spread", "limit", "expected"),
     [
-        (1, NAMED, 2 * STEP),  # all that is near is in the first: the next brought nothing
-        (3 * STEP, NAMED, 4 * STEP),
-        (200, NAMED, STEPS * STEP),  # each brings as much as the one before
-        (200, NAMED * 4, 5 * STEP // 2),  # with a filter: no more than those
+        (1, NAMED, 2 * FIRST),  # all that is near is in the first: the next brought nothing
+        (3 * FIRST, NAMED, 4 * FIRST),
+        (200, NAMED, STEPS * FIRST),  # each brings as much as the one before
+        (200, NAMED * 4, 5 * FIRST),  # with a filter: no more than those
     ],
     ids=["in one cell", "in some", "in all", "filtered"],
 )
