@@ -62,7 +62,7 @@ and 99.7 of 100 neighbours; of 120,000 sentences that people wrote, which have f
 them, the nearest 40, 60 and 80 of 160 hold 91.9, 95.3 and 97.1."""
 STEP: Final = 4
 """A search without a filter looks at a fourth of those first, then at as many again, and goes on
-while that brings something. By halves it takes a fourth longer, and finds as much."""
+while that brings something. By halves it takes a third longer, and finds 0.3 of 100 more."""
 STEPS: Final = 16
 """It goes on up to so many times. How far it pays depends on the question: vectors that are near
 others have all their neighbours in the first cells; of questions in words, put to 1,000,000
