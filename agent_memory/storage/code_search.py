@@ -29,10 +29,11 @@ ENOUGH_PASSING: Final = 120
 """So many of these are enough: to name them anew takes as long as all else."""
 EXACT_UP_TO: Final = 2_000
 """So many vectors are all compared: that takes 6 ms for those of 1,536 numbers."""
-NUMBERS_OF_USER: Final = 8_000_000
-"""Numbers of a user's vectors that are all compared, where an index lists them: 31,000 of 256. Of
-1,000,000 memories of which 25,000 are a user's, those take as long as the codes that name 300 of
-the nearest, and the codes in the nearest cells had 75 of 100 of the nearest ten."""
+NUMBERS_FOR_NAMED: Final = 1_280
+"""Numbers of a user's vectors that are compared in the time in which a code is named and asked
+whether it passes. So all that a user has is compared where that is a small part: up to 27,000
+vectors of 256 numbers of 1,000,000, 8,600 of 100,000. Of 25,000 the codes in the nearest cells had
+75 of 100 of the nearest ten."""
 PASSING_MANY: Final = 20_000
 """Memories that pass a filter, as a sample has it, where surely more pass than are all compared."""
 SAMPLE: Final = 256
@@ -56,15 +57,16 @@ SORTED_FROM: Final = 50_000
 CELL_SIZE: Final = 750
 """Codes of a cell when it is made, about."""
 CELLS_ASKED: Final = 6
-"""Cells that a search looks at, at least, for each binary digit of their number: 48 of 133, 66 of
-1,333. Of 1,000,000 vectors of 384 numbers the nearest 24, 40 and 60 of 1,333 cells hold 98.6, 99.2
-and 99.7 of 100 neighbours; of 120,000 sentences that people wrote, which have fewer that are like
-them, the nearest 40, 60 and 80 of 160 hold 91.9, 95.3 and 97.1."""
-STEP: Final = 4
-"""A search without a filter looks at a fourth of those first, then at as many again, and goes on
-while that brings something. By halves it takes a third longer, and finds 0.3 of 100 more."""
-STEPS: Final = 16
-"""It goes on up to so many times. How far it pays depends on the question: vectors that are near
+"""Cells that a search with a filter looks at, for each binary digit of their number: 48 of 133, 66
+of 1,333. Of 1,000,000 vectors of 384 numbers the nearest 24, 40 and 60 of 1,333 cells hold 98.6,
+99.2 and 99.7 of 100 neighbours; of 120,000 sentences that people wrote, which have fewer that are
+like them, the nearest 40, 60 and 80 of 160 hold 91.9, 95.3 and 97.1."""
+STEPS_FOR_ASKED: Final = 4
+"""Without a filter a search would look at those in so many steps: it looks at the first fourth, and
+goes on while a step brings something. By halves it takes a third longer, and finds 0.3 of 100
+more."""
+MOST_STEPS: Final = 16
+"""It goes on up to so many steps. How far it pays depends on the question: vectors that are near
 others have all their neighbours in the first cells; of questions in words, put to 1,000,000
 sentences, those hold 81 of the 100 nearest ten, four times as many 91, all cells 96."""
 WORTH_ASKING: Final = 0.02
@@ -92,7 +94,7 @@ def nearest_cells(cells: Sequence[Cell], code: bytes) -> list[int]:
 
 
 def cells_to_ask(cells: Sequence[Cell], limit: int) -> int:
-    """Return how many of the nearest cells to look at, at least, for so many rows.
+    """Return how many of the nearest cells to look at for so many rows that a filter is asked of.
 
     While codes move, those of a neighbourhood are in old cells and in new ones. Where more are to
     be named, the neighbourhood is wider: of 100,000 memories of which one in 16 passes a filter, 28
@@ -147,9 +149,9 @@ def in_cells(
         asked = cells_to_ask(cells, limit)
         if limit > usual:  # for a filter: so many rows are far apart, and any cell brings some
             return nearest([*order[:asked], UNSORTED], limit, farthest)
-        step = max(1, asked // STEP)
+        step = max(1, asked // STEPS_FOR_ASKED)
         named = nearest([*order[:step], UNSORTED], limit, farthest)
-        for end in range(step, min(len(order), STEPS * step), step):
+        for end in range(step, min(len(order), MOST_STEPS * step), step):
             bound = named[-1][1] if len(named) == limit else farthest
             more = nearest(order[end : end + step], limit, bound)
             named = sorted([*named, *more], key=itemgetter(1))[:limit]

@@ -72,7 +72,7 @@ def match_of_tags(filters: Filter) -> str:
     """Return an FTS5 query for the tags that all must have that pass a filter.
 
     It is empty where there are none such, or where the index may have one in another way: there
-    stands the JSON that somebody wrote, who may have escaped a letter or a sign.
+    stands the JSON that somebody wrote, who may have escaped a sign, or a letter outside ASCII.
     """
     if isinstance(filters, HasTag):
         is_plain = _PLAIN.issuperset(filters.tag) and any(map(str.isalnum, filters.tag))

@@ -108,12 +108,12 @@ class _KeptText(NamedTuple):
     size: int
 
 
-class _Way(NamedTuple):
-    """A way to the best matches: a query, its condition, and what FTS5 is asked for tags, if so."""
+class _MatchQuery(NamedTuple):
+    """A query for the best matches, its condition, and what FTS5 is asked for tags, if anything."""
 
     sql: str
     condition: Condition
-    tags: str = ""
+    tag_match: str = ""
 
 
 class KeywordIndex(Table):
@@ -220,17 +220,17 @@ class KeywordIndex(Table):
         if chosen:
             counted = zip(terms, frequencies, strict=True)
             most = sum(count for term, count in counted if term in chosen)
-            way = self._best_first(filters, most, limit)
-            row_ids = self._matching(chosen, way, limit)
+            query = self._best_first(filters, most, limit)
+            row_ids = self._matching(chosen, query, limit)
         if len(row_ids) < needed and common:
             sql = _SELECT_CANDIDATES.replace("{order}", "i.rowid DESC")
             condition = self._memories.condition_of_first(filters, limit, "i.rowid")
-            newest = self._matching(common, _Way(sql, condition), limit)
+            newest = self._matching(common, _MatchQuery(sql, condition), limit)
             row_ids = list(dict.fromkeys(row_ids + newest))[:limit]
         return row_ids, common
 
-    def _best_first(self, filters: Filter, most: int, limit: int) -> _Way:
-        """Return the quickest way to the best of ``most`` matches.
+    def _best_first(self, filters: Filter, most: int, limit: int) -> _MatchQuery:
+        """Return the quickest query for the best of ``most`` matches.
 
         Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
         Where those are many, it is quicker to score all, and to read the best of them until enough
@@ -240,26 +240,30 @@ class KeywordIndex(Table):
         if not filters.is_narrowing:
             if len(self._memories.row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
                 left_out = ARCHIVED if filters.leaves_out_archived else NOTHING
-                return _Way(_SELECT_BEST_OF_ALL, compiled(left_out))
-            return _Way(_SELECT_CANDIDATES.replace("{order}", "i.rank"), condition)
+                return _MatchQuery(_SELECT_BEST_OF_ALL, compiled(left_out))
+            return _MatchQuery(_SELECT_CANDIDATES.replace("{order}", "i.rank"), condition)
         by_score = _SELECT_CANDIDATES.replace("{order}", "bm25(memory_index)")
         if tags := tags_of(filters):
             tagged = self._memories.tagged(tags, limit=MANY_TAGGED * most)
             match = match_of_tags(filters) if tagged < MANY_TAGGED * most else ""
             # The tag is looked for before the memory is read.
             looked_up = with_tags_looked_up(condition, "i.rowid")
-            return _Way(_SELECT_TAGGED, looked_up, match) if match else _Way(by_score, looked_up)
+            return (
+                _MatchQuery(_SELECT_TAGGED, looked_up, match)
+                if match
+                else _MatchQuery(by_score, looked_up)
+            )
         if most < MANY_MATCHES:
-            return _Way(by_score, condition)
+            return _MatchQuery(by_score, condition)
         passing = most * self._memories.share_passing(filters)
-        return _Way(_SELECT_BEST if passing > 2 * limit else by_score, condition)
+        return _MatchQuery(_SELECT_BEST if passing > 2 * limit else by_score, condition)
 
-    def _matching(self, terms: Sequence[Term], way: _Way, limit: int) -> list[int]:
+    def _matching(self, terms: Sequence[Term], query: _MatchQuery, limit: int) -> list[int]:
         alternatives = [alternative for term in terms for alternative in term.alternatives]
         matches = [*(term.match for term in terms), *self._alternative_matches(alternatives)]
-        asked = (" OR ".join(matches), *((way.tags,) if way.tags else ()))
-        sql = way.sql.format(condition=way.condition.sql)
-        return [row for (row,) in self._db.rows(sql, (*asked, *way.condition.values, limit))]
+        asked = (" OR ".join(matches), *((query.tag_match,) if query.tag_match else ()))
+        sql = query.sql.format(condition=query.condition.sql)
+        return [row for (row,) in self._db.rows(sql, (*asked, *query.condition.values, limit))]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
         """Return, for each term, the rows that have it, of the memories that pass the filters.

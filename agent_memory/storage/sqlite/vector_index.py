@@ -116,13 +116,15 @@ class VectorIndex(Table):
         )
 
     def _nearest_of_user(self, query: QueryVector, filters: Filter) -> list[int] | None:
-        """Return the nearest of all that a user has, where those are not few, and soon compared."""
+        """Return the nearest of all that a user has, where to compare those is soonest done."""
         users = users_of(filters)
         if not users or not self._db.load_vectors():
             return None
         vectors = min(self._memories.count(Equals("user_id", user)) for user in users)
-        most = code_search.NUMBERS_OF_USER // query.model.dimensions
-        if not code_search.EXACT_UP_TO < vectors <= most:
+        if vectors <= code_search.EXACT_UP_TO:
+            return None
+        named = code_search.NAMED_PASSING * self._memories.last_row_id() / vectors
+        if vectors * query.model.dimensions > code_search.NUMBERS_FOR_NAMED * named:
             return None
         return self._embeddings.nearest_passing(
             query.model.model_id, compiled(filters), query.direction, limit=NAMED

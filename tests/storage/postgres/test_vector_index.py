@@ -119,13 +119,13 @@ class TestNearest:
         self, pair: Pair, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(code_search, "EXACT_UP_TO", 50)
-        monkeypatch.setattr(code_search, "NUMBERS_OF_USER", 0)  # a file's alone are compared so
+        monkeypatch.setattr(code_search, "NUMBERS_FOR_NAMED", 0)  # a file's alone are compared so
         fill(pair)
         assert_both_find_the_same(pair)
 
     def test_cells_hold_the_same_rows(self, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(code_search, "EXACT_UP_TO", 50)
-        monkeypatch.setattr(code_search, "NUMBERS_OF_USER", 0)  # a file's alone are compared so
+        monkeypatch.setattr(code_search, "NUMBERS_FOR_NAMED", 0)  # a file's alone are compared so
         monkeypatch.setattr(code_search, "SORTED_FROM", 300)
         monkeypatch.setattr(code_search, "CELL_SIZE", 20)
         monkeypatch.setattr(code_search, "CELLS_ASKED", 1)
@@ -140,7 +140,7 @@ class TestNearest:
         self, pair: Pair, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(code_search, "EXACT_UP_TO", 50)
-        monkeypatch.setattr(code_search, "NUMBERS_OF_USER", 0)  # a file's alone are compared so
+        monkeypatch.setattr(code_search, "NUMBERS_FOR_NAMED", 0)  # a file's alone are compared so
         fill(pair)
         monkeypatch.setattr(code_search, "SORTED_FROM", 300)
         monkeypatch.setattr(code_search, "CELL_SIZE", 20)

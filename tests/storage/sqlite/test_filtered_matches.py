@@ -140,7 +140,7 @@ def test_whatever_a_tag_is_written_like_it_is_found(
     root: Path, tag: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyword_index, "MANY_TAGGED", many)
-    escaped = json.dumps([tag]).replace("&", "\\u0026").replace("+", "\\u002B")
+    escaped = json.dumps([tag]).replace("&", "\\u0026").replace("+", "\\u002B").replace("/", "\\/")
     with AgentMemory("bob", root=root) as memory:
         memory.store("the walnut of the library", tags=[tag, "other"])
         memory.store_many({"content": f"the walnut {n}", "tags": ["node", "js"]} for n in range(5))

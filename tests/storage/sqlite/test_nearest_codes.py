@@ -12,11 +12,11 @@ from conftest import engine_of
 from agent_memory import AgentMemory
 from agent_memory.storage.code_search import (
     CELLS_ASKED,
+    MOST_STEPS,
     NAMED,
     NAMED_PASSING,
     SPARE,
-    STEP,
-    STEPS,
+    STEPS_FOR_ASKED,
     UNSORTED,
     Cell,
     in_cells,
@@ -74,7 +74,7 @@ def test_a_sample_says_how_near_the_nearest_codes_are() -> None:
     assert reach([], code, 1, of=0) == 256
 
 
-FIRST = CELLS_ASKED * 8 // STEP  # of 200 cells
+FIRST = CELLS_ASKED * 8 // STEPS_FOR_ASKED  # of 200 cells
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ FIRST = CELLS_ASKED * 8 // STEP  # of 200 cells
     [
         (1, NAMED, 2 * FIRST),  # all that is near is in the first: the next brought nothing
         (3 * FIRST, NAMED, 4 * FIRST),
-        (200, NAMED, STEPS * FIRST),  # each brings as much as the one before
+        (200, NAMED, MOST_STEPS * FIRST),  # each brings as much as the one before
         (200, NAMED * 4, 5 * FIRST),  # with a filter: no more than those
     ],
     ids=["in one cell", "in some", "in all", "filtered"],
