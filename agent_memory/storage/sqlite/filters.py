@@ -38,6 +38,8 @@ class Condition(NamedTuple):
 _AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"
 _OF_USER: Final = "m.user_id = ?"
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789 _.:/-")
+_ESCAPED: Final = '"u00" *'
+"""What the index makes of any of these that somebody wrote as JSON may be: ``\\u006b`` for "k"."""
 
 
 def with_tags_looked_up(condition: Condition, row_id: str = "m.seq") -> Condition:
@@ -76,7 +78,7 @@ def match_of_tags(filters: Filter) -> str:
     """
     if isinstance(filters, HasTag):
         is_plain = _PLAIN.issuperset(filters.tag) and any(map(str.isalnum, filters.tag))
-        return f'tags : "{filters.tag}"' if is_plain else ""
+        return f'{{tags}} : ("{filters.tag}" OR {_ESCAPED})' if is_plain else ""
     if isinstance(filters, All):
         return " AND ".join(match for part in filters.parts if (match := match_of_tags(part)))
     matches = [match_of_tags(part) for part in filters.parts] if isinstance(filters, AnyOf) else []
