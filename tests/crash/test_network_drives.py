@@ -107,15 +107,6 @@ def test_what_macos_says_of_a_drive_is_read() -> None:
     assert file_systems.synced_by(Path("/Users/ann/Library/Notes/m.db")) is None
 
 
-def test_to_look_costs_next_to_nothing(tmp_path: Path) -> None:
-    def took() -> float:
-        began = time.perf_counter()
-        file_systems.remote_kind(tmp_path / "new" / "m.db")
-        return time.perf_counter() - began
-
-    assert min(took() for _ in range(200)) < 0.0002
-
-
 # On a drive that is mounted -----------------------------------------------------------------------
 
 

@@ -14,8 +14,8 @@ from agent_memory.integrations.hosts.journal import Journal, ShownMemories
 from agent_memory.integrations.hosts.table import HOOK_TOOL
 
 FACT = "The billing service is deployed with Nomad"
-WITHIN_SECONDS = 10.0
-"""On a busy machine; it is two on an idle one."""
+WITHIN_SECONDS = 15.0
+"""It is two on an idle machine, and for ever where what hangs is waited for."""
 
 
 def asked(server: RawServer, name: str, **fields: str) -> str:

@@ -156,9 +156,9 @@ def test_what_is_shown_is_the_same_text_when_it_comes_back(text: str) -> None:
 )
 def test_the_longest_text_takes_no_time(piece: str) -> None:
     text = (piece * 10_000)[:10_000]
-    started = time.perf_counter()
+    started = time.process_time()
     as_data(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 5  # what goes wrong takes minutes
 
 
 # All of them --------------------------------------------------------------------------------------

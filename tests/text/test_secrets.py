@@ -247,7 +247,7 @@ def test_nothing_is_looked_at_where_secrets_are_kept() -> None:
 def test_no_text_takes_long(text: str) -> None:
     started = time.process_time()
     find_secrets(text)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 5  # what goes wrong takes minutes
 
 
 # What is shown --------------------------------------------------------------------------------
