@@ -42,11 +42,11 @@ class Campaign:
 
 
 CAMPAIGNS: Final = (
-    Campaign("I/O faults", "io_faults", 150, 20_000),
-    Campaign("power cuts", "power_cuts", 200, 20_000),
-    Campaign("power cuts, synchronous=OFF (control)", "power_cuts", 100, 1_000, control=True),
-    Campaign("kill -9", "kills", 30, 1_000),
-    Campaign("operations by 8 processes", "crowd", 1_600, 1_000_000),
-    Campaign("damaged files", "damage", 60, 5_000),
-    Campaign("fuzz", "fuzz", 800, 100_000),
+    Campaign("I/O faults", "io_faults", 100, 20_000),
+    Campaign("power cuts", "power_cuts", 120, 20_000),
+    Campaign("power cuts, synchronous=OFF (control)", "power_cuts", 60, 1_000, control=True),
+    Campaign("kill -9", "kills", 20, 1_000),
+    Campaign("operations by 8 processes", "crowd", 1_000, 1_000_000),
+    Campaign("damaged files", "damage", 40, 5_000),
+    Campaign("fuzz", "fuzz", 500, 100_000),
 )

@@ -22,7 +22,7 @@ BY_CATEGORY: Final = {
 }
 
 
-def pieces(pattern: str, flags: int, *, count: int = 4) -> list[str]:
+def pieces(pattern: str, flags: int, *, count: int = 2) -> list[str]:
     """Return texts that a pattern matches, or nearly: heads and tails of them too."""
     made = random.Random(repr(pattern))
     parsed = PARSER.parse(pattern, flags & (re.IGNORECASE | re.VERBOSE | re.DOTALL | re.MULTILINE))
