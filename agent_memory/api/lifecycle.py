@@ -15,7 +15,7 @@ from agent_memory.models.safety import FoundSecrets, Rejection
 from agent_memory.models.search import SearchFilters
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 
 class LifecycleVerbs(OpenMemory):

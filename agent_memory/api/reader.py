@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.columns import MemoryValues
-from agent_memory.models.excerpt import MemoryExcerpt, SearchResultValues
+from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import tighten_folder
@@ -59,13 +60,19 @@ class MemoryReader:
             opened.pop_all()
         return cls(excerpts)
 
-    def search(self, query: str, limit: int = 5) -> list[MemoryExcerpt]:
+    def search(
+        self, query: str, limit: int = 5, *, filters: Mapping[str, Any] | None = None
+    ) -> list[MemoryExcerpt]:
         """Return the memories that answer a question, best first.
 
         They are those that ``AgentMemory.search`` finds with ``include_weak=False`` and
-        ``count_accesses=False``.
+        ``count_accesses=False``. ``filters`` are those of ``SearchFilters`` by ``user_id``,
+        ``run_id``, ``session_id``, ``category``, ``tags`` and ``tags_match``: another one, or what
+        none of these can be, is a ``ValidationError``. So it is with the other methods.
         """
-        answer = self._excerpts.search(query, limit, include_weak=False, count_accesses=False)
+        answer = self.answer(
+            query, limit, filters=filters, include_weak=False, count_accesses=False
+        )
         return [MemoryExcerpt.of(hit.memory) for hit in answer.results]
 
     def answer(
@@ -73,6 +80,7 @@ class MemoryReader:
         query: str,
         limit: int = 5,
         *,
+        filters: Mapping[str, Any] | None = None,
         include_weak: bool = True,
         count_accesses: bool = True,
         whole: bool = False,
@@ -83,20 +91,29 @@ class MemoryReader:
         their fields, as ``MemoryValues``.
         """
         return self._excerpts.search(
-            query, limit, include_weak=include_weak, count_accesses=count_accesses, whole=whole
+            query,
+            limit,
+            filters=_filters_of(filters),
+            include_weak=include_weak,
+            count_accesses=count_accesses,
+            whole=whole,
         )
 
     def get(self, memory_id: str) -> MemoryValues | None:
         """Return all fields of a memory by its id, or ``None``."""
         return self._excerpts.get(memory_id)
 
-    def list_whole(self, limit: int = 10) -> list[MemoryValues]:
+    def list_whole(
+        self, limit: int = 10, *, filters: Mapping[str, Any] | None = None
+    ) -> list[MemoryValues]:
         """Return all fields of the newest memories, newest first."""
-        return self._excerpts.recent_whole(limit)
+        return self._excerpts.recent_whole(limit, _filters_of(filters))
 
-    def list_recent(self, limit: int = 10) -> list[MemoryExcerpt]:
+    def list_recent(
+        self, limit: int = 10, *, filters: Mapping[str, Any] | None = None
+    ) -> list[MemoryExcerpt]:
         """Return the newest memories, newest first."""
-        return self._excerpts.recent(limit)
+        return self._excerpts.recent(limit, _filters_of(filters))
 
     def context(self, token_budget: int = 2_000) -> str:
         """Return the scratchpad as ``AgentMemory.context`` does, of at most so many tokens."""
@@ -111,3 +128,7 @@ class MemoryReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _filters_of(filters: Mapping[str, Any] | None) -> SearchFilterValues | None:
+    return SearchFilterValues.of(filters) if filters else None

@@ -286,7 +286,7 @@ class RetrievalVerbs(OpenMemory):
         return self._shared_memories.search(
             shared,
             self,
-            filters=request.filters or SearchFilters.defaults(),
+            only=None if request.filters is None else request.filters.agent_id,
             limit=request.limit,
             include_weak=request.include_weak,
             explain=request.explain,

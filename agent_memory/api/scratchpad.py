@@ -12,7 +12,7 @@ from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemo
 from agent_memory.services.rendering import estimate_tokens, render_context
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 
 class ScratchpadVerbs(OpenMemory):

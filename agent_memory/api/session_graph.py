@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         GraphUpdates,
         Neighbourhood,
     )
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 
 class _Scope(TypedDict):

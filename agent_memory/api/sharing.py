@@ -27,7 +27,6 @@ from agent_memory.models.limits import VECTOR_DB_FILENAME
 from agent_memory.models.search import (
     MemorySearchResult,
     NearMiss,
-    SearchFilters,
     SearchMetadata,
     SearchResults,
 )
@@ -89,7 +88,7 @@ class SharedMemories(Generic[AnyMemory]):
         names: str | Sequence[str],
         own: AnyMemory,
         *,
-        filters: SearchFilters,
+        only: str | None,
         limit: int,
         include_weak: bool,
         explain: bool,
@@ -100,9 +99,9 @@ class SharedMemories(Generic[AnyMemory]):
 
         Without ``include_weak`` only what passes the gate among all is returned.
 
-        ``filters.agent_id`` picks one of them. The results are in one order, see
-        ``_compare_to_best``; one that repeats a better one of another agent is among its
-        ``repeats``, as ``agent:id``.
+        ``only`` is the id of the one agent that is searched, if not all are. The results are in one
+        order, see ``_compare_to_best``; one that repeats a better one of another agent is among
+        its ``repeats``, as ``agent:id``.
 
         ``ask`` puts the question to one memory; it explains the scores, and takes no notes.
         ``note`` notes, for a memory that may be written, which of its results were given out.
@@ -111,12 +110,12 @@ class SharedMemories(Generic[AnyMemory]):
         that cannot be read now (locked, damaged) is left out, and ``degraded`` says so.
         """
         wanted = _names(names)
-        picked = [name for name in wanted if filters.agent_id in (None, name)]
+        picked = [name for name in wanted if only in (None, name)]
         for name in picked:
             self._inode(name)  # one that there is not is no failure of its file
         answers: list[_Answer[AnyMemory]] = []
         failures: list[str] = []
-        if not picked or filters.agent_id is None:
+        if not picked or only is None:
             answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
         for name in picked:
             try:

@@ -29,8 +29,8 @@ from agent_memory.storage.opening import file_storage
 if TYPE_CHECKING:
     from agent_memory.api.conversation_import import LearningMemory
     from agent_memory.formats.protocol import Reader, Source
+    from agent_memory.models.owner import Owner
     from agent_memory.models.portable import Entry, PassedOver
-    from agent_memory.models.session import Owner
     from agent_memory.services.transfer.staging import Staging
 
 _MOST_LISTED: Final = 1_000

@@ -1,4 +1,4 @@
-"""`agent-memory search WORDS`, `recent` and `context` with no option but whose memory and how many.
+"""`agent-memory search WORDS`, `recent` and `context` with no option but whose, how many, of what.
 
 Most are so. What they print and leave is what ``commands`` would, in half of the time: the options
 and models are not imported. Whatever else is asked for, or is not as usual, is left to that.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from agent_memory.cli.readers import asked
 
@@ -21,14 +21,28 @@ _LONGEST: Final = 1_000
 """Characters of a query. Of a longer one it is asked first whether it may be."""
 _LONGEST_NUMBER: Final = 7
 _OPTIONS: Final = {"--agent": "agent", "--root": "root"}
+_FILTERS: Final = {
+    "--tag": "tags",
+    "-t": "tags",
+    "--category": "category",
+    "-c": "category",
+    "--user": "user_id",
+    "--run": "run_id",
+    "--session": "session_id",
+}
+_REPEATED: Final = ("tags", "category")
 
 
 class _Command(NamedTuple):
-    """The option of a command that says how much, its default and the most that is taken here."""
+    """The option of a command that says how much, its default and the most that is taken here.
+
+    ``filters`` are the options that say what a memory must be like.
+    """
 
     options: tuple[str, str]
     default: str
     most: int
+    filters: Mapping[str, str] = {}
 
     def takes(self, number: int) -> bool:
         """Return whether so many are answered here."""
@@ -36,21 +50,25 @@ class _Command(NamedTuple):
 
 
 COMMANDS: Final = {
-    "search": _Command(("--limit", "-n"), "5", 100),
-    "recent": _Command(("--limit", "-n"), "10", 1_000),
+    "search": _Command(("--limit", "-n"), "5", 100, _FILTERS),
+    "recent": _Command(("--limit", "-n"), "10", 1_000, _FILTERS),
     "context": _Command(("--budget", "-b"), "2000", 100_000),
 }
 """What is answered here."""
 
 
 class Question(NamedTuple):
-    """What is asked for, of whom, and how many hits, memories or tokens at most."""
+    """What is asked for, of whom, and how many hits, memories or tokens at most.
+
+    ``filters`` are named as in ``SearchFilters``.
+    """
 
     command: str
     query: str
     agent: str
     root: str | None
     limit: int
+    filters: dict[str, Any]
 
 
 def parse(words: Sequence[str]) -> Question | None:
@@ -65,6 +83,7 @@ def parse(words: Sequence[str]) -> Question | None:
         "limit": command.default,
     }
     names = _OPTIONS | dict.fromkeys(command.options, "limit")
+    filters: dict[str, Any] = {}
     plain: list[str] = []
     waiting = iter(words)
     for word in waiting:
@@ -72,19 +91,29 @@ def parse(words: Sequence[str]) -> Question | None:
             plain.append(word)
             continue
         option, equals, value = word.partition("=")
-        of_command = option in command.options
-        if option not in names or of_command > bool(plain) or (equals and option[1] != "-"):
+        of_command = option in command.options or option in command.filters
+        is_known = of_command or option in names
+        if not is_known or of_command > bool(plain) or (equals and option[1] != "-"):
             return None
-        options[names[option]] = chosen = value if equals else next(waiting, "")
+        chosen = value if equals else next(waiting, "")
         if not chosen:
             return None
+        if option in command.filters:
+            _add(filters, command.filters[option], chosen)
+        else:
+            options[names[option]] = chosen
     query, limit = " ".join(plain[1:]), options["limit"]
     is_text = len(query) <= _LONGEST and query.isprintable() and bool(query) == (name == "search")
     is_short = limit.isascii() and limit.isdigit() and len(limit) < _LONGEST_NUMBER
     is_number = is_short and command.takes(int(limit))
     if plain[:1] != [name] or not (is_text and is_number and options["agent"]):
         return None
-    return Question(name, query, options["agent"], options["root"] or None, int(limit))
+    return Question(name, query, options["agent"], options["root"] or None, int(limit), filters)
+
+
+def _add(filters: dict[str, Any], name: str, value: str) -> None:
+    """Take an option's value among the filters: of one that may be repeated, with the others."""
+    filters[name] = [*filters.get(name, []), value] if name in _REPEATED else value
 
 
 def answer(words: Sequence[str]) -> bool:
@@ -113,7 +142,7 @@ def answer(words: Sequence[str]) -> bool:
 def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
     from agent_memory.cli.hits import answer_text  # noqa: PLC0415
 
-    outcome = reader.answer(question.query, question.limit)
+    outcome = reader.answer(question.query, question.limit, filters=question.filters)
     metadata = outcome.search_metadata
     return answer_text(outcome.results, metadata, question.query), metadata.degraded
 
@@ -121,7 +150,7 @@ def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str
 def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
     from agent_memory.cli.hits import memories_text  # noqa: PLC0415
 
-    return memories_text(reader.list_recent(question.limit)), ()
+    return memories_text(reader.list_recent(question.limit, filters=question.filters)), ()
 
 
 def _context(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:

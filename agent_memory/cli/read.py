@@ -22,6 +22,7 @@ from agent_memory.cli.options import (
 from agent_memory.cli.plain_reads import COMMANDS
 from agent_memory.cli.render import details_text, emit, history_text, search_text
 from agent_memory.cli.tables import safe, table
+from agent_memory.models.excerpt import SearchFilterValues
 from agent_memory.models.limits import DEFAULT_SEARCH_LIMIT
 
 if TYPE_CHECKING:
@@ -61,11 +62,13 @@ def search(
     question = " ".join(query)
     no_weak = options.pop("no_weak")
     results: SearchResults | SearchResultValues | None = None
-    if are_defaults(options):
+    filters = filters_of(options)
+    if are_defaults(options) and SearchFilterValues.takes(filters):
         results = session.ask(
             lambda reader: reader.answer(
                 question,
                 limit or DEFAULT_SEARCH_LIMIT,
+                filters=filters,
                 include_weak=not no_weak,
                 count_accesses=not no_count,
                 whole=True,
@@ -77,7 +80,7 @@ def search(
             results = memory.search(
                 question,
                 limit,
-                filters=filters_of(options),
+                filters=filters,
                 similarity_threshold=options["min_similarity"],
                 min_confidence=options["min_confidence"],
                 include_weak=not no_weak,
@@ -133,11 +136,13 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
       agent-memory --agent bob recent --limit 20 --category decision
     """
     memories: Sequence[Memory | MemoryValues] | None = None
-    if as_of is None and COMMANDS["recent"].takes(limit) and are_defaults(options):
-        memories = session.ask(lambda reader: reader.list_whole(limit))
+    filters = filters_of(options)
+    is_plain = as_of is None and SearchFilterValues.takes(filters)
+    if is_plain and COMMANDS["recent"].takes(limit):
+        memories = session.ask(lambda reader: reader.list_whole(limit, filters=filters))
     if memories is None:
         with session.open() as memory:
-            memories = memory.list_recent(limit, filters=filters_of(options), as_of=as_of)
+            memories = memory.list_recent(limit, filters=filters, as_of=as_of)
     text = memories_text(memories)
     emit({"memories": memories}, text=text, as_json=session.json, rows=memories)
 

@@ -1,9 +1,12 @@
-"""What is shown of a memory: the fields that a list or a prompt has of it."""
+"""What is asked and shown of a memory without the models, as plain tuples named like them."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from agent_memory.errors import ValidationError
 from agent_memory.models.columns import MemoryValues
+from agent_memory.models.fields import clean_tags, clean_text
 
 if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
@@ -28,6 +31,79 @@ class MemoryExcerpt(NamedTuple):
     def of(cls, memory: "Memory | MemoryExcerpt | MemoryValues") -> Self:
         """Return the excerpt of a memory."""
         return cls(*(getattr(memory, name) for name in cls._fields))
+
+
+class SearchFilterValues(NamedTuple):
+    """What a memory must be like to be found, named as in ``SearchFilters``; ``of`` makes one.
+
+    Of the fields there, these are those that need no model to be checked. The others are as they
+    are where they are not given.
+    """
+
+    user_id: str | None = None
+    run_id: str | None = None
+    session_id: str | None = None
+    category: str | list[str] | None = None
+    tags: Sequence[str] = ()
+    tags_match: str = "all"
+
+    agent_id: None = None
+    memory_type: None = None
+    date_range: None = None
+    custom_filters: None = None
+    kind: None = None
+    importance: None = None
+    task_status: None = None
+    min_access_count: None = None
+    archived: bool = False
+
+    @classmethod
+    def takes(cls, names: Iterable[str]) -> bool:
+        """Return whether all of these fields of ``SearchFilters`` can be given here."""
+        return {*names} <= _CHECKED_HERE
+
+    @classmethod
+    def of(cls, filters: Mapping[str, Any]) -> Self:
+        """Return the filters that a mapping describes, checked as ``SearchFilters`` checks them.
+
+        Raises ``ValidationError`` that names the field.
+        """
+        checked: dict[str, Any] = {}
+        for name, value in filters.items():
+            try:
+                checked[name] = _checked(name, value)
+            except ValueError as error:
+                raise ValidationError.of(name, str(error), value) from error
+        return cls(**checked)
+
+    def applied(self) -> dict[str, Any]:
+        """Return those that are not as by default, as JSON data."""
+        defaults = self._field_defaults
+        fields = self._asdict().items()
+        return {name: value for name, value in fields if value != defaults[name]}
+
+
+_CHECKED_HERE: Final = frozenset(SearchFilterValues._fields[:6])
+
+
+def _checked(name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
+    """Return the value of a filter, or raise ``ValueError``."""
+    if not SearchFilterValues.takes([name]):
+        raise ValueError(f"is not filtered by here: by {', '.join(sorted(_CHECKED_HERE))}")
+    if value is None:
+        return SearchFilterValues._field_defaults[name]
+    is_list = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    if name == "tags":
+        if not is_list:
+            raise ValueError("must be a list of texts")
+        return clean_tags(list(value))
+    if name == "tags_match" and value not in ("all", "any"):
+        raise ValueError("must be all or any")
+    if name == "category" and is_list:
+        return [clean_text(text) for text in value]
+    if not isinstance(value, str):
+        raise ValueError("must be a text")  # noqa: TRY004 - as what the others raise
+    return clean_text(value)
 
 
 class HitValues(NamedTuple):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from pydantic import (
     BeforeValidator,
@@ -19,6 +19,7 @@ from pydantic import ValidationError as PydanticValidationError
 from agent_memory.errors import InvalidSession
 from agent_memory.models.documents.record_rules import CustomMetadata
 from agent_memory.models.field_types import AgentId, ScopeId
+from agent_memory.models.owner import Owner
 from agent_memory.models.record import SparseRecord
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,100}")
@@ -121,17 +122,6 @@ class SessionContext(SparseRecord):
             raise InvalidSession.from_pydantic(error) from error
         except RecursionError as error:  # of metadata
             raise InvalidSession.of("session", "is nested too deep", session) from error
-
-
-class Owner(NamedTuple):
-    """Whose memories are meant: a user's, or those of one run of this user's."""
-
-    user_id: str
-    run_id: str | None = None
-
-    def owns(self, user_id: object, run_id: object) -> bool:
-        """Return whether a memory about this user, of this run, is meant."""
-        return user_id == self.user_id and self.run_id in (None, run_id)
 
 
 class SessionScope(SessionContext):

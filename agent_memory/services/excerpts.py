@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.models.columns import MemoryValues
-from agent_memory.models.excerpt import MemoryExcerpt, SearchResultValues
+from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
 from agent_memory.models.fields import is_memory_id
 from agent_memory.services.rendering import PLAIN, render_context
 from agent_memory.services.search import results
 from agent_memory.services.search.pipeline import completed, find
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
 from agent_memory.services.unit_of_work import UnitOfWork
-from agent_memory.storage.filters import NOT_ARCHIVED
+from agent_memory.storage.filters import filter_of
 from agent_memory.storage.opening import open_engine
 
 _PROMOTION_THRESHOLD: Final = 3
@@ -72,6 +72,7 @@ class Excerpts:
         query: str,
         limit: int,
         *,
+        filters: SearchFilterValues | None = None,
         include_weak: bool = True,
         count_accesses: bool = True,
         whole: bool = False,
@@ -85,7 +86,7 @@ class Excerpts:
         with self._engine.read():
             request = SearchRequest(
                 query,
-                None,
+                filters,
                 limit,
                 threshold=self._threshold,
                 include_weak=include_weak,
@@ -123,15 +124,19 @@ class Excerpts:
         row = self._engine.memory_rows.get(memory_id)
         return None if row is None else values_of_row(row, agent_id=self.agent_id)
 
-    def recent(self, limit: int) -> list[MemoryExcerpt]:
+    def recent(self, limit: int, filters: SearchFilterValues | None = None) -> list[MemoryExcerpt]:
         """Return the newest memories."""
+        passing = filter_of(filters, agent_id=self.agent_id)
         with self._engine.read():
-            return self._engine.memories.recent_excerpts(NOT_ARCHIVED, limit=limit)
+            return self._engine.memories.recent_excerpts(passing, limit=limit)
 
-    def recent_whole(self, limit: int) -> list[MemoryValues]:
+    def recent_whole(
+        self, limit: int, filters: SearchFilterValues | None = None
+    ) -> list[MemoryValues]:
         """Return all fields of the newest memories."""
+        passing = filter_of(filters, agent_id=self.agent_id)
         with self._engine.read():
-            return self._whole(self._engine.memories.recent_excerpts(NOT_ARCHIVED, limit=limit))
+            return self._whole(self._engine.memories.recent_excerpts(passing, limit=limit))
 
     def _whole(self, excerpts: Iterable[MemoryExcerpt]) -> list[MemoryValues]:
         """Return all fields of memories, in their order. Must run inside ``engine.read()``."""

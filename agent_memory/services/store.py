@@ -50,7 +50,7 @@ from agent_memory.storage.filters import EVERYTHING, filter_of
 from agent_memory.storage.opening import open_engine
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
     from agent_memory.runtime.addresses import Address
     from agent_memory.services.decisions import DecisionService
     from agent_memory.services.erasure.service import ErasureService

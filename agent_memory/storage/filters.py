@@ -15,6 +15,7 @@ from agent_memory.models.times import format_time
 
 if TYPE_CHECKING:
     from agent_memory.models.enums import TaskStatus
+    from agent_memory.models.excerpt import SearchFilterValues
     from agent_memory.models.search import SearchFilters
 
 _MAX_DEPTH: Final = 10
@@ -216,7 +217,7 @@ def any_of(*parts: Filter) -> Filter:
     return parts[0] if len(parts) == 1 else AnyOf(parts)
 
 
-def filter_of(filters: SearchFilters | None, *, agent_id: str) -> Filter:
+def filter_of(filters: SearchFilters | SearchFilterValues | None, *, agent_id: str) -> Filter:
     """Return the tree of all the given filters; without any, archived memories do not pass.
 
     ``agent_id`` is the store's own: a filter for another agent finds nothing. Raises
@@ -242,7 +243,7 @@ def filter_of(filters: SearchFilters | None, *, agent_id: str) -> Filter:
     return all_of(*parts)
 
 
-def scope_of(filters: SearchFilters | None, *, agent_id: str) -> Filter:
+def scope_of(filters: SearchFilters | SearchFilterValues | None, *, agent_id: str) -> Filter:
     """Return the part of the filters that says whose memories may be seen at all."""
     if filters is None:
         return EVERYTHING
@@ -255,7 +256,7 @@ def scope_of(filters: SearchFilters | None, *, agent_id: str) -> Filter:
     return all_of(*parts, *([NOTHING] if is_other else []))
 
 
-def _of_columns(filters: SearchFilters) -> list[Filter]:
+def _of_columns(filters: SearchFilters | SearchFilterValues) -> list[Filter]:
     parts: list[Filter] = [
         Equals(column, str(value))
         for column, value in (
@@ -277,7 +278,7 @@ def _of_columns(filters: SearchFilters) -> list[Filter]:
     return parts
 
 
-def _of_tags(filters: SearchFilters) -> list[Filter]:
+def _of_tags(filters: SearchFilters | SearchFilterValues) -> list[Filter]:
     if not filters.tags:
         return []
     tags = [HasTag(tag) for tag in filters.tags]

@@ -30,7 +30,7 @@ from agent_memory.storage.records import Operation, Reason, RowValues, Signals
 from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 
 class MemoryTable(Protocol):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -65,6 +67,74 @@ def test_its_answers_are_those_of_the_whole(filled: tuple[Path, list[str]]) -> N
             whole, 700, agent_id="bob"
         )
     assert answered > 40
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"tags": ["ops"]},
+    {"tags": [" OPS ", "db"], "tags_match": "any"},
+    {"tags": ["ops", "db"]},
+    {"tags": ["nothing-has-it"]},
+    {"category": "decision"},
+    {"category": ["decision", "note"], "user_id": None},
+    {"user_id": "ann"},
+    {"user_id": "ann", "run_id": "r-1"},
+    {"user_id": "nobody"},
+    {"session_id": "s-2", "tags": ["ops"]},
+]
+
+
+@pytest.fixture(scope="module")
+def owned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with memories about two users, with tags, categories, sessions and runs."""
+    root = tmp_path_factory.mktemp("owned")
+    items = list(Workload().memories(120))
+    for number, item in enumerate(items):
+        item["user_id"] = (None, "ann", "bea")[number % 3]
+        item["run_id"] = (None, "r-1")[number % 2] if item["user_id"] else None
+        item["tags"] = [["ops"], ["db"], ["ops", "db"], []][number % 4]
+        item["category"] = ("decision", "note", "bugfix")[number % 5 % 3]
+    with AgentMemory("bob", root=root, clock=lambda: NOW, session_id="s-1") as memory:
+        memory.store_many(items)
+    with AgentMemory("bob", root=root, session_id="s-2") as memory:
+        memory.store("kafka of another session", tags=["ops"])
+    return root
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_filters_let_the_same_pass(owned: Path, filters: dict[str, Any]) -> None:
+    queries = ("kafka", "the deployment of the service", "nosuchword")
+    with opened(owned) as reader, AgentMemory("bob", root=owned) as memory:
+        for query in queries:
+            expected = memory.search(query, 12, filters=filters, count_accesses=False)
+            answer = reader.answer(query, 12, filters=filters, count_accesses=False)
+            assert [hit.memory for hit in answer.results] == [
+                MemoryExcerpt.of(hit.memory) for hit in expected
+            ]
+            metadata, told = answer.search_metadata, expected.search_metadata
+            assert metadata.filters_applied == told.filters_applied
+            assert (metadata.reason, metadata.explanation) == (told.reason, told.explanation)
+            assert [it.memory_id for it in metadata.near_misses] == [
+                it.memory_id for it in told.near_misses
+            ]
+        recent = memory.list_recent(50, filters=filters)
+        assert reader.list_recent(50, filters=filters) == [MemoryExcerpt.of(it) for it in recent]
+        assert [it.id for it in reader.list_whole(50, filters=filters)] == [it.id for it in recent]
+        assert bool(recent) == ({"nobody", "nothing-has-it"}.isdisjoint(str(filters).split("'")))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"kind": "core"}, {"colour": "red"}, {"colour": None}, {"tags": "ops"}, {"tags": [7]},
+     {"tags": ["x" * 51]}, {"tags_match": "some"}, {"user_id": 7},
+     {"category": ["a", None]}, {"session_id": "\ud800"}],
+    ids=ascii,
+)  # fmt: skip
+def test_filters_that_are_none_are_refused(owned: Path, filters: dict[str, Any]) -> None:
+    (name,) = filters
+    with opened(owned) as reader:
+        for ask in (partial(reader.search, "kafka"), reader.list_recent, reader.list_whole):
+            with pytest.raises(ValidationError, match=name):
+                ask(filters=filters)
 
 
 def test_rows_of_another_program_are_read_as_the_whole_reads_them(tmp_path: Path) -> None:

@@ -20,6 +20,11 @@ QUERIES = (
     ["?!"],
     ["the", "of"],
     ["Ärger", "東京"],
+    ["kafka", "--tag", "ops"],
+    ["the", "deployment", "-t", "Ärger", "--tag=ärger", "-n", "3"],
+    ["kafka", "-c", "decision", "--category=note"],
+    ["kafka", "--user", "ann"],
+    ["kafka", "--user", "nobody", "--run", "r", "--session", "s"],
 )
 
 
@@ -28,6 +33,8 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
     monkeypatch.setenv("AGENT_MEMORY_ROOT", str(tmp_path))
     items = list(Workload().memories(150))
+    for item in items[30:90:2]:
+        item |= {"user_id": "ann", "tags": ["ops"]}
     with AgentMemory("bob", root=tmp_path, clock=lambda: NOW) as memory:
         memory.store_many([*items, {**items[0], "content": items[0]["content"] + "!"}])
         memory.store("東京で寿司を食べた", tags=["Ärger"])
@@ -54,6 +61,7 @@ def test_it_prints_what_the_command_line_prints(
 @pytest.mark.parametrize(
     "words",
     [["recent"], ["recent", "-n", "3"], ["recent", "--limit=200"], ["context"],
+     ["recent", "-t", "ops"], ["recent", "--user", "ann", "--category", "note"],
      ["context", "--budget", "300"], ["context", "-b", "1"]],
     ids=" ".join,
 )  # fmt: skip
@@ -111,7 +119,14 @@ def test_hits_that_pass_the_gate_are_counted(filled: Path) -> None:
         ["recent", "kafka"],
         ["recent", "--json"],
         ["recent", "-n", "0"],
-        ["recent", "--category", "note"],
+        ["recent", "--kind", "core"],
+        ["recent", "--tag", "x" * 51],
+        ["--tag", "ops", "recent"],
+        ["context", "--tag", "ops"],
+        ["search", "kafka", "--tag", ""],
+        ["search", "kafka", "--tag"],
+        ["search", "kafka", "--any-tag", "-t", "ops"],
+        ["search", "kafka", "-tops"],
         ["context", "--budget", "0"],
         ["context", "--limit", "3"],
         ["--agent", "recent", "context", "--json"],
@@ -147,9 +162,19 @@ def test_settings_of_an_agent_are_left_to_the_command_line(filled: Path) -> None
 
 
 @pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize("words", [["search", "kafka"], ["recent", "-n", "200"], ["context"]])
-def test_nothing_heavy_is_imported_for_it(words: list[str]) -> None:
-    assert "kafka" in answered(words).lower()
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["search", "kafka"], "kafka"),
+        (["search", "kafka", "--tag", "ops", "-c", "note", "-c", "decision"], "ops"),
+        (["search", "the session", "--user", "ann"], "ops"),
+        (["recent", "-n", "200"], "kafka"),
+        (["recent", "-n", "200", "--user", "ann"], "ops"),
+        (["context"], "kafka"),
+    ],
+)
+def test_nothing_heavy_is_imported_for_it(words: list[str], shown: str) -> None:
+    assert shown in answered(words).lower()
 
 
 def test_nor_where_a_search_promotes_what_it_finds(filled: Path) -> None:
@@ -159,7 +184,7 @@ def test_nor_where_a_search_promotes_what_it_finds(filled: Path) -> None:
         answered(["search", "kafka"])
     with AgentMemory("bob", root=filled) as memory:
         assert memory.info().stats.scratchpad_promotions > 0
-        assert len(memory.scratchpad().memories) == 10
+        assert len(memory.scratchpad().memories) == 2 * 10  # of ann's, and of nobody's
 
 
 def answered(words: list[str]) -> str:

@@ -25,7 +25,7 @@ from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.memory_models import memory_of_row
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 
 class LifecycleService(Service):

@@ -16,7 +16,7 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import RowValues
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 _OWNERS: Final = ("user_id", "run_id")
 _CREATED: Final = ("id", *HISTORIC, *USAGE)

@@ -6,6 +6,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agent_memory.models.owner import Owner
 from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import gather, own_words_of
 from agent_memory.services.search.ranking import RankedHit, Ranking, confidence
@@ -16,8 +17,8 @@ from agent_memory.storage.filters import EVERYTHING, AmongIds, NoRepeatOf, filte
 from agent_memory.storage.records import QueryVector
 
 if TYPE_CHECKING:
+    from agent_memory.models.excerpt import SearchFilterValues
     from agent_memory.models.search import SearchFilters
-    from agent_memory.models.session import Owner
 
 NEAR_MISSES: Final = 3
 REPEATS_SOUGHT: Final = 20
@@ -71,12 +72,12 @@ def completed(
     )
 
 
-def _owner_among_others(engine: Engine, filters: "SearchFilters | None") -> "Owner | None":
+def _owner_among_others(
+    engine: Engine, filters: "SearchFilters | SearchFilterValues | None"
+) -> Owner | None:
     """Return whose memories alone are searched; ``None`` where they are all that there are."""
     if filters is None or filters.user_id is None:
         return None
-    from agent_memory.models.session import Owner  # noqa: PLC0415 - seldom asked for
-
     owner = Owner(filters.user_id, filters.run_id)
     return owner if engine.memories.has_others(owner) else None
 

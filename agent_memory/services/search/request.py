@@ -10,11 +10,12 @@ from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import QueryVector, Term
 
 if TYPE_CHECKING:
+    from agent_memory.models.excerpt import SearchFilterValues
+    from agent_memory.models.owner import Owner
     from agent_memory.models.protocols import LanguageModel, Reranker
     from agent_memory.models.search import SearchFilters
-    from agent_memory.models.session import Owner
 else:  # names in quotes would be compiled: the first takes a millisecond
-    LanguageModel = Owner = Reranker = SearchFilters = object
+    LanguageModel = Owner = Reranker = SearchFilters = SearchFilterValues = object
 
 
 class OwnWords(NamedTuple):
@@ -47,7 +48,7 @@ class SearchRequest(NamedTuple):
     """
 
     query: str
-    filters: SearchFilters | None
+    filters: SearchFilters | SearchFilterValues | None
     limit: int
     threshold: float | None = None
     min_confidence: float | None = None

@@ -7,6 +7,7 @@ from agent_memory.models.excerpt import (
     HitValues,
     MemoryExcerpt,
     NearMissValues,
+    SearchFilterValues,
     SearchMetadataValues,
     SearchResultValues,
 )
@@ -34,7 +35,7 @@ class ResultTypes(NamedTuple):
     near_miss: Callable[..., Any]
     match_type: Callable[[str], str]
     score: Callable[[RankedHit, float, RankingRates], Any]
-    applied: Callable[[SearchFilters | None], dict[str, Any]]
+    applied: Callable[[SearchFilters | SearchFilterValues | None], dict[str, Any]]
 
 
 PLAIN: ResultTypes = ResultTypes(
@@ -44,9 +45,9 @@ PLAIN: ResultTypes = ResultTypes(
     NearMissValues,
     match_type=str,
     score=lambda *_: None,
-    applied=lambda _: {},
+    applied=lambda filters: filters.applied() if isinstance(filters, SearchFilterValues) else {},
 )
-"""Plain tuples: of searches without filters that explain nothing."""
+"""Plain tuples: of searches that explain nothing."""
 
 
 class Finds(NamedTuple):

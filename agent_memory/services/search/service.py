@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from agent_memory.models.enums import MatchType
+from agent_memory.models.excerpt import SearchFilterValues
 from agent_memory.models.memory import Memory
 from agent_memory.models.relevance import relevance_score
 from agent_memory.models.search import (
@@ -74,7 +75,9 @@ class SearchService:
         left = [term.written for term in asked if term.word not in covered]
         return " ".join([*left, *leads]) if leads else ""
 
-    def by_ids(self, memory_ids: Sequence[str], filters: SearchFilters | None) -> list[Memory]:
+    def by_ids(
+        self, memory_ids: Sequence[str], filters: SearchFilters | SearchFilterValues | None
+    ) -> list[Memory]:
         """Return the memories with these ids that the filters let pass, in the order of the ids."""
         passing = filter_of(filters, agent_id=self._engine.agent_id).and_also(
             AmongIds(tuple(memory_ids))
@@ -99,9 +102,9 @@ class SearchService:
         self._unit_of_work.record_recalls(memory_ids)
 
 
-def _applied(filters: SearchFilters | None) -> dict[str, Any]:
+def _applied(filters: SearchFilters | SearchFilterValues | None) -> dict[str, Any]:
     """Return the filters that were given, as JSON data."""
-    if filters is None or not filters.model_fields_set:
+    if not isinstance(filters, SearchFilters) or not filters.model_fields_set:
         return {}
     return filters.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
 

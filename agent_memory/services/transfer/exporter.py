@@ -25,7 +25,7 @@ from agent_memory.storage.memory_models import memory_of_row
 from agent_memory.storage.memory_values import fields_of, is_as_it_was_added
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 _COLUMNS: Final = tuple(PortableValues.model_fields)
 

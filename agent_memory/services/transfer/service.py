@@ -22,7 +22,7 @@ from agent_memory.storage.opening import file_storage, open_engine
 from agent_memory.storage.records import RowValues
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
     from agent_memory.runtime.addresses import Address
 
 

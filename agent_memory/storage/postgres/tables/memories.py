@@ -21,7 +21,7 @@ from agent_memory.storage.records import MEMORY_COLUMNS, Signals
 from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 _COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 _INSERT: Final = f"""

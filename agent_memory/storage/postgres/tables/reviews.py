@@ -13,7 +13,7 @@ from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import Operation
 
 if TYPE_CHECKING:
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 _INSERT: Final = """
 INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)

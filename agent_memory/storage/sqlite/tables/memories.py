@@ -39,7 +39,7 @@ from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 _COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 _INSERT: Final = f"""

@@ -14,7 +14,7 @@ from agent_memory.storage.sqlite.tables import Table
 
 if TYPE_CHECKING:
     from agent_memory.models.decision import Review
-    from agent_memory.models.session import Owner
+    from agent_memory.models.owner import Owner
 
 _INSERT: Final = """
 INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
