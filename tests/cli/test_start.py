@@ -11,7 +11,7 @@ from agent_memory import AgentMemory
 PROGRAM = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 9_999))
-sys.argv = ["agent-memory", "--root", sys.argv[1], "--agent", "bob", "recent", "--category", "note"]
+sys.argv = ["agent-memory", "--root", sys.argv[1], "--agent", "bob", "recent", "--kind", "learning"]
 from agent_memory.__main__ import main
 main()
 """

@@ -88,7 +88,7 @@ def test_an_unexpected_error_is_explained_on_stderr_alone(
         raise RuntimeError("the attic is on fire")
 
     monkeypatch.setattr(AgentMemory, "search", broken)
-    code, out, err = bob("--envelope", "search", "walnut", "--tag", "nut")
+    code, out, err = bob("--envelope", "search", "walnut", "--hops", "2")
     assert (code, json.loads(out)["error"]["code"]) == (1, "INTERNAL_ERROR")
     assert "attic" not in out
     assert "RuntimeError: the attic is on fire" in err
@@ -99,7 +99,7 @@ def test_what_was_interrupted_says_so(bob: Run, monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(AgentMemory, "search", interrupted)
-    code, out, _ = bob("--envelope", "search", "walnut", "--tag", "nut")
+    code, out, _ = bob("--envelope", "search", "walnut", "--hops", "2")
     assert (code, json.loads(out)["error"]["code"]) == (130, "INTERNAL_ERROR")
     assert "nothing was left half done" in json.loads(out)["error"]["message"]
 
