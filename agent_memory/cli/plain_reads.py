@@ -1,7 +1,8 @@
-"""`agent-memory search WORDS`, `recent` and `context` with no option but whose, how many, of what.
+"""`agent-memory search WORDS`, `recent` and `context` with the options that most give.
 
-Most are so. What they print and leave is what ``commands`` would, in half of the time: the options
-and models are not imported. Whatever else is asked for, or is not as usual, is left to that.
+Those say whose memory is read, how much of it, and which tag, category, user, run or session the
+memories have. What is printed and left is what ``commands`` would, in a third of the time: click
+and the models are not imported. Whatever else is asked for, or is not as usual, is left to that.
 """
 
 from __future__ import annotations

@@ -68,6 +68,8 @@ class SearchFilterValues(NamedTuple):
 
         Raises ``ValidationError`` that names the field.
         """
+        if not isinstance(filters, Mapping):
+            raise ValidationError.of("filters", "must be a mapping", filters)
         checked: dict[str, Any] = {}
         for name, value in filters.items():
             try:

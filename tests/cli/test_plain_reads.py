@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_memory import AgentMemory
 from agent_memory.cli import plain_reads, run
+from agent_memory.cli.options import Session
 from bench.workload import NOW, Workload
 
 QUERIES = (
@@ -72,6 +75,54 @@ def test_lists_are_what_the_command_line_prints(
     expected = capsys.readouterr()
     assert plain_reads.answer(words)
     assert [unmarked(text) for text in capsys.readouterr()] == [unmarked(text) for text in expected]
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", "the session", "--no-count", "--tag", "ops"],
+        ["search", "kafka", "--no-count", "-t", "ops", "-t", "Ärger", "--any-tag"],
+        ["search", "kafka", "--no-count", "--user", "ann", "-c", "note", "-c", "decision"],
+        ["search", "kafka", "--no-count", "--session", "nobody"],
+        ["recent", "-t", "ops"],
+        ["recent", "--user", "ann", "--category", "note"],
+    ],
+    ids=" ".join,
+)
+def test_json_is_what_the_models_give(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    answers, models_were_asked = [], []
+    opened = Session.open
+
+    def seen(session: Session, **options: Any) -> Any:
+        models_were_asked.append(session)
+        return opened(session, **options)
+
+    monkeypatch.setattr(Session, "open", seen)
+    for is_plain in (True, False):
+        if not is_plain:
+            monkeypatch.setattr(Session, "ask", lambda *_, **__: None)
+        assert run([*words, "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        answer.get("metadata", {}).pop("timestamp", None)
+        answers.append(untimed(answer))
+        assert bool(models_were_asked) is not is_plain
+    assert answers[0] == answers[1]
+
+
+def untimed(answer: Any) -> Any:
+    """Return an answer without what differs each time: when it was given, and how long it took."""
+    if isinstance(answer, list):
+        return [untimed(part) for part in answer]
+    if not isinstance(answer, dict):
+        return answer
+    return {
+        name: untimed(part)
+        for name, part in answer.items()
+        if name != "query_time" and not name.endswith("_ms")
+    }
 
 
 def unmarked(text: str) -> str:
