@@ -49,6 +49,18 @@ def accesses(root: Path) -> dict[str, int]:
         return {entry.id: entry.access_count for entry in memory.list_recent(200)}
 
 
+def test_each_option_is_its_filter_and_repeated_ones_are_together() -> None:
+    words = ["-t", "a", "--tag=b", "-c", "x", "--category", "y", "--user", "u", "--user", "v"]
+    question = plain_reads.parse(
+        ["--agent", "bob", "search", "kafka", *words, "--run", "r", "--session", "s"]
+    )
+    assert question is not None
+    assert question.filters == {
+        "tags": ["a", "b"], "category": ["x", "y"], "user_id": "v", "run_id": "r",
+        "session_id": "s",
+    }  # fmt: skip
+
+
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize("words", QUERIES, ids=" ".join)
 def test_it_prints_what_the_command_line_prints(
