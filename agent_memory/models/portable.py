@@ -20,7 +20,7 @@ from pydantic import (
     with_config,
 )
 from pydantic_core import to_json as to_json_bytes
-from typing_extensions import TypedDict  # Pydantic takes no other before Python 3.12
+from typing_extensions import TypedDict  # Pydantic brings it, and takes no other before Python 3.12
 
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.columns import HISTORIC, USAGE
