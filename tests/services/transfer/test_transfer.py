@@ -894,6 +894,16 @@ def test_the_same_entry_twice_is_one_and_another_under_its_id_is_refused(
         memory.import_(saved(tmp_path, lines(one, {**one, "content": "two"})))
 
 
+def test_what_a_file_tells_as_nothing_is_as_if_it_were_not_told(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    item = {"id": "a", "content": "x", "last_accessed": "2026-01-02T00:00:00Z"}
+    memory.import_(saved(tmp_path, lines(item)))
+    nothing = {**item, "last_accessed": None, "user_id": None, "embedding": [0.5, 1.0]}
+    report = memory.import_(saved(tmp_path, lines(nothing)), on_conflict="replace")
+    assert (report.new, report.same, report.changed) == (0, 1, 0)
+
+
 @pytest.mark.parametrize("format", [*OF_MEMORIES, "scratchpad"])
 def test_an_unknown_category_becomes_a_note_and_is_given_back(
     memory: AgentMemory, tmp_path: Path, format: str
