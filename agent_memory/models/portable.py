@@ -4,23 +4,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import cache, lru_cache
-from typing import Annotated, Any, Final, Literal, NamedTuple, Required, Self, cast
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
     FiniteFloat,
-    TypeAdapter,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     create_model,
     model_validator,
-    with_config,
 )
 from pydantic_core import to_json as to_json_bytes
-from typing_extensions import TypedDict  # Pydantic brings it, and takes no other before Python 3.12
 
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.columns import HISTORIC, USAGE
@@ -29,7 +26,7 @@ from agent_memory.models.fields import clean_text, to_json
 from agent_memory.models.graph import Confidence, Name, Verb
 from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata
 from agent_memory.models.record import Record
-from agent_memory.models.times import format_time, stored_form
+from agent_memory.models.times import format_time, parse_time
 
 Natural = Annotated[int, Field(ge=0, lt=2**53)]
 _ENTRY: Final = r"^(stored|accessed|promoted) [0-9TZ:.-]{27}$"
@@ -61,7 +58,6 @@ class _Strict(Record):
     model_config = ConfigDict(extra="forbid", use_enum_values=True)
 
 
-_Vector = list[FiniteFloat] | None
 _AS_TOLD: Final = {"category": _Word, "count": Natural, "version": Positive}
 
 PortableMemory = create_model(
@@ -74,7 +70,7 @@ PortableMemory = create_model(
     say.
     """,
     **fields_as_told(_AS_TOLD),
-    embedding=(_Vector, None),
+    embedding=(list[FiniteFloat] | None, None),
 )
 
 
@@ -86,7 +82,9 @@ def _texts_as_held(texts: list[str]) -> str:
     return to_json_bytes(texts).decode()  # as ``to_json`` writes texts, in a quarter of the time
 
 
-_time_as_held: Final = lru_cache(maxsize=1_000)(stored_form)  # most tell the same time twice
+@lru_cache(maxsize=1_000)  # most memories tell the same time twice
+def _time_as_held(text: str) -> str:
+    return format_time(parse_time(text))
 
 
 def _read_time_as_held(value: object, read: ValidatorFunctionWrapHandler) -> str:
@@ -103,22 +101,27 @@ _HOLDERS: Final[dict[str, AfterValidator | WrapValidator]] = {
 """What makes of a field's value what its column holds, where that is something else."""
 
 
-@cache
-def row_type() -> TypeAdapter[dict[str, Any]]:
-    """Return the type of the same memory with each field as its column holds it.
+def _fields_as_held() -> dict[str, Any]:
+    """Return the fields of a memory for ``create_model``, read into what their columns hold."""
+    types: dict[str, Any] = {}
+    for name, row in MEMORY_FIELDS.items():
+        kind = _AS_TOLD.get(name, _AS_TOLD.get(row.column.kind, row.annotation))
+        holder = _HOLDERS.get(row.column.kind)
+        types[name] = kind if holder is None else Annotated[kind, holder]
+    fields = fields_as_told(types)
+    return {name: (kind, ... if usual is ... else None) for name, (kind, usual) in fields.items()}
 
-    JSON and times are text there. What is read so is stored as it is: a model in between takes
-    half as long again. A field that a file does not tell is missing, or ``None``.
-    """
-    types: dict[str, Any] = {"embedding": Annotated[_Vector, AfterValidator(lambda _: None)]}
-    for name, field in MEMORY_FIELDS.items():
-        kind = _AS_TOLD.get(name, _AS_TOLD.get(field.column.kind, field.annotation))
-        holder = _HOLDERS.get(field.column.kind)
-        held = kind if holder is None else Annotated[kind, holder]
-        types[name] = held | None if field.default is None else held
-    types["content"] = Required[Content]
-    row = TypedDict("PortableRow", types, total=False)  # type: ignore[misc]  # from a table
-    return TypeAdapter(cast("Any", with_config(_Strict.model_config)(row)))
+
+PortableRow = create_model(
+    "PortableRow",
+    __base__=_Strict,
+    __doc__="""The same memory, each field as its column holds it: JSON and times as text.
+
+    It is read at once into what is stored. What a file does not tell is ``None``.
+    """,
+    **_fields_as_held(),
+    embedding=(Annotated[list[FiniteFloat] | None, AfterValidator(lambda _: None)], None),
+)
 
 
 class PortableEntry(Record):

@@ -16,9 +16,6 @@ NEWEST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
 _TIME: Final = re.compile(r"[\dW-]{7,10}(?:[Tt ][\d:.,]+ ?(?:[Zz]|[+-][\d:.]+)?)?")
 """A date, and a time behind a T or a blank. Python takes any letter there: 20 digits are a time."""
 
-_IN_UTC: Final = re.compile(r"(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d)(\.\d{6})?Z", re.ASCII)
-"""A time as it is stored, or without the fraction of its second."""
-
 
 def now_utc() -> datetime:
     """Return the time, aware, in UTC. The default clock of a store."""
@@ -59,19 +56,6 @@ def parse_time(text: str) -> datetime:
         raise ValueError(
             f"{text[:60]!r} is not a time: write it like 2026-01-28 or 2026-01-28T12:00:00Z"
         ) from error
-
-
-def stored_form(text: str) -> str:
-    """Read a time as ``parse_time`` does, and write it as ``format_time`` does."""
-    written = _IN_UTC.fullmatch(text)
-    if written is None:
-        return format_time(parse_time(text))
-    try:
-        datetime.fromisoformat(text)  # whether there is such a day
-    except ValueError:
-        return format_time(parse_time(text))  # which says what is wrong with it
-    second, fraction = written.groups()
-    return f"{second}{fraction or '.000000'}Z"
 
 
 def parse_end(text: str) -> datetime:

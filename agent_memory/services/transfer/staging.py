@@ -44,13 +44,13 @@ from agent_memory.models.portable import (
     PortableRejection,
     PortableRelationship,
     PortableReview,
+    PortableRow,
     PortableTombstone,
     PortableValues,
     PortableVector,
     Section,
     StagedEntry,
     content_id,
-    row_type,
 )
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.record import Record
@@ -63,6 +63,7 @@ from agent_memory.storage.fingerprints import fingerprint_of
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
+    Section.MEMORY: PortableRow,
     Section.SCRATCHPAD: PortableEntry,
     Section.REJECTION: PortableRejection,
     Section.ENTITY: PortableEntity,
@@ -268,13 +269,10 @@ class Staging:
             draft.is_left_out = True
             return
         try:
-            if entry.section is Section.MEMORY:
-                row = row_type().validate_python(fields)
-                draft.values = {name: value for name, value in row.items() if value is not None}
-            else:
-                draft.values = _values_of(_MODELS[entry.section].model_validate(fields))
+            record = _MODELS[entry.section].model_validate(fields)
         except PydanticValidationError as error:
             raise ValidationError.from_pydantic(error) from error
+        draft.values = _values_of(record)
         draft.repairs = [*entry.repairs]
 
     def _screen(self, draft: _Draft) -> None:
@@ -414,6 +412,8 @@ def _unwritable(error: OSError) -> StorageError:
 
 def _values_of(record: Record) -> dict[str, Any]:
     """Return the fields that are set of a record, as the columns of a store hold them."""
+    if isinstance(record, PortableRow):
+        return {name: value for name, value in vars(record).items() if value is not None}
     values: dict[str, Any] = {}
     fields_set = record.model_fields_set
     for name, value in vars(record).items():
