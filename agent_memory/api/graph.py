@@ -31,8 +31,6 @@ from agent_memory.models.graph import (
     clean_name,
     clean_relationship,
 )
-from agent_memory.runtime import paths
-from agent_memory.runtime.addresses import Address
 from agent_memory.services.graph.changes import Fact
 from agent_memory.services.graph.service import keys_of, query_words, worth_of
 
@@ -66,16 +64,16 @@ class MemoryGraph:
     steps is wanted of so many, or weighted ways, ranks and communities: ``export`` the graph then.
     """
 
-    def __init__(self, store: GraphService, address: Address) -> None:
+    def __init__(self, store: GraphService, destination: Callable[..., Path]) -> None:
         self._store = store
-        self._address = address
+        self._destination = destination
 
     def within_run(self, run_id: str) -> MemoryGraph:
         """Return this graph for who may read the memories of one run alone, as its sessions may.
 
         What its verbs change, and tell, follows from what the memories of this run say.
         """
-        return MemoryGraph(self._store.within_run(run_id), self._address)
+        return MemoryGraph(self._store.within_run(run_id), self._destination)
 
     # Changing ---------------------------------------------------------------------------------
 
@@ -409,8 +407,8 @@ class MemoryGraph:
 
         if format not in WRITERS:
             raise ValidationError.of("format", f"must be one of {', '.join(WRITERS)}", format)
-        place = paths.resolve_file(path)
-        refuse_target(place, self._address, overwrite=overwrite)
+        place = self._destination(path, overwrite=overwrite)
+        refuse_target(place)
         entities, edges = self._store.everything(*_scope(user_id, run_id), _as_of(as_of))
         WRITERS[format](place, entities, edges)
         return place

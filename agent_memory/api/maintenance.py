@@ -164,8 +164,10 @@ class MaintenanceVerbs(OpenMemory):
         Without a destination it goes into ``backups/`` beside the file. A file that exists there
         is refused unless ``overwrite``.
         """
-        place = None if destination is None else paths.resolve_file(destination)
-        return self._store.backup(place, overwrite=overwrite)
+        place = None
+        if destination is not None:
+            place = self._destination(destination, overwrite=overwrite, field="destination")
+        return self._store.backup(place)
 
     def backups(self) -> list[BackupFile]:
         """List the backups that there are of this file, newest first.

@@ -200,7 +200,15 @@ class OpenMemory:
         """Whom and what the memories speak of, and what holds between them, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
 
-        return MemoryGraph(self._store.graph, self._address)
+        return MemoryGraph(self._store.graph, self._destination)
+
+    def _destination(
+        self, path: str | os.PathLike[str], *, overwrite: bool, field: str = "path"
+    ) -> Path:
+        """Return where a file may be written; refuse the files of memories."""
+        from agent_memory.services.destinations import destination  # noqa: PLC0415 - seldom used
+
+        return destination(path, self._address, self.agent_id, overwrite=overwrite, field=field)
 
     @property
     def path(self) -> Path:

@@ -112,10 +112,9 @@ class TransferVerbs(OpenMemory):
         from agent_memory.formats.registry import codec  # noqa: PLC0415 - an edge, and seldom used
 
         chosen = codec(format)
-        place = paths.resolve_file(path)
-        self._refuse_own(place)
+        place = self._destination(path, overwrite=overwrite)
         with translated_errors(place):
-            _refuse_target(place, is_folder=chosen.is_folder, overwrite=overwrite)
+            _refuse_target(place, is_folder=chosen.is_folder)
         with dump as source:
             written = chosen.write(place, source)
         return ExportReport(
@@ -138,10 +137,6 @@ class TransferVerbs(OpenMemory):
                 f"columns that were added by hand are left out, `sqlite` has them: {columns}"
             )
         return notes
-
-    def _refuse_own(self, place: Path) -> None:
-        if place in files_of(self._address):
-            raise ValidationError.of("path", f"{place} is the memory itself", str(place))
 
     def import_(
         self,
@@ -252,7 +247,8 @@ class TransferVerbs(OpenMemory):
                 raise ValidationError.of("format", message, format)
             return server_address(path), registry.reader("langgraph")
         place = Path(check_existing_path(path))
-        self._refuse_own(place.resolve())
+        if place.resolve() in files_of(self._address):
+            raise ValidationError.of("path", f"{place} is the memory itself", str(place))
         if format is None and file_storage().is_open_here(place):
             format = "sqlite"  # noqa: A001 - looking into it would drop the locks on it
         return place, registry.recognise(place) if format is None else registry.reader(format)
@@ -371,16 +367,9 @@ def _log(message: str) -> None:
     logging.getLogger("agent_memory").warning("%s", message)
 
 
-def _refuse_target(place: Path, *, is_folder: bool, overwrite: bool) -> None:
-    if os.path.lexists(place) and not overwrite and not _is_empty_folder(place):
-        message = f"{place} exists: choose another, or overwrite it"
-        raise ValidationError.of("path", message, str(place))
+def _refuse_target(place: Path, *, is_folder: bool) -> None:
     if not place.parent.is_dir():
         message = f"the directory of {place} does not exist"
         raise ValidationError.of("path", message, str(place))
     if not is_folder and place.is_dir() and not place.is_symlink():
         raise ValidationError.of("path", f"{place} is a directory: name a file", str(place))
-
-
-def _is_empty_folder(place: Path) -> bool:
-    return place.is_dir() and not any(place.iterdir())

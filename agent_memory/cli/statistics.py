@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from agent_memory import Breakdown, MemoryStatistics, ValidationError
+from agent_memory import Breakdown, MemoryStatistics
 from agent_memory.cli.options import FILE, Moment, Session, json_option
 from agent_memory.cli.render import emit
 from agent_memory.cli.tables import clip, display_width, safe, table, terminal_width
@@ -46,14 +46,16 @@ def stats(
       agent-memory --agent bob stats --since 30d --plot bob.svg
       agent-memory --agent bob stats --json
     """
-    if plot is not None and not force and Path(plot).exists():
-        raise ValidationError.of("plot", "is there already: --force replaces it", plot)
     with session.open() as memory:
+        place = None
+        if plot is not None:
+            # Drawn over a memory, all of it was gone. No verb: nobody else has a use for it.
+            place = memory._destination(plot, overwrite=force, field="plot")
         statistics = memory.statistics(since=since, limit=limit)
-    if plot is not None:
+    if place is not None:
         from agent_memory.cli.plot import write_plot  # noqa: PLC0415 - seldom asked for
 
-        write_plot(Path(plot), statistics)
+        write_plot(place, statistics)
     emit(statistics, text=_text(statistics, session, plot), as_json=session.json)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,8 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from agent_memory.errors import ValidationError
 from agent_memory.models.graph import EdgeView, EntityView
 from agent_memory.models.times import format_time
-from agent_memory.runtime.addresses import Address
-from agent_memory.runtime.files import files_of, written_atomically
+from agent_memory.runtime.files import written_atomically
 
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAMESPACE: Final = "http://graphml.graphdrawing.org/xmlns"
@@ -31,16 +29,8 @@ _OF_EDGES: Final = {
 }  # fmt: skip
 
 
-def refuse_target(place: Path, own: Address, *, overwrite: bool) -> None:
-    """Raise ``ValidationError`` for a place that no graph can be written to; ``own`` is the store.
-
-    What is there is only replaced with ``overwrite``.
-    """
-    if place in files_of(own):
-        raise ValidationError.of("path", f"{place} is the memory itself", str(place))
-    if os.path.lexists(place) and not overwrite:
-        message = f"{place} exists: choose another, or overwrite it"
-        raise ValidationError.of("path", message, str(place))
+def refuse_target(place: Path) -> None:
+    """Raise ``ValidationError`` for a place that no graph can be written to."""
     if not place.parent.is_dir() or (place.is_dir() and not place.is_symlink()):
         message = f"{place} cannot be written: name a file in a directory that is there"
         raise ValidationError.of("path", message, str(place))

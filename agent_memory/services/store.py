@@ -531,7 +531,7 @@ class Store:
         """Return the columns that somebody added to the table of memories."""
         return self._engine.memory_rows.foreign_columns()
 
-    def backup(self, destination: Path | None, *, overwrite: bool) -> Path:
+    def backup(self, destination: Path | None) -> Path:
         """Write a consistent copy of the file, while others may write."""
         self._engine.agent.identity()  # not of a store that was closed
         if destination is None and self._engine.read_only:
@@ -539,7 +539,7 @@ class Store:
                 f"{self.location} was opened read-only: name a destination elsewhere"
             )
         require(self._engine, Capability.FILE_BACKUP)
-        return self._engine.files.back_up(destination, now=self._clock(), overwrite=overwrite)
+        return self._engine.files.back_up(destination, now=self._clock())
 
     def close(self) -> None:
         """Write what searches counted, and close the file."""

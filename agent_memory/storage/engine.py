@@ -264,8 +264,11 @@ class FileOperations(Protocol):
     def warning(self) -> str | None:
         """A warning about the file's drive or hard links; ``None`` when all is as usual."""
 
-    def back_up(self, destination: Path | None, *, now: datetime, overwrite: bool) -> Path:
-        """Write a consistent copy of the file, while others may write, and return its path."""
+    def back_up(self, destination: Path | None, *, now: datetime) -> Path:
+        """Write a consistent copy of the file, while others may write, and return its path.
+
+        What stands at the destination is replaced: whether it may be was asked before.
+        """
 
     def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
         """Write a copy into ``backups/`` and drop the oldest of that reason beyond ``keep``."""

@@ -111,6 +111,17 @@ def test_a_plot_is_xml_that_names_what_it_shows(cli: Cli, tmp_path: Path) -> Non
     assert nowhere.code == 5
 
 
+@pytest.mark.parametrize("name", ["memories.db", "memories.db-wal", "memories.db-shm"])
+@pytest.mark.parametrize(("agent", "told"), [("bob", "the memory itself"), ("ann", "agent 'ann'")])
+def test_a_plot_is_drawn_over_no_memory(
+    cli: Cli, root: Path, bob: str, name: str, agent: str, told: str
+) -> None:
+    AgentMemory("ann", root=root).close()
+    done = cli("stats", "--plot", str(root / agent / name), "--force")
+    assert (done.code, told in done.err) == (4, True)
+    assert cli("show", bob).code == 0
+
+
 def test_bars_are_as_high_as_the_numbers_and_each_series_looks_its_own(root: Path) -> None:
     with AgentMemory("bob", root=root, embedder=None) as memory:
         memory.configure(categories=[f"own-{number}" for number in range(9)])

@@ -100,7 +100,7 @@ class Dump:
         """Write the store's own file, as a copy, in place of what stands there."""
         # On a connection of its own: SQLite copies no file inside a transaction.
         require(self._engine, Capability.FILE_BACKUP)
-        self._engine.files.back_up(path, now=self.changed_at, overwrite=True)
+        self._engine.files.back_up(path, now=self.changed_at)
 
     def entries(self) -> Iterator[Entry]:
         """Yield everything: the agent, its memories, and what is known about those.

@@ -33,8 +33,8 @@ class FileOperations(Table):
 
     # Backups ----------------------------------------------------------------------------------
 
-    def back_up(self, destination: Path | None, *, now: datetime, overwrite: bool) -> Path:
-        return backup.back_up(self.path, destination, now=now, overwrite=overwrite)
+    def back_up(self, destination: Path | None, *, now: datetime) -> Path:
+        return backup.back_up(self.path, destination, now=now)
 
     def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
         return backup.back_up_before(self.path, reason, now=now, keep=keep)

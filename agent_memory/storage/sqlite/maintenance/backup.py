@@ -18,7 +18,6 @@ from agent_memory.errors import StorageError, StorageUnavailable, ValidationErro
 from agent_memory.models.reports import BackupFile
 from agent_memory.models.times import format_time, parse_time, shifted
 from agent_memory.runtime.files import (
-    SIDE_FILES,
     UNFINISHED,
     abandoned,
     beside,
@@ -42,20 +41,18 @@ _TRIES: Final = 1_000
 """Names that are tried while other processes take them."""
 
 
-def back_up(
-    source: Path, destination: Path | None, *, now: datetime, overwrite: bool = False
-) -> Path:
+def back_up(source: Path, destination: Path | None, *, now: datetime) -> Path:
     """Copy a store as it stands into a new file of mode 0600 and return its path.
 
     Others may write meanwhile. The copy is made beside its destination and moved there when it is
     whole and on the disk: what stands there before stays until then. Without a destination it is
-    ``backups/memories-TIME.db`` beside the source. A destination that exists is refused unless
-    ``overwrite``; a symbolic link there is replaced, never followed.
+    ``backups/memories-TIME.db`` beside the source. A symbolic link there is replaced, never
+    followed.
     """
     if destination is None:
         destination = _made_folder(source) / f"{source.stem}-{_stamp(now)}{source.suffix}"
     with translated_errors(destination):
-        _refuse_destination(source, destination, overwrite=overwrite)
+        _refuse_destination(destination)
     with _copied(source, destination) as unfinished:
         unfinished.replace(destination)
         sync_to_disk(destination.parent)
@@ -160,18 +157,11 @@ def _copied(source: Path, destination: Path) -> Iterator[Path]:
             remove_files([beside(unfinished, "-journal")])
 
 
-def _refuse_destination(source: Path, destination: Path, *, overwrite: bool) -> None:
-    in_use = {source.with_name(source.name + suffix) for suffix in ("", *SIDE_FILES)}
-    if destination in in_use or (destination.exists() and destination.samefile(source)):
-        raise ValidationError.of("destination", "is the memory itself", str(destination))
+def _refuse_destination(destination: Path) -> None:
     if destination.is_dir():
         raise ValidationError.of("destination", "is a directory: name a file", str(destination))
     if not destination.parent.is_dir():
         raise ValidationError.of("destination", "its directory does not exist", str(destination))
-    if not overwrite and os.path.lexists(destination):
-        raise ValidationError.of(
-            "destination", "exists: choose another, or overwrite it", str(destination)
-        )
 
 
 def _named(unfinished: Path, source: Path, reason: str, now: datetime) -> Path:
