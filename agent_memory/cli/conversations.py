@@ -124,9 +124,12 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
         if not user_id and not run_id:
             raise click.UsageError("say whose: --user or --run; `reset` deletes everything")
         count = memory.count(filters={"user_id": user_id, "run_id": run_id, "archived": None})
-        confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
-        gone = memory.delete_all(user_id=user_id, run_id=run_id)
-    text = f"deleted {len(gone)} memories: `undo` brings them back"
+        if count:
+            confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
+        gone = memory.delete_all(user_id=user_id, run_id=run_id) if count else []
+    text = "no memory is like that: nothing was deleted"
+    if gone:  # else `undo` would take back what was done before
+        text = f"deleted {len(gone)} memories: `undo` brings them back"
     emit({"deleted": [memory.id for memory in gone]}, text=text, as_json=session.json)
 
 

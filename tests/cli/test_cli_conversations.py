@@ -115,8 +115,12 @@ def test_a_users_memories_are_deleted_and_then_all(cli: Cli, root: Path) -> None
         memory.store("of Ben", user_id="ben")
     assert cli("delete-all", "--yes").code == 2
     assert cli("delete-all", "--user", "alice").code == 2  # there is nobody to ask
-    assert cli("delete-all", "--user", "alice", "--yes").code == 0
+    done = cli("delete-all", "--user", "alice", "--yes")
+    assert (done.code, done.out) == (0, "deleted 1 memories: `undo` brings them back\n")
     assert contents(root) == ["of Ben"]
+    none = cli("delete-all", "--user", "alice")
+    assert (none.code, none.out) == (0, "no memory is like that: nothing was deleted\n")
+    assert cli("delete-all", "--user", "alice", "--json").data["deleted"] == []
     assert cli("reset").code == 2
     assert cli("reset", "--yes").out == "deleted 1 memories\n"
     assert contents(root) == []
