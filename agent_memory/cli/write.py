@@ -280,7 +280,7 @@ def _fault(
 
 @click.command()
 @click.argument("memory_id")
-@click.option("--content", help="The new text.")
+@click.option("--content", help="The new text; '-' reads it from stdin.")
 @description_options
 @click.option("--if-version", type=int, help="Only if the memory still has this version.")
 @on_secret_option
@@ -293,6 +293,8 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
     Example:
       agent-memory --agent bob update mem-a3f2c1b4e5d6 --content "Prefer tea"
     """
+    if options["content"] is not None:
+        options["content"] = _content(options["content"])
     with session.open() as memory:
         changes = described(options, memory.get(memory_id))
         if not changes.keys() - {"if_version"}:

@@ -101,6 +101,14 @@ def test_a_dash_stores_what_comes_on_stdin(cli: Cli, root: Path, given: bytes, k
     assert stored(root) == [kept]
 
 
+def test_an_update_takes_its_text_from_stdin_too(cli: Cli, root: Path) -> None:
+    memory_id = cli("store", "tea").out.strip()
+    assert cli("update", memory_id, "--content", "-", input=b"coffee\n").code == 0
+    assert stored(root) == ["coffee"]
+    assert cli("update", memory_id, "--content", "-", input=b"").code == 4
+    assert stored(root) == ["coffee"]
+
+
 @pytest.mark.parametrize(
     ("words", "given", "code", "says"),
     [
