@@ -28,6 +28,7 @@ from agent_memory import (
     MissingAgentIdentity,
     OnSecret,
     TaskStatus,
+    ValidationError,
     memory_root,
 )
 from agent_memory.cli.readers import asked
@@ -337,8 +338,12 @@ class JsonObject(_JsonType):
         """Return the mapping."""
         if isinstance(value, dict):
             return value
+        from agent_memory.formats.json_reader import object_of  # noqa: PLC0415 - seldom given
+
         try:
-            mapping = json.loads(str(value))
+            mapping = json.loads(str(value), object_pairs_hook=object_of)
+        except ValidationError as error:  # the last of two was kept, and nobody heard of the first
+            self.fail(f"what was given {error}", param, ctx)
         except (ValueError, RecursionError) as error:
             self.fail(f"what was given is not JSON: {error}", param, ctx)
         if not isinstance(mapping, dict):

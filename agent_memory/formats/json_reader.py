@@ -278,7 +278,8 @@ def _twice(key: str) -> str:
     return f"is not JSON: the key {key!r:.80} stands twice"
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs. Raises ``ValidationError`` where a key stands twice."""
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
@@ -308,7 +309,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _STRICT: Final = JSONDecoder(
-    object_pairs_hook=_object_of,
+    object_pairs_hook=object_of,
     parse_float=_finite,
     parse_int=_integer,
     parse_constant=_no_constant,

@@ -125,6 +125,8 @@ def test_an_update_takes_its_text_from_stdin_too(cli: Cli, root: Path) -> None:
         (["x", "--metadata", "[1]"], b"", 2, "JSON object"),
         (["x", "--metadata", "{"], b"", 2, "not JSON"),
         (["x", "--metadata", '{"a": NaN}'], b"", 4, "nan"),
+        (["x", "--metadata", '{"a": 1, "a": 2}'], b"", 2, "the key 'a' stands twice"),
+        (["x", "--metadata", '{"b": {"a": 1, "a": 2}}'], b"", 2, "the key 'a' stands twice"),
         (["x", "--id", "a b"], b"", 4, "memory id"),
         ([], b"", 2, "CONTENT"),
         (["x", "--jsonl", "-"], b"", 2, "CONTENT"),
