@@ -130,6 +130,8 @@ def backup(session: Session, /, destination: str | None, force: bool) -> None:
     Example:
       agent-memory --agent bob backup /mnt/safe/bob.db
     """
+    if destination == "-":
+        raise click.UsageError("a backup is a file: name one; `export --format sqlite` has stdout")
     with session.open() as memory:
         path = memory.backup(destination, overwrite=force)
     emit({"path": str(path)}, text=str(path), as_json=session.json)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_memory.cli.options import Moment, Session, as_of_option, json_option
+from agent_memory.cli.options import FILE, Moment, Session, as_of_option, json_option
 from agent_memory.cli.render import emit
+from agent_memory.cli.streams import copy_to_stdout
 from agent_memory.cli.tables import table
 from agent_memory.models.graph import EdgeView, EntityView, GraphPath, Neighbourhood
 
@@ -178,8 +181,10 @@ def merge(session: Session, /, keep: str, other: str, user_id: str | None) -> No
 
 @graph.command()
 @click.option("--format", "format_", type=click.Choice(["graphml", "json"]), default="graphml")
-@click.option("--output", "-o", required=True, metavar="PATH", help="The file to write.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option(
+    "--output", "-o", required=True, metavar="PATH", type=FILE, help="A file; - for stdout."
+)
+@click.option("--force", "--overwrite", "overwrite", is_flag=True, help="Replace what is there.")
 @_user_option
 @as_of_option
 @json_option
@@ -199,10 +204,20 @@ def export(
     Example:
       agent-memory --agent bob graph export --format json --output graph.json
     """
-    with session.open() as memory:
+    if output == "-" and session.json:
+        raise click.UsageError("give --output PATH")
+    with session.open() as memory, tempfile.TemporaryDirectory() as folder:
         place = memory.graph.export(
-            output, format=format_, user_id=user_id, as_of=as_of, overwrite=overwrite
+            Path(folder) / "graph" if output == "-" else output,
+            format=format_,
+            user_id=user_id,
+            as_of=as_of,
+            overwrite=overwrite,
         )
+        if output == "-":
+            with place.open("rb") as file:
+                copy_to_stdout(file)
+            return
     emit({"path": str(place), "format": format_}, text=str(place), as_json=session.json)
 
 

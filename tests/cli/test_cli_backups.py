@@ -182,3 +182,10 @@ def test_a_missing_file_is_restored(cli: Cli, root: Path, backup: Path) -> None:
     assert done.code == 0, done.err
     assert (done.data["backup"], done.data["replaced"]) == (str(backup), None)
     assert contents(root) == BEFORE
+
+
+@pytest.mark.usefixtures("backup")
+def test_a_backup_is_no_stream(cli: Cli) -> None:
+    done = cli("backup", "-")
+    assert (done.code, "name one" in done.err) == (2, True)
+    assert not Path("-").exists()

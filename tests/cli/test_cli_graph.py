@@ -127,6 +127,11 @@ def test_the_graph_is_exported_for_other_programs(filled: Program, tmp_path: Pat
     told = json.loads(other.read_text())
     assert [it["name"] for it in told["entities"]] == ["USER_ID", "tea"]
     assert told["relationships"][0]["metadata"]["user_id"] == "u1"
+    assert filled("export", "--output", "-").out == place.read_text(encoding="utf-8")
+    assert filled("export", "--output", "-", "--json").code == ExitCode.USAGE
+    assert not Path("-").exists()
+    for name in ("--force", "--overwrite"):
+        assert filled("export", "--output", str(place), name).code == ExitCode.OK
     own = filled("export", "--overwrite", "-o", str(tmp_path / "root" / "bob" / "memories.db"))
     assert "is the memory itself" in own.err
 
