@@ -194,10 +194,11 @@ class TransferVerbs(OpenMemory):
                 tell(done, 0)
             if not lenient and not dry_run:
                 intake.raise_refusal(place)
+            taker = self if dry_run else self._taker()
             backup = None
-            take_in = partial(self._take_in, intake, on_conflict, include_erased=include_erased)
-            if not dry_run and self._replaces(on_conflict, take_in):
-                backup = self._store.lifecycle.back_up_before("import")
+            take_in = partial(taker._take_in, intake, on_conflict, include_erased=include_erased)
+            if not dry_run and taker._replaces(on_conflict, take_in):
+                backup = taker._store.lifecycle.back_up_before("import")
             try:
                 plan = take_in(dry_run=dry_run, lenient=lenient, tell=tell)
             except (RejectedContent, LimitReached) as error:
@@ -207,8 +208,12 @@ class TransferVerbs(OpenMemory):
         if secrets and not dry_run:
             _log(f"import of {place}: {secrets[0]}")
         if report.new and not dry_run:
-            self._auto_migration.follow(report.new)
+            taker._auto_migration.follow(report.new)
         return report
+
+    def _taker(self) -> TransferVerbs:
+        """Return the memory that an import goes into, once all of it was read."""
+        return self
 
     def move_to(
         self,

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -207,12 +207,33 @@ def move(session: Session, /, destination: str) -> None:
     emit(report, text=text, as_json=session.json)
 
 
+class _StandIn(AgentMemory):
+    """An empty memory that reads an import for an agent that has none yet.
+
+    The agent's own is made when all was read: what was refused left an empty one.
+    """
+
+    make: Callable[[str], AgentMemory]
+    taker: AgentMemory | None = None
+
+    def _taker(self) -> AgentMemory:
+        self.taker = self.make(self.session_id)
+        return self.taker
+
+    def suggestion(self) -> str | None:
+        return None if self.taker is None else self.taker.suggestion()
+
+
 def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> AgentMemory:
-    """Open the memory that is meant; for a dry run one that is not there yet is made elsewhere."""
-    if not dry_run or session.exists():
+    """Open the memory that is meant, or a stand-in for one that is not there yet."""
+    if session.exists():
         return session.open(create=not dry_run)
     folder = stack.enter_context(tempfile.TemporaryDirectory())
-    return AgentMemory.open(Path(folder) / "memories.db", agent_id=session.agent)
+    memory = _StandIn.open(Path(folder) / "memories.db", agent_id=session.agent)
+    memory.make = lambda session_id: stack.enter_context(
+        session.open(create=True, session_id=session_id)
+    )
+    return memory
 
 
 def _from_stdin(stack: contextlib.ExitStack) -> Path:

@@ -250,6 +250,29 @@ def test_an_agent_without_memories_gets_its_first_ones(
     assert contents(root) == {"a": "one"}
 
 
+@pytest.mark.parametrize("through", ["file", "stdin"])
+@pytest.mark.parametrize(
+    "text", ["of no format", lines({"content": "one", "id": "a"}, {"content": ""})]
+)
+def test_an_import_that_is_refused_makes_no_agent(
+    cli: Cli, root: Path, tmp_path: Path, text: str, through: str
+) -> None:
+    path = "-" if through == "stdin" else str(saved(tmp_path, text))
+    elsewhere = tmp_path / "ann.db"
+    for words in (["--agent", "ann"], ["--db", str(elsewhere)]):
+        assert cli("import", path, *words, input=text).code == 4
+        assert cli("import", str(tmp_path / "missing"), *words).code == 4
+    assert not (root / "ann").exists()
+    assert not elsewhere.exists()
+
+
+def test_a_first_import_is_of_one_session(cli: Cli, root: Path, tmp_path: Path) -> None:
+    cli("import", str(saved(tmp_path, lines({"content": "one", "id": "a"}))))
+    with AgentMemory("bob", root=root, create=False) as memory:
+        (session_id,) = {entry.session_id for entry in memory.history()}
+        assert [each.id for each in memory.list_recent(filters={"session_id": session_id})] == ["a"]
+
+
 @pytest.mark.parametrize(
     ("on_conflict", "says", "content"),
     [
