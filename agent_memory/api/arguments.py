@@ -174,7 +174,9 @@ def check_order(order: str) -> MemoryOrder:
 def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:
     """Return a whole number within its limits, or raise ``ValidationError``."""
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        limits = f"from {lowest} to {highest}" if highest < 2**63 - 1 else f"of at least {lowest}"
+        is_huge = isinstance(value, int) and value > highest
+        has_limit = highest < 2**63 - 1 or is_huge
+        limits = f"from {lowest} to {highest}" if has_limit else f"of at least {lowest}"
         raise ValidationError.of(name, f"must be a whole number {limits}", value)
     return value
 

@@ -24,7 +24,11 @@ _OFF: Final = (
 @click.command()
 @click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(min=0), default=20, help="How many of those before (20)."
+    "--limit",
+    "-n",
+    type=click.IntRange(0, 2**31 - 1),  # a list of more is an OverflowError
+    default=20,
+    help="How many of those before (20).",
 )
 @click.option(
     "--name",

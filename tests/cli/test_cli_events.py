@@ -61,6 +61,16 @@ def test_they_are_chosen_by_name_number_and_time(cli: Cli) -> None:
     assert told("--since", "2999-01-01") == []
 
 
+@pytest.mark.parametrize("number", [2**31, 2**63 - 1, 10**20])
+def test_a_number_that_is_too_large_is_refused_with_the_most(cli: Cli, number: int) -> None:
+    cli("store", "tea")
+    done = cli("events", "-n", str(number))
+    assert (done.code, "2147483647" in done.err) == (2, True)
+    for words in (["recent", "-n"], ["history", "-n"], ["context", "-b"], ["undo", "--change"]):
+        done = cli(*words, str(10**20))
+        assert (done.code, "9223372036854775807" in done.err) == (4, True)
+
+
 def test_an_unknown_name_is_refused_with_those_that_there_are(cli: Cli) -> None:
     cli("store", "Prefer tea")
     done = cli("events", "--name", "memory:forgotten")
