@@ -21,7 +21,7 @@ class ScratchpadVerbs(OpenMemory):
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand. The least recently used one makes room.
 
-        Raises ``MemoryNotFound``.
+        One that is archived is not: ``promoted`` is false. Raises ``MemoryNotFound``.
         """
         promotion = self._store.promote(memory_id)
         if promotion.promoted:

@@ -344,6 +344,9 @@ def promote(session: Session, /, memory_id: str) -> None:
         done = memory.promote(memory_id)
         text = f"promoted {memory_id}" if done.promoted else f"{memory_id} was there already"
         text += f"; {done.evicted} made room" if done.evicted else ""
+        stored = None if done.promoted else memory.get(memory_id)
+        if stored is not None and stored.archived:
+            text = f"{memory_id} is archived: `unarchive` it first"
         emit(done, text=text, as_json=session.json)
 
 

@@ -275,9 +275,10 @@ class Store:
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
         with self._unit_of_work.write() as now:
-            row_id = self._row_id(memory_id)
-            is_new = not self._engine.scratchpad.contains(row_id)
-            evicted = enter_scratchpad(self._engine, [row_id], "promoted", now).evicted
+            row_id, is_archived = self._row_id(memory_id), self._get(memory_id).archived
+            is_new = not is_archived and not self._engine.scratchpad.contains(row_id)
+            entering = [] if is_archived else [row_id]  # nothing makes room for what is not shown
+            evicted = enter_scratchpad(self._engine, entering, "promoted", now).evicted
             self._engine.agent.count_promotions(int(is_new))
             return Promotion(
                 memory_id=memory_id,

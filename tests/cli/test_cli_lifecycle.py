@@ -69,6 +69,15 @@ def test_archived_memories_are_found_where_they_are_asked_for(cli: Cli, root: Pa
     assert listed(cli("recent", "--json")) == {"walnut", "quartz", "basalt"}
 
 
+def test_an_archived_memory_is_not_said_to_be_in_the_scratchpad(cli: Cli, root: Path) -> None:
+    store(root, "walnut")
+    cli("archive", "walnut")
+    done = cli("promote", "walnut")
+    assert (done.code, done.out) == (0, "walnut is archived: `unarchive` it first\n")
+    cli("unarchive", "walnut")
+    assert "walnut" in cli("scratchpad").out
+
+
 def test_one_is_kept_of_those_that_say_the_same(cli: Cli, root: Path) -> None:
     store(root, "walnut", tags=["a"])
     store(root, "quartz", "basalt", tags=["b"], importance="high")

@@ -121,6 +121,17 @@ def test_promoting_with_room_left_evicts_nobody(memory: AgentMemory) -> None:
     assert (done.promoted, done.evicted, done.scratchpad_size) == (True, None, 1)
 
 
+def test_one_that_is_archived_is_not_promoted(memory: AgentMemory, clock: Clock) -> None:
+    made = fill(memory, clock, 51)
+    memory.archive([made[0], made[50]])
+    memory.store("another")
+    before = entries(memory)
+    for memory_id in (made[0], made[50]):
+        done = memory.promote(memory_id)
+        assert (done.promoted, done.evicted) == (False, None)
+    assert entries(memory) == before
+
+
 def test_promoting_one_that_is_in_is_nothing_new(memory: AgentMemory, clock: Clock) -> None:
     made = fill(memory, clock)
     done = memory.promote(made[3])
