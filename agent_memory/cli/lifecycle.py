@@ -214,9 +214,10 @@ def reject(
         raise click.UsageError("give a TEXT, --lift NUMBER or --list")
     with session.open() as memory:
         if lift is not None:
-            was_there = memory.lift(lift)
-            message = f"lifted {lift}" if was_there else f"there is no rejection {lift}"
-            emit({"lifted": was_there}, text=message, as_json=session.json)
+            if not memory.lift(lift):
+                message = f"there is no rejection {lift}: `reject --list` lists them"
+                raise ValidationError.of("lift", message, lift)
+            emit({"lifted": True}, text=f"lifted {lift}", as_json=session.json)
         elif text is None:
             rejections = memory.rejections()
             data = {"rejections": rejections}

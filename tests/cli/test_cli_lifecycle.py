@@ -473,4 +473,5 @@ def test_what_cannot_be_rejected_is_refused(
 
 def test_lifting_what_is_not_rejected_says_so(cli: Cli, root: Path) -> None:
     store(root, "walnut")
-    assert cli("reject", "--lift", "7").out == "there is no rejection 7\n"
+    done = cli("reject", "--lift", "7")
+    assert (done.code, done.out, "there is no rejection 7" in done.err) == (4, "", True)
