@@ -24,6 +24,7 @@ from agent_memory.formats.peers.entries import pieces
 from agent_memory.formats.protocol import Sample, Source, Written
 from agent_memory.formats.record_shapes import ParsedItem, entries, memory_json
 from agent_memory.formats.yaml_reader import read_yaml
+from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.fields import normalize_tags, to_json
 from agent_memory.models.graph import USER_NAME
 from agent_memory.models.limits import MAX_TAG_LENGTH, MAX_TAGS_PER_MEMORY
@@ -127,9 +128,10 @@ def _write_note(path: Path, fields: dict[str, Any], names: list[str]) -> None:
     for name, value in fields.items():
         field = MEMORY_FIELDS.get(name)
         if value is not None and (field is None or value != field.plain_default):
-            lines.append(f"{name}: {to_json(value)}")
+            lines.append(f"{name}: {flow(value, compact=True)}")
     if names:
-        lines.append(f"{_LINKS}: {to_json([f'[[{name}]]' for name in names])}")
+        links = [f"[[{name}]]" for name in names]
+        lines.append(f"{_LINKS}: {flow(links, compact=True)}")
     data = "\n".join(["---", *lines, "---", content, ""]).encode()
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
         file.write(data)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from json import JSONEncoder
 from typing import Final
 
+from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 
 _MAX_PLAIN_KEY: Final = 1000  # of 1,024 characters, past which YAML wants a "?" before a key
@@ -41,19 +42,20 @@ def quoted(text: str) -> str:
     return _NOT_IN_YAML.sub(_escape, _to_json(text))
 
 
-def flow(value: object) -> str:
+def flow(value: object, *, compact: bool = False) -> str:
     """Write JSON data on one line; a time as ISO 8601 text.
 
-    Raises ``RecursionError`` for what is nested hundreds deep.
+    ``compact`` leaves out the spaces of lists and mappings. Raises ``RecursionError`` for what is
+    nested hundreds deep.
     """
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, datetime):
         return f'"{_time_of(value)}"'
-    written = _to_json(value)
+    written = to_json(value) if compact else _to_json(value)
     is_long = len(written) > _MAX_PLAIN_KEY
     if _NOT_AS_JSON.search(written) or (is_long and _may_have_long_key(value)):
-        return _flow(value)
+        return _flow(value, "" if compact else " ")
     return written
 
 
@@ -88,15 +90,16 @@ def block(text: str, indent: str) -> str:
     return "\n".join([header, *(indent + line if line else "" for line in lines)])
 
 
-def _flow(value: object) -> str:
+def _flow(value: object, space: str) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, float):
         return _float(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(_key(key) + _flow(item) for key, item in value.items()) + "}"
+        items = (_key(key, space) + _flow(item, space) for key, item in value.items())
+        return "{" + f",{space}".join(items) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + f",{space}".join(_flow(item, space) for item in value) + "]"
     return _to_json(value)
 
 
@@ -114,9 +117,9 @@ def _escape(match: re.Match[str]) -> str:
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"
 
 
-def _key(key: str) -> str:
+def _key(key: str, space: str = " ") -> str:
     text = quoted(key)
-    return f"? {text} : " if len(text) > _MAX_PLAIN_KEY else f"{text}: "
+    return f"? {text} : " if len(text) > _MAX_PLAIN_KEY else f"{text}:{space}"
 
 
 def _float(number: float) -> str:

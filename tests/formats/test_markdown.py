@@ -100,6 +100,25 @@ def test_names_say_what_is_in_a_note_and_front_matter_is_plain_yaml(tmp_path: Pa
     assert (front["id"], front["tags"]) == ("note-1", ["ops"])
 
 
+def test_values_are_json_without_spaces_but_for_what_yaml_takes_for_something_else(
+    tmp_path: Path,
+) -> None:
+    with AgentMemory.open(tmp_path / "a.db", agent_id="bob") as memory:
+        for data in ({"a": ["1e5", "NaN", 1]}, {"a": ["\x85", 1e-07], "k" * 1_020: 2}):
+            memory.store("plain", metadata=data, on_duplicate="keep")
+        memory.export(tmp_path / "notes", format="markdown")
+    lines = {
+        line
+        for note in (tmp_path / "notes").iterdir()
+        for line in note.read_text("utf-8").splitlines()
+        if line.startswith("metadata: ")
+    }
+    assert lines == {
+        'metadata: {"a":["1e5","NaN",1]}',
+        f'metadata: {{"a":["\\u0085",1.0e-07],? "{"k" * 1_020}" : 2}}',
+    }
+
+
 def test_only_an_export_of_ours_is_written_over(tmp_path: Path) -> None:
     with AgentMemory.open(tmp_path / "a.db", agent_id="bob") as memory:
         memory.store("first")

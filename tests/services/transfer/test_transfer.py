@@ -197,6 +197,35 @@ def test_every_field_of_every_memory_comes_back(
         assert copy.check().problems == []
 
 
+ODD_LETTERS = (
+    "\x01\t\n\x7f\x80\x85\x9f\xa0\xad\u200b\u2028\u2029\ufeff\ufffe\uffff\U0001f600\U0001fffe"
+)
+
+
+@pytest.mark.parametrize("format", [*OF_MEMORIES, "markdown", "sqlite"])
+def test_odd_letters_come_back_wherever_they_stand(
+    memory: AgentMemory, other: Open, tmp_path: Path, format: str
+) -> None:
+    odd = [f"a{letter}{number}" for number, letter in enumerate([ODD_LETTERS, *ODD_LETTERS])]
+    odd += ["1e-07", "NaN", "k" * 2_000]
+    for text in odd:
+        memory.store(
+            text,
+            kind="task",
+            metadata={text: {text: [text, 1e-07, 1e22, None]}},
+            tags=[text[:50], "b"],
+            session_id=text[:128],
+            task_metadata={"status": "blocked", "blockers": [text], "outcome": text},
+        )
+    path = exported(memory, tmp_path / "out", format)
+    with other() as copy:
+        assert copy.import_(path).repaired == 0
+        assert everything(copy) == everything(memory)
+        assert len(everything(copy)) == len(odd)
+        if format != "sqlite":
+            assert data(exported(copy, tmp_path / "out", format)) == data(path)
+
+
 @pytest.mark.parametrize("format", OF_MEMORIES)
 def test_what_was_taken_in_is_written_out_as_the_same_bytes(
     full: AgentMemory, other: Open, tmp_path: Path, format: str
