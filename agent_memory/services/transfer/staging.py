@@ -322,7 +322,7 @@ class Staging:
             settings = AgentConfig.model_validate(known_settings)
         except PydanticValidationError as error:
             raise ValidationError.from_pydantic(error, at=("config",)) from error
-        values["config"] = settings.model_dump(mode="json", include=set(known_settings))
+        values["config"] = settings.model_dump(mode="json", exclude_unset=True)
         self._categories.update(settings.categories)
         return [f"config: {name} is no setting here: left out" for name in unknown]
 

@@ -30,6 +30,7 @@ from agent_memory import (
     ValidationError,
 )
 from agent_memory.formats import registry as codecs
+from agent_memory.models.agent import AgentConfig
 from agent_memory.models.reports import ImportReport, OnConflict
 
 OF_MEMORIES = ("store", "backup", "json", "jsonl", "record-json", "record-jsonl", "directory")
@@ -265,6 +266,35 @@ def test_a_whole_store_comes_back_with_all_that_is_known_about_it(
         ]
         with pytest.raises(RejectedContent):
             copy.store("that is my secret word")
+
+
+SETTINGS_OF_A_FILE: list[dict[str, Any]] = [
+    {"scratchpad_max_size": 20, "migration_threshold": 500, "auto_migrate": True},
+    {"migration_strategy": "immediate", "embedding_model": "text-embedding-3-large"},
+    {"similarity_threshold": 1, "categories": ["recipe", "a b"], "on_duplicate": "merge"},
+    {"on_secret": "mask", "backups_kept": 0, "sharing": "private", "event_log": "off"},
+    {"on_duplicate": None, "vector_index": "table", "retention": "standard"},
+    {"retention": ONE_CORE_MEMORY},
+    {"retention": {"recent_days": 7, "limits": {}}},
+    {"retention": None},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS_OF_A_FILE, ids=str)
+def test_settings_go_out_again_as_they_came(
+    memory: AgentMemory, other: Open, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    memory.configure(**settings)
+    path = exported(memory, tmp_path / "out")
+    with other() as copy:
+        copy.import_(path)
+        assert copy.configure() == memory.configure()
+        assert state(copy, tmp_path / "out") == path.read_bytes()
+
+
+def test_every_setting_is_among_those_that_go_out_and_come_back() -> None:
+    names = {name for settings in SETTINGS_OF_A_FILE for name in settings}
+    assert names == set(AgentConfig.model_fields)
 
 
 def test_history_that_was_taken_in_tells_what_was_when(
