@@ -181,6 +181,17 @@ def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**
     return value
 
 
+def check_flags(**flags: bool) -> None:
+    """Raise ``ValidationError`` for what is neither true nor false; 1 and 0 are.
+
+    For those whose wrong value does harm: with ``dry_run=None`` an import was made, and failed when
+    it was told of.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, int) or value not in (0, 1):
+            raise ValidationError.of(name, "must be True or False", value)
+
+
 def check_existing_path(path: str | os.PathLike[str]) -> str:
     """Return the path of a file or folder that is there, or raise ``ValidationError``."""
     if not isinstance(path, str | os.PathLike):

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api.arguments import check_fraction, check_query, check_whole_number, join_filters
+from agent_memory.api.arguments import (
+    check_flags,
+    check_fraction,
+    check_query,
+    check_whole_number,
+    join_filters,
+)
 from agent_memory.api.retrieval import RetrievalVerbs
 from agent_memory.api.writing import WritingVerbs, log_secrets
 from agent_memory.errors import ValidationError
@@ -98,6 +104,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         ):
             if prompt is not None and not isinstance(prompt, str):
                 raise ValidationError.of(name, "must be a text", prompt)
+        check_flags(dry_run=dry_run)
         if not dry_run:
             self._store.refuse_read_only()  # before a model is paid
         settings = self._store.config()

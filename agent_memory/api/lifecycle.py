@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.api.arguments import check_ids, check_whole_number, join_filters
+from agent_memory.api.arguments import (
+    check_flags,
+    check_ids,
+    check_whole_number,
+    join_filters,
+)
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
@@ -73,6 +78,7 @@ class LifecycleVerbs(OpenMemory):
         What is of high importance, was promoted by hand or used of late is never touched. The file
         is backed up before. ``dry_run`` only tells. ``undo`` brings all of it back.
         """
+        check_flags(dry_run=dry_run)
         return self._store.lifecycle.tidy(dry_run=dry_run, session_id=self.session_id)
 
     def undo(
@@ -132,6 +138,7 @@ class LifecycleVerbs(OpenMemory):
         Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
         of the file; then nothing is erased.
         """
+        check_flags(backups=backups)
         ids = check_ids(memory_ids)
         if filters is not None:
             if ids:
