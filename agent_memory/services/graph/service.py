@@ -402,12 +402,15 @@ _MOST_WORDS: Final = 200
 _LONGEST_RUN: Final = 6
 """Words of a query that are looked at as one name."""
 _MARKS: Final = re.compile(r"^[\W_]+|(?:['\u2019]s)?[\W_]*$")
+_IN_NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
+"""What no engine can be asked for: half of a surrogate pair ended a search with SQLite's error."""
 _OWN: Final = frozenset({"i", "me", "my", "mine", "myself", "user"})
 
 
 def query_words(query: str) -> list[str]:
     """Return the words of a query in lower case, without the marks around them."""
-    bare = (_MARKS.sub("", word) for word in query.lower().split()[:_MOST_WORDS])
+    words = _IN_NO_TEXT.sub(" ", query).lower().split()[:_MOST_WORDS]
+    bare = (_MARKS.sub("", word) for word in words)
     return [word for word in bare if word]
 
 

@@ -145,6 +145,21 @@ def test_memories_at_what_a_query_names_come_best_first(
     assert graph.related_memory_ids("Alice") == []
 
 
+@pytest.mark.parametrize("odd", ["\ud800", "\udfff\udc00", "\x00"], ids=ascii)
+def test_what_no_text_can_hold_parts_the_words_of_a_query(
+    graph: MemoryGraph, memory: AgentMemory, odd: str
+) -> None:
+    told = memory.store("Alice likes tea", user_id="u1")
+    graph.add("Alice", "likes", "tea", memory_id=told)
+    session = memory.session({"user_id": "u1"})
+    for query in (f"what does alice{odd}b like", f"{odd}Alice", f"al{odd}ice and tea{odd}"):
+        assert graph.related_memory_ids(query) == [told]
+        assert session.graph.related_memory_ids(query) == [told]
+        for searched in (memory, session):
+            assert [hit.memory.id for hit in searched.search(query, graph=True)] == [told]
+    assert graph.related_memory_ids(odd) == []
+
+
 def test_my_and_me_name_the_user(graph: MemoryGraph, memory: AgentMemory) -> None:
     mine = memory.store("I live in Berlin", user_id="u1")
     graph.add("I", "lives_in", "Berlin", memory_id=mine)
