@@ -155,13 +155,6 @@ def parse_moment(
         raise ValidationError.of(name, str(error), value) from error
 
 
-def check_query(query: str) -> str:
-    """Return a query: any text is one. What is no text is ``ValidationError``."""
-    if not isinstance(query, str):
-        raise ValidationError.of("query", "must be a text", query)
-    return query
-
-
 def check_order(order: str) -> MemoryOrder:
     """Return how a list is sorted, or raise ``ValidationError``."""
     try:
@@ -169,16 +162,6 @@ def check_order(order: str) -> MemoryOrder:
     except ValueError as error:
         known = ", ".join(MemoryOrder)
         raise ValidationError.of("order", f"must be one of {known}", order) from error
-
-
-def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:
-    """Return a whole number within its limits, or raise ``ValidationError``."""
-    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        is_huge = isinstance(value, int) and value > highest
-        has_limit = highest < 2**63 - 1 or is_huge
-        limits = f"from {lowest} to {highest}" if has_limit else f"of at least {lowest}"
-        raise ValidationError.of(name, f"must be a whole number {limits}", value)
-    return value
 
 
 def check_flags(**flags: bool) -> None:

@@ -7,14 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api.arguments import (
-    Time,
-    check_ids,
-    check_query,
-    check_whole_number,
-    parse_moment,
-    validate_model,
-)
+from agent_memory.api.arguments import Time, check_ids, parse_moment, validate_model
+from agent_memory.api.plain_arguments import check_query, check_whole_number
 from agent_memory.errors import ValidationError
 from agent_memory.models.fields import clean_label, clean_scope_id, clean_text
 from agent_memory.models.graph import (

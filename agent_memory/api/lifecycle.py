@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.api.arguments import (
-    check_flags,
-    check_ids,
-    check_whole_number,
-    join_filters,
-)
+from agent_memory.api.arguments import check_flags, check_ids, join_filters
 from agent_memory.api.opening import OpenMemory
+from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
 from agent_memory.models.reports import ErasureReceipt

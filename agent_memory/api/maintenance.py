@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.api.arguments import Time, check_whole_number, parse_moment, validate_model
+from agent_memory.api.arguments import Time, parse_moment, validate_model
 from agent_memory.api.opening import OpenMemory
+from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.errors import ConfigurationError, ValidationError
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport

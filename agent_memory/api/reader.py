@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from agent_memory.api.plain_arguments import check_query, check_whole_number
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
+from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.files import tighten_folder
@@ -68,7 +70,8 @@ class MemoryReader:
         They are those that ``AgentMemory.search`` finds with ``include_weak=False`` and
         ``count_accesses=False``. ``filters`` are those of ``SearchFilters`` by ``user_id``,
         ``run_id``, ``session_id``, ``category``, ``tags`` and ``tags_match``: another one, or what
-        none of these can be, is a ``ValidationError``. So it is with the other methods.
+        none of these can be, is a ``ValidationError``; so is what is no query or limit (1 to 100).
+        So it is with the other methods.
         """
         answer = self.answer(
             query, limit, filters=filters, include_weak=False, count_accesses=False
@@ -91,8 +94,8 @@ class MemoryReader:
         their fields, as ``MemoryValues``.
         """
         return self._excerpts.search(
-            query,
-            limit,
+            check_query(query),
+            check_whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
             filters=_filters_of(filters),
             include_weak=include_weak,
             count_accesses=count_accesses,
@@ -107,17 +110,19 @@ class MemoryReader:
         self, limit: int = 10, *, filters: Mapping[str, Any] | None = None
     ) -> list[MemoryValues]:
         """Return all fields of the newest memories, newest first."""
+        check_whole_number("limit", limit, lowest=1)
         return self._excerpts.recent_whole(limit, _filters_of(filters))
 
     def list_recent(
         self, limit: int = 10, *, filters: Mapping[str, Any] | None = None
     ) -> list[MemoryExcerpt]:
         """Return the newest memories, newest first."""
+        check_whole_number("limit", limit, lowest=1)
         return self._excerpts.recent(limit, _filters_of(filters))
 
     def context(self, token_budget: int = 2_000) -> str:
         """Return the scratchpad as ``AgentMemory.context`` does, of at most so many tokens."""
-        return self._excerpts.context(token_budget)
+        return self._excerpts.context(check_whole_number("token_budget", token_budget, lowest=0))
 
     def close(self) -> None:
         """Close the file."""
@@ -131,4 +136,4 @@ class MemoryReader:
 
 
 def _filters_of(filters: Mapping[str, Any] | None) -> SearchFilterValues | None:
-    return SearchFilterValues.of(filters) if filters else None
+    return None if filters is None or filters == {} else SearchFilterValues.of(filters)

@@ -11,13 +11,12 @@ from agent_memory.api.arguments import (
     check_fraction,
     check_ids,
     check_order,
-    check_query,
-    check_whole_number,
     join_filters,
     parse_date_range,
     parse_moment,
 )
 from agent_memory.api.opening import OpenMemory
+from agent_memory.api.plain_arguments import check_query, check_whole_number
 from agent_memory.errors import ValidationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.enums import MatchType

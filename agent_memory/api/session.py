@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agent_memory.api.arguments import check_ids, check_whole_number, validate_model
+from agent_memory.api.arguments import check_ids, validate_model
+from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.api.session_graph import SessionGraph
 from agent_memory.errors import (
     InvalidSession,

@@ -75,7 +75,7 @@ class SearchFilterValues(NamedTuple):
             try:
                 checked[name] = _checked(name, value)
             except ValueError as error:
-                raise ValidationError.of(name, str(error), value) from error
+                raise ValidationError.of(str(name), str(error), value) from error
         return cls(**checked)
 
     def applied(self) -> dict[str, Any]:

@@ -126,15 +126,47 @@ def test_filters_let_the_same_pass(owned: Path, filters: dict[str, Any]) -> None
     "filters",
     [{"kind": "core"}, {"colour": "red"}, {"colour": None}, {"tags": "ops"}, {"tags": [7]},
      {"tags": ["x" * 51]}, {"tags_match": "some"}, {"user_id": 7},
-     {"category": ["a", None]}, {"session_id": "\ud800"}, "ops", ["ops"]],
+     {"category": ["a", None]}, {"session_id": "\ud800"}, {1: 2}, "ops", ["ops"], "", [], 0, False],
     ids=ascii,
 )  # fmt: skip
 def test_filters_that_are_none_are_refused(owned: Path, filters: Any) -> None:
-    name = next(iter(filters)) if isinstance(filters, dict) else "filters"
+    name = str(next(iter(filters))) if isinstance(filters, dict) else "filters"
     with opened(owned) as reader:
         for ask in (partial(reader.search, "kafka"), reader.list_recent, reader.list_whole):
             with pytest.raises(ValidationError, match=name):
                 ask(filters=filters)
+
+
+CALLS: dict[str, tuple[str, list[Any]]] = {
+    "search": ("query", [None, b"x", 5]),
+    "search kafka": ("limit", ["5", 2**70, -1, 0, 1_000, True, 1.0]),
+    "list_recent": ("limit", ["5", 2**70, -1, 0, True]),
+    "context": ("token_budget", ["5", 2**70, -1, True]),
+}
+
+
+@pytest.mark.parametrize(("call", "value"), [(c, v) for c, (_, vs) in CALLS.items() for v in vs])
+def test_what_is_no_argument_is_refused_as_the_whole_refuses_it(
+    owned: Path, call: str, value: Any
+) -> None:
+    verb, *first = call.split(" ")
+    with opened(owned) as reader, AgentMemory("bob", root=owned) as memory:
+        refusals = []
+        for asked in (reader, memory):
+            with pytest.raises(ValidationError) as caught:
+                getattr(asked, verb)(*first, value)
+            refusals.append((str(caught.value), caught.value.errors()))
+    assert refusals[0] == refusals[1]
+    assert refusals[0][1][0]["loc"] == (CALLS[call][0],)
+
+
+def test_it_has_no_limits_that_are_not_said(owned: Path) -> None:
+    with opened(owned) as reader:
+        for ask in (partial(reader.search, "kafka"), reader.list_recent, reader.list_whole):
+            with pytest.raises(ValidationError, match="limit: must be a whole number"):
+                ask(None)  # type: ignore[arg-type]
+        with pytest.raises(ValidationError, match="token_budget: must be a whole number"):
+            reader.context(None)  # type: ignore[arg-type]
 
 
 def test_rows_of_another_program_are_read_as_the_whole_reads_them(tmp_path: Path) -> None:

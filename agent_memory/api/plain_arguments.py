@@ -1,0 +1,22 @@
+"""Arguments that are checked without the models, which take longer to import than a search."""
+
+from __future__ import annotations
+
+from agent_memory.errors import ValidationError
+
+
+def check_query(query: str) -> str:
+    """Return a query: any text is one. What is no text is ``ValidationError``."""
+    if not isinstance(query, str):
+        raise ValidationError.of("query", "must be a text", query)
+    return query
+
+
+def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**63 - 1) -> int:
+    """Return a whole number within its limits, or raise ``ValidationError``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        is_huge = isinstance(value, int) and value > highest
+        has_limit = highest < 2**63 - 1 or is_huge
+        limits = f"from {lowest} to {highest}" if has_limit else f"of at least {lowest}"
+        raise ValidationError.of(name, f"must be a whole number {limits}", value)
+    return value
