@@ -33,7 +33,9 @@ def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) 
     if isinstance(value, model):
         return value
     if value is None or value == {}:
-        return model.defaults()
+        value = {}
+        if not any(field.is_required() for field in model.model_fields.values()):
+            return model.defaults()
     if not isinstance(value, Mapping):
         message = f"must be a {model.__name__} or a mapping"
         raise ValidationError.of(model.__name__, message, value)
@@ -68,6 +70,13 @@ def validate_fields(
         raise ValidationError.of("item", "is nested too deep", fields, at=at) from error
 
 
+def check_items(items: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """Return a list of what is to be stored, or raise ``ValidationError`` for what is no list."""
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
+        raise ValidationError.of("items", "must be a list of mappings", items)
+    return items
+
+
 def build_memories(
     items: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any], int], Memory]
 ) -> tuple[list[Memory], frozenset[str], list[frozenset[str]]]:
@@ -75,14 +84,12 @@ def build_memories(
 
     Raises ``ValidationError`` that lists all that are wrong, by their place.
     """
-    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
-        raise ValidationError.of("items", "must be a list of mappings", items)
     memories: list[Memory] = []
     generated_ids: set[str] = set()
     fields_set: list[frozenset[str]] = []
     one_of: dict[frozenset[str], frozenset[str]] = {}  # most set the same ones
     errors: list[ValidationError] = []
-    for place, item in enumerate(items):
+    for place, item in enumerate(check_items(items)):
         try:
             memory = make(item, place)
         except ValidationError as error:
@@ -164,17 +171,6 @@ def check_order(order: str) -> MemoryOrder:
         raise ValidationError.of("order", f"must be one of {known}", order) from error
 
 
-def check_flags(**flags: bool) -> None:
-    """Raise ``ValidationError`` for what is neither true nor false; 1 and 0 are.
-
-    For those whose wrong value does harm: with ``dry_run=None`` an import was made, and failed when
-    it was told of.
-    """
-    for name, value in flags.items():
-        if not isinstance(value, int) or value not in (0, 1):
-            raise ValidationError.of(name, "must be True or False", value)
-
-
 def check_existing_path(path: str | os.PathLike[str]) -> str:
     """Return the path of a file or folder that is there, or raise ``ValidationError``."""
     if not isinstance(path, str | os.PathLike):
@@ -196,6 +192,17 @@ def check_ids(memory_ids: str | Iterable[str]) -> list[str]:
         if not is_memory_id(memory_id):
             raise MemoryNotFound(memory_id)
     return list(dict.fromkeys(several))
+
+
+def check_id(name: str, memory_id: str) -> str:
+    """Return the id of one memory.
+
+    What is no text is ``ValidationError``, what no memory can have ``MemoryNotFound``.
+    """
+    if not isinstance(memory_id, str):
+        raise ValidationError.of(name, "must be the id of a memory", memory_id)
+    (checked,) = check_ids(memory_id)
+    return checked
 
 
 def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> float:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api.arguments import check_flags, check_fraction, join_filters
-from agent_memory.api.plain_arguments import check_query, check_whole_number
+from agent_memory.api.arguments import check_fraction, join_filters
+from agent_memory.api.plain_arguments import check_flags, check_query, check_whole_number
 from agent_memory.api.retrieval import RetrievalVerbs
 from agent_memory.api.writing import WritingVerbs, log_secrets
 from agent_memory.errors import ValidationError

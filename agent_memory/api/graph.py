@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api.arguments import Time, check_ids, parse_moment, validate_model
+from agent_memory.api.arguments import (
+    Time,
+    check_id,
+    check_ids,
+    parse_moment,
+    validate_model,
+)
 from agent_memory.api.plain_arguments import check_query, check_whole_number
 from agent_memory.errors import ValidationError
 from agent_memory.models.fields import clean_label, clean_scope_id, clean_text
@@ -87,7 +93,7 @@ class MemoryGraph:
         Raises ``ValidationError`` for an alias that another entity has: ``merge`` makes one of the
         two. Raises ``MemoryNotFound``.
         """
-        if isinstance(aliases, str):
+        if isinstance(aliases, str) or not isinstance(aliases, Iterable):
             raise ValidationError.of("aliases", "must be a list of names", aliases)
         return self._store.add_entity(
             _cleaned("name", name, clean_name),
@@ -264,15 +270,15 @@ class MemoryGraph:
         ``after`` is the id of the last entity of the page before: the list goes on behind it.
         Raises ``ValidationError`` where no entity has it.
         """
-        return self._store.entities(*_scope(user_id, run_id), after=after, limit=_limit(limit))
+        last_seen = None if after is None else _cleaned("after", after, clean_text)
+        return self._store.entities(*_scope(user_id, run_id), after=last_seen, limit=_limit(limit))
 
     def of_memory(self, memory_id: str) -> GraphExcerpt:
         """Return the entities and relationships that were read from a memory, at whatever time.
 
         Raises ``MemoryNotFound``.
         """
-        (checked,) = check_ids(memory_id)
-        return self._store.of_memory(checked)
+        return self._store.of_memory(check_id("memory_id", memory_id))
 
     def entity(
         self, name: str, *, user_id: str | None = None, run_id: str | None = None
@@ -399,7 +405,7 @@ class MemoryGraph:
         """
         from agent_memory.formats.graphml import WRITERS, refuse_target  # noqa: PLC0415 - seldom used
 
-        if format not in WRITERS:
+        if format not in [*WRITERS]:  # a list as the format has no hash to be looked up by
             raise ValidationError.of("format", f"must be one of {', '.join(WRITERS)}", format)
         place = self._destination(path, overwrite=overwrite)
         refuse_target(place)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.api.arguments import check_flags, check_ids, join_filters
+from agent_memory.api.arguments import check_id, check_ids, join_filters
 from agent_memory.api.opening import OpenMemory
-from agent_memory.api.plain_arguments import check_whole_number
+from agent_memory.api.plain_arguments import check_flags, check_whole_number
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
 from agent_memory.models.reports import ErasureReceipt
@@ -57,7 +57,7 @@ class LifecycleVerbs(OpenMemory):
         ``store`` with ``on_duplicate="merge"`` does. All or none, and one ``undo`` takes all of it
         back. Raises ``MemoryNotFound``, and ``ValidationError`` where ``keep`` is among the others.
         """
-        (kept,), ids = check_ids(keep), check_ids(others)
+        kept, ids = check_id("keep", keep), check_ids(others)
         if not ids or kept in ids:
             raise ValidationError.of("others", "must be the ids of other memories", others)
         merged = self._store.lifecycle.merge(kept, ids, session_id=self.session_id)

@@ -19,9 +19,10 @@ from agent_memory.api.arguments import (
     parse_moment,
     validate_model,
 )
+from agent_memory.api.plain_arguments import check_flags
 from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.embeddings.usage import EmbeddingUsage
-from agent_memory.errors import AgentNotFound, ConfigurationError
+from agent_memory.errors import AgentNotFound, ConfigurationError, ValidationError
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.times import now_utc, to_utc
@@ -140,6 +141,7 @@ class OpenMemory:
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no option {', '.join(unknown)}")
         chosen: MemoryOptions = {**_DEFAULTS, **options}
+        _refuse_unfit(chosen)
         if not chosen["create"] and isinstance(address, Path):
             with translated_errors(address, "looked at"):
                 is_there = address.exists()
@@ -261,4 +263,20 @@ class OpenMemory:
         now = self._clock()
         if not isinstance(now, datetime):
             raise ConfigurationError(f"the clock must return a datetime, not {now!r:.80}")
-        return to_utc(now)
+        try:
+            return to_utc(now)
+        except ValueError as error:
+            raise ConfigurationError(f"the clock must return another time: {error}") from error
+
+
+def _refuse_unfit(options: MemoryOptions) -> None:
+    """Raise ``ValidationError`` for an option that would fail later, in a verb or in SQLite."""
+    check_flags(create=options["create"], read_only=options["read_only"])
+    if not callable(clock := options["clock"]):
+        raise ValidationError.of("clock", "must be a function that returns the time", clock)
+    scanner, listener = options["secret_scanner"], options["on_event"]
+    has_find = not isinstance(scanner, str) and callable(getattr(scanner, "find", None))
+    if scanner is not None and not has_find:
+        raise ValidationError.of("secret_scanner", "must be an object with a find(text)", scanner)
+    if listener is not None and not callable(listener):
+        raise ValidationError.of("on_event", "must be a function of an event", listener)

@@ -20,3 +20,14 @@ def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**
         limits = f"from {lowest} to {highest}" if has_limit else f"of at least {lowest}"
         raise ValidationError.of(name, f"must be a whole number {limits}", value)
     return value
+
+
+def check_flags(**flags: bool) -> None:
+    """Raise ``ValidationError`` for what is neither true nor false; 1 and 0 are.
+
+    For those whose wrong value does harm: with ``dry_run=None`` an import was made, and failed when
+    it was told of.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, int) or value not in (0, 1):
+            raise ValidationError.of(name, "must be True or False", value)

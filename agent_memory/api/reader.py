@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from agent_memory.api.plain_arguments import check_query, check_whole_number
+from agent_memory.api.plain_arguments import check_flags, check_query, check_whole_number
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
@@ -45,6 +45,7 @@ class MemoryReader:
         keeps an ``event_log``. Searches are counted as ever, unless ``read_only``. Raises what
         ``AgentMemory`` raises.
         """
+        check_flags(read_only=read_only)
         address = paths.agent_address(agent_id, root)
         if not isinstance(address, Path) or not address.exists():
             return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from agent_memory.api.arguments import (
     Time,
     check_fraction,
-    check_ids,
+    check_id,
     check_order,
     join_filters,
     parse_date_range,
@@ -183,7 +183,7 @@ class RetrievalVerbs(OpenMemory):
         limit = check_whole_number("limit", limit, lowest=1)
         offset = check_whole_number("offset", offset, lowest=0)
         if after is not None:
-            (after,) = check_ids([after])
+            check_id("after", after)
         sorting = check_order(order)
         if as_of is None:
             return self._store.recent(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agent_memory.api.arguments import check_ids, validate_model
+from agent_memory.api.arguments import check_ids, check_items, validate_model
 from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.api.session_graph import SessionGraph
 from agent_memory.errors import (
@@ -282,13 +282,13 @@ class SessionMemory:
         """Store memories of this session, all or none, and return their ids in order."""
         self._refuse_unless("write")
         self._refuse_duplicate_function(arguments)
-        own = [self._owned(item) if isinstance(item, Mapping) else item for item in items]
+        own = [self._owned_item(item) for item in check_items(items)]
         return _without_details(lambda: self._memory.store_many(own, **arguments))
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
         """Raise what ``store`` would raise for one item, without storing it."""
         self._refuse_unless("write")
-        self._memory.validate(self._owned(item), on_secret=on_secret)
+        self._memory.validate(self._owned_item(item), on_secret=on_secret)
 
     def update(self, memory_id: str, **changes: Any) -> Memory:  # noqa: ANN401 - AgentMemory's
         """Change a memory of this session, and return it as it is now."""
@@ -413,6 +413,10 @@ class SessionMemory:
             "run_id": self._run_id,
             "session_id": session_id,
         }
+
+    def _owned_item(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a new memory's fields as this session's; what is no mapping the verb refuses."""
+        return self._owned(item) if isinstance(item, Mapping) else item
 
     def _refuse_duplicate_function(self, arguments: Mapping[str, Any]) -> None:
         """Refuse a function that is told what is known, where the session may not read."""

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, cast, get_args
 
-from agent_memory.api.arguments import Time, check_existing_path, check_flags
+from agent_memory.api.arguments import Time, check_existing_path
 from agent_memory.api.opening import OpenMemory
+from agent_memory.api.plain_arguments import check_flags
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.enums import OnSecret
 from agent_memory.models.reports import (

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_memory import AgentMemory, ValidationError
+from agent_memory import (
+    AgentMemory,
+    ConfigurationError,
+    MemoryReader,
+    SessionMemory,
+    ValidationError,
+)
 
 Call = Callable[[AgentMemory, Any], object]
 """A verb, called with one value."""
@@ -25,6 +32,10 @@ def stored(memory: AgentMemory) -> str:
     """Return all that a memory holds, as text."""
     memory.export("all.yaml", overwrite=True)
     return Path("all.yaml").read_text("utf-8")
+
+
+def of_ann(memory: AgentMemory) -> SessionMemory:
+    return memory.session({"user_id": "ann"})
 
 
 def faults_of(memory: AgentMemory, call: Call, value: object) -> list[tuple[object, ...]]:
@@ -60,3 +71,71 @@ def test_what_is_neither_true_nor_false_does_nothing(
 def test_1_is_true(memory: AgentMemory, value: bool) -> None:
     assert memory.import_("in.jsonl", dry_run=value).dry_run
     assert memory.count() == 0
+
+
+CALLS: dict[str, tuple[str, list[Any], Call]] = {
+    "merge": ("keep", [[], ["kept", "other"], None, 5], lambda m, it: m.merge(it, ["other"])),
+    "of_memory": ("memory_id", [[], None, b"x"], lambda m, it: m.graph.of_memory(it)),
+    "list_recent": ("after", [[], 5, b"x"], lambda m, it: m.list_recent(after=it)),
+    "apply": ("updates", [{}, None], lambda m, it: m.graph.apply(it)),
+    "apply in a session": ("updates", [{}, None], lambda m, it: of_ann(m).graph.apply(it)),
+    "validate": ("item", ["x", None, 5], lambda m, it: m.validate(it)),
+    "validate in a session": ("item", ["x", None, 5], lambda m, it: of_ann(m).validate(it)),
+    "store_many": ("items", [None, 5, "x", {}], lambda m, it: m.store_many(it)),
+    "store_many in a session": (
+        "items",
+        [None, 5, "x", {}],
+        lambda m, it: of_ann(m).store_many(it),
+    ),
+    "add_entity": ("aliases", [None, 5, "x"], lambda m, it: m.graph.add_entity("A", aliases=it)),
+    "entities": (
+        "after",
+        [b"x", float("nan"), 5, "a\ud800", "a\x00", "nobody"],
+        lambda m, it: m.graph.entities(after=it),
+    ),
+    "graph.export": (
+        "format",
+        [[], None, {}, "x"],
+        lambda m, it: m.graph.export("graph", format=it),
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "value"), [(c, v) for c, (_, vs, _) in CALLS.items() for v in vs])
+def test_what_is_no_argument_is_refused_by_its_name(
+    memory: AgentMemory, call: str, value: object
+) -> None:
+    memory.store("Bob drinks tea", id="kept")
+    memory.store("Bob has a cat", id="other")
+    name, _, verb = CALLS[call]
+    assert faults_of(memory, verb, value) == [(name,)]
+
+
+OPTIONS: dict[str, list[Any]] = {
+    "read_only": [None, "", "no", 5],
+    "create": [None, "", "no", 5],
+    "secret_scanner": [5, "x", len],
+    "clock": [None, "x", 5],
+    "on_event": [5, "x"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in OPTIONS.items() for v in vs])
+def test_an_option_that_cannot_be_makes_no_file(tmp_path: Path, name: Any, value: Any) -> None:
+    with pytest.raises(ValidationError, match=f"^{name}: must be") as caught:
+        AgentMemory("bob", root=tmp_path / "new", **{name: value})
+    assert [error["loc"] for error in caught.value.errors()] == [(name,)]
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("value", [None, "", "no"], ids=repr)
+def test_a_reader_is_read_only_or_not(tmp_path: Path, value: Any) -> None:
+    AgentMemory("bob", root=tmp_path).close()
+    with pytest.raises(ValidationError, match="read_only: must be True or False"):
+        MemoryReader.open("bob", root=tmp_path, read_only=value)
+
+
+def test_a_clock_must_return_a_time_that_has_one_in_utc(tmp_path: Path) -> None:
+    before_all = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
+    with pytest.raises(ConfigurationError, match="the clock must return another time"):
+        AgentMemory("bob", root=tmp_path, clock=lambda: before_all)
