@@ -44,11 +44,14 @@ def entry_of_row(row: Sequence[Any]) -> HistoryEntry:
     """Make an entry of such a row, as users are shown it."""
     from agent_memory.models.memory import HistoryEntry  # noqa: PLC0415 - made for users alone
 
-    change_id, of, event, changed_at, session_id, old, new = row
+    change_id, of, word, changed_at, session_id, old, new = row
+    event = _event(word, old, new)
+    if event is HistoryEvent.UPDATE:  # of an imported one a side with nothing in it is NULL
+        old, new = ("{}" if text is None else text for text in (old, new))
     return HistoryEntry(
         change_id=change_id,
         memory_id=of,
-        event=_event(event, old, new),
+        event=event,
         changed_at=read_stored_time(changed_at),
         session_id=session_id,
         old_values=_read(old),

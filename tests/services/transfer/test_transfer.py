@@ -268,6 +268,25 @@ def test_a_whole_store_comes_back_with_all_that_is_known_about_it(
             copy.store("that is my secret word")
 
 
+def test_a_field_that_was_empty_is_so_in_the_history_that_comes_back(
+    memory: AgentMemory, other: Open, tmp_path: Path
+) -> None:
+    memory_id = memory.store("Write the report", kind="task")
+    memory.update(memory_id, task_metadata={"status": "blocked"})
+    memory.update(memory_id, task_metadata=None)
+    without = {"change_id"}
+    kept = [entry.model_dump(exclude=without) for entry in memory.history(memory_id)]
+    assert [(entry["old_values"], entry["new_values"]) for entry in kept[:2]] == [
+        ({"task_metadata": {"status": "blocked"}}, {}),
+        ({}, {"task_metadata": {"status": "blocked"}}),
+    ]
+    path = exported(memory, tmp_path / "out")
+    with other() as copy:
+        copy.import_(path)
+        assert [entry.model_dump(exclude=without) for entry in copy.history(memory_id)] == kept
+        assert state(copy, tmp_path / "out") == path.read_bytes()
+
+
 SETTINGS_OF_A_FILE: list[dict[str, Any]] = [
     {"scratchpad_max_size": 20, "migration_threshold": 500, "auto_migrate": True},
     {"migration_strategy": "immediate", "embedding_model": "text-embedding-3-large"},
