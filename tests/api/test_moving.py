@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory import AgentMemory, ConfigurationError, ValidationError
+from agent_memory import (
+    AgentMemory,
+    ConfigurationError,
+    MemoryReader,
+    StorageLocked,
+    ValidationError,
+)
 
 
 class Letters:
@@ -87,6 +93,34 @@ with AgentMemory("bob", root=sys.argv[1], embedder=None) as memory:
     memory.move_to(sys.argv[2])
     print("done", flush=True)
 """
+
+
+def test_what_a_move_left_half_way_is_no_store_and_the_move_goes_on(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    memory.store_many([{"content": f"note {n} of {n * n}"} for n in range(2_500)])
+    there = tmp_path / "there"
+
+    def stop(done: int, of: int) -> None:
+        if done >= 1_000:
+            raise RuntimeError(f"at {done} of {of}")
+
+    with pytest.raises(RuntimeError):
+        memory.move_to(there, progress=stop)
+    for opened in (
+        lambda: AgentMemory("bob", root=there),
+        lambda: AgentMemory("bob", root=there, read_only=True),
+        lambda: MemoryReader.open("bob", root=there),
+    ):
+        with pytest.raises(StorageLocked, match="move` again"):
+            opened()
+    (summary,) = AgentMemory.agents(there)
+    assert summary.problem is not None
+    assert "move` again" in summary.problem
+    memory.move_to(there)
+    with AgentMemory("bob", root=there, create=False) as moved:
+        assert moved.count() == memory.count()
+        assert moved.check().problems == []
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])

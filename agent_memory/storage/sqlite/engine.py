@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from agent_memory.errors import StorageLocked
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import beside, locked
 from agent_memory.storage.engine import Capability
@@ -224,6 +225,8 @@ class SQLiteEngine:
         """Apply pending migrations, after a backup, and record whose file it is."""
         if schema.is_current(self.database) and self.agent.identity() is not None:
             return
+        if schema.current_version(self.database):
+            self._refuse_unfinished()
         if self.database.read_only:
             schema.refuse_incomplete(self.database)
         now = clock()
@@ -234,6 +237,17 @@ class SQLiteEngine:
         )
         with self.database.write():
             self.agent.create(agent_id, now=now)
+
+    def _refuse_unfinished(self) -> None:
+        """Raise ``StorageLocked`` where not all rows of a move have arrived.
+
+        Taken for a store, it had a third of the memories, and the move could not go on.
+        """
+        if self.agent.identity() is None and not self.memories.is_empty():
+            raise StorageLocked(
+                f"{self.location} is being moved here: run `agent-memory move` again to finish it,"
+                " or delete the file"
+            )
 
     def upgrade(self, *, now: datetime) -> None:
         schema.upgrade(self.database, now=format_time(now), before_upgrade=lambda: None)
