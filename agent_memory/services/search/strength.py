@@ -61,6 +61,11 @@ _PIVOT_OF_PAIRS: Final = 2 * PIVOT
 _BACKGROUND_SIZE: Final = 1_000
 """Memories that a store is thought to have at least, when it is asked how rare a word is that the
 query and a memory share: in a store of three, how often a word stands there tells nothing."""
+_COMMON_SHARE: Final = 0.25
+_COMMON_COUNT: Final = 4
+"""A word that stands in more than this share of a store, and in so many memories at least, is as
+common as it is there, and tells of nobody: of ten notes about Anna each was an answer to whatever
+was asked about her."""
 _DATE_RARITY: Final = 0.01
 """How often a date is thought to be met, when a query's date is one of the words to be found."""
 _MEANING_STRENGTH: Final = 8.0
@@ -132,14 +137,17 @@ def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> 
 def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
     """Return what each word of the query counts, where it is asked what a memory has of it."""
     ignored = query.date_terms | (frozenset(query.light_terms) & frozenset(query.pair_terms))
-    return [
-        0.0
-        if place in ignored
-        else rarity(frequency, size) ** _RARITY_POWER
-        * (NAME_WEIGHT if place in query.name_terms else 1.0)
-        * (LIGHT_WEIGHT if place in query.light_terms else 1.0)
-        for place, frequency in enumerate(query.frequencies)
-    ]
+    least = max(_COMMON_COUNT, _COMMON_SHARE * query.corpus_size)
+    weights = []
+    for place, frequency in enumerate(query.frequencies):
+        is_common = frequency >= least and place not in query.name_terms
+        weight = rarity(frequency, query.corpus_size if is_common else size) ** _RARITY_POWER
+        if place in query.name_terms and not is_common:
+            weight *= NAME_WEIGHT
+        if place in query.light_terms:
+            weight *= LIGHT_WEIGHT
+        weights.append(0.0 if place in ignored else weight)
+    return weights
 
 
 def _says_date(candidate: Candidate, query: QueryProfile) -> bool:

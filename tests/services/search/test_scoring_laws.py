@@ -113,6 +113,17 @@ def test_a_word_that_says_little_weighs_less_whether_a_memory_has_it_or_not() ->
     assert strength(known, query(3, 3, light_terms={0, 1})) == strength(known, query(3, 3))
 
 
+def test_a_word_in_most_of_a_few_memories_is_a_common_one() -> None:
+    """It counted as one in a thousand do: of ten notes, each answered whatever had their word."""
+    known = [candidate(1, 1, 0)]
+    often, seldom = query(8, 0, corpus_size=12), query(3, 0, corpus_size=12)
+    assert strength(known, often) < 0.2 < strength(known, seldom)
+    # Of three memories it tells nothing, and a name is whom it is asked about.
+    assert strength(known, query(3, 0, corpus_size=3)) == strength(known, seldom)
+    name = query(8, 0, corpus_size=12, name_terms={0})
+    assert strength(known, name) > strength(known, seldom)
+
+
 def test_of_a_very_long_query_not_every_word_must_be_found() -> None:
     known = [candidate(1, 1, *[0] * 40)]
     weak = strength(known, query(3, *[0] * 40))
