@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -107,7 +106,8 @@ def _count(tokens: Sequence[str], alternative: Alternative) -> int:
     """Return how often an alternative stands in a text."""
     count = min(map(tokens.count, alternative.words))
     if count and alternative.is_phrase:
-        return sum(pair == alternative.words for pair in pairwise(tokens))
+        rows = (tokens[start:] for start in range(len(alternative.words)))
+        return sum(run == alternative.words for run in zip(*rows, strict=False))
     return count
 
 

@@ -45,6 +45,7 @@ _MOST_DAYS: Final = 365 * 200
 
 # In Unicode a long s is an s in another case: "august" with one was a month that nobody knew.
 _FLAGS: Final = re.IGNORECASE | re.ASCII
+_WORDS: Final = re.compile(r"\w+")
 _LEAP_YEARS: Final = 9
 """How far back the last 29 February may be: that of 1904, in 1903."""
 MOST_SPANS: Final = 8
@@ -62,12 +63,14 @@ _HINT: Final = re.compile(
 class Span(NamedTuple):
     """From one day to another, both included; ``phrase`` is how a text speaks of it.
 
-    Two are the same that have the same days.
+    ``is_relative`` tells that this says how long ago it is, and names no day: "last week". Two are
+    the same that have the same days.
     """
 
     first: date
     last: date
     phrase: str = ""
+    is_relative: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Span) and self[:2] == other[:2]
@@ -100,11 +103,63 @@ def date_spans(text: str, today: date) -> list[Span]:
             except OverflowError:  # before the first day that there is
                 continue
             if span is not None:
-                spans.setdefault(span, span._replace(phrase=match[0]))
+                is_relative = read in (_ago, _past, _of_unit, _near, _weekends_ago)
+                spans.setdefault(span, span._replace(phrase=match[0], is_relative=is_relative))
             if len(spans) == MOST_SPANS:
                 return list(spans.values())
         text = pattern.sub(" ; ", text)  # "7 May 2023" is not "May 2023" as well
     return list(spans.values())
+
+
+def other_forms(span: Span) -> dict[str, list[str]]:
+    """Return, for each word of a date, what others write in its place.
+
+    "October", "5th" and "2026" give "oct", "5" and "2026 10 05"; that stands for each of the three.
+    Words are in small letters. Of a date without a year, that of its span is meant, or the next.
+    """
+    words = [word.lower() for word in _WORDS.findall(span.phrase)]
+    names = [word for word in words if word in _MONTHS]
+    is_iso = bool(words) and all(map(str.isdecimal, words))
+    if span.is_relative or not (names or is_iso):
+        return {}
+    first, is_day = span.first, span.first == span.last
+    has_year = any(len(word) == len("2026") and word.isdecimal() for word in words)
+    years = [first.year] if has_year else [first.year, first.year + 1]
+    whole = [form for year in years for form in _in_digits(first, year, is_day=is_day)]
+    if is_iso:
+        months = [name for name, number in _MONTHS.items() if number == first.month]
+        days = _days(first.day)
+        whole += [f"{day} {name}" for name in months for day in days]
+        whole += [f"{name} {day}" for name in months for day in days]
+    elif not (is_day or has_year):
+        whole = []  # of "in October" ten years have one
+    forms: dict[str, list[str]] = {}
+    for word in words:
+        own: list[str] = []
+        if word in names:
+            own = [name for name, number in _MONTHS.items() if number == _MONTHS[word]]
+        elif not is_iso and is_day and word in (days := _days(first.day)):
+            own = days
+        forms[word] = [form for form in (*own, *whole) if form != word]
+    return forms
+
+
+def _days(day: int) -> list[str]:
+    """Return how the day of a month is written: 5, 05, 5th."""
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    ending = "th" if day in (11, 12, 13) else endings.get(day % 10, "th")
+    return list(dict.fromkeys([f"{day}", f"{day:02}", f"{day}{ending}"]))
+
+
+def _in_digits(first: date, year: int, *, is_day: bool) -> list[str]:
+    """Return how a day is written in digits alone, or a month."""
+    if not is_day:
+        return [f"{year} {first.month:02}"]
+    day, month = first.day, first.month
+    forms = [f"{year} {month:02} {day:02}"]
+    for former, latter in ((day, month), (month, day)):
+        forms += [f"{former:02} {latter:02} {year}", f"{former} {latter} {year}"]
+    return list(dict.fromkeys(forms))
 
 
 Reader = Callable[[re.Match[str], date], Span | None]

@@ -35,6 +35,7 @@ _WRITTEN_OUT: Final = {
 _AS_INDEXED: Final = {"ae": "aæ", "oe": "oøœ", "ue": "u", "ss": "ß", "aa": "a"}
 """What may stand in the index where this was typed: it holds "ä" as "a"."""
 _MOST_DIGRAPHS: Final = 3
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MARKS: Final = re.compile("[\u0300-\u036f]+")
 _NOT_BEFORE_UMLAUTS: Final = "aeiouq"
 _GREEK_ACCENTS: Final = dict(zip("αεηιουω", "άέήίόύώ", strict=True))
@@ -226,6 +227,16 @@ def is_within_two(word: str, other: str) -> bool:
         if min(row) > 2:
             return False
     return row[-1] <= 2
+
+
+# Names in code ------------------------------------------------------------------------------------
+
+
+def parts(name: str) -> list[str]:
+    """Return the words that a name in code is made of: "getUserById", "HTTPServer", "ENG771"."""
+    if not name.isascii() or (name.isalpha() and (name.islower() or name.istitle())):
+        return [name.lower()]
+    return [part.lower() for part in _PARTS.findall(name)]
 
 
 # Compounds ----------------------------------------------------------------------------------------

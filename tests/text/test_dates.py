@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.text.dates import Span, date_spans
+from agent_memory.text.dates import Span, date_spans, other_forms
 
 UNTIMED = settings(deadline=None)
 TODAY = date(2026, 1, 30)
@@ -151,6 +151,49 @@ def test_each_of_several_dates_is_found() -> None:
 )
 def test_what_says_more_is_not_read_as_what_says_less_as_well(text: str) -> None:
     assert len(date_spans(text, TODAY)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_relative"),
+    [
+        ("last week", True), ("two days ago", True), ("the last 3 months", True),
+        ("yesterday", True), ("over the weekend", True),
+        ("on Monday", False), ("last summer", False), ("on 7 May", False), ("2023-05-07", False),
+    ],
+)  # fmt: skip
+def test_a_span_tells_whether_it_says_how_long_ago(text: str, is_relative: bool) -> None:
+    (span,) = date_spans(text, TODAY)
+    assert span.is_relative == is_relative
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "forms"),
+    [
+        ("on May 7th, 2023", "7th", {"7", "07", "2023 05 07", "07 05 2023", "7 5 2023"}),
+        ("on 7 Sept", "sept", {"september", "sep", "2025 09 07", "2026 09 07"}),
+        ("on 21 March", "21", {"21st"}),
+        ("on 12 March", "12", {"12th"}),
+        ("on 2023-05-07", "05", {"7 may", "may 7th", "07 05 2023"}),
+        ("in June 2024", "2024", {"2024 06"}),
+        ("in October", "october", {"oct"}),
+    ],
+)
+def test_a_date_is_written_in_other_ways(text: str, word: str, forms: set[str]) -> None:
+    (span,) = date_spans(text, TODAY)
+    others = other_forms(span)[word]
+    assert forms <= set(others)
+    assert word not in others
+
+
+@pytest.mark.parametrize("text", ["last week", "on Monday", "in 2023", "this summer"])
+def test_what_names_no_day_is_written_in_no_other_way(text: str) -> None:
+    (span,) = date_spans(text, TODAY)
+    assert other_forms(span) == {}
+
+
+def test_of_a_month_without_its_year_no_digits_are_told() -> None:
+    (span,) = date_spans("in October", TODAY)
+    assert other_forms(span) == {"in": [], "october": ["oct"]}
 
 
 def test_a_span_tells_how_the_text_speaks_of_it() -> None:

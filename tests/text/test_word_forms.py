@@ -12,6 +12,7 @@ from agent_memory.text.word_forms import (
     folded,
     is_within_two,
     misspellings,
+    parts,
     plurals,
     spellings,
     splits,
@@ -126,6 +127,23 @@ def test_a_slip_can_be_taken_back(word: str) -> None:
 )
 def test_two_slips_at_most(word: str, other: str, is_near: bool) -> None:
     assert is_within_two(word, other) is is_near
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("getUserById", "get user by id"),
+        ("HTTPServer", "http server"),
+        ("ENG771", "eng 771"),
+        ("python3", "python 3"),
+        ("API", "api"),
+        ("Anna", "anna"),
+        ("login", "login"),
+        ("naïveTest", "naïvetest"),
+    ],
+)
+def test_a_name_in_code_has_parts(name: str, words: str) -> None:
+    assert parts(name) == words.split()
 
 
 def test_a_compound_is_parted_where_it_is_linked() -> None:

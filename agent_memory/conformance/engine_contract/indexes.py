@@ -238,7 +238,9 @@ class VocabularyContract:
             Alternative(("road", "trip"), "road trip", is_phrase=is_phrase)
             for is_phrase in (False, True)
         )
+        three = Alternative(("a", "road", "trip"), "a road trip", is_phrase=True)
         with engine.read():
             assert len(engine.keywords.examples(both, NOT_ARCHIVED, limit=5)) == 2
+            assert len(engine.keywords.examples(three, NOT_ARCHIVED, limit=5)) == 1
             (text,) = engine.keywords.examples(phrase, NOT_ARCHIVED, limit=5)
             assert "a road trip" in text

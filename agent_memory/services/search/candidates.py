@@ -20,7 +20,7 @@ from agent_memory.services.search.request import OwnWords, SearchRequest
 from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import NearestVectors, QueryVector, Term
-from agent_memory.text.dates import date_spans
+from agent_memory.text.dates import Span
 
 MATCHING: Final = 256
 """Memories that are ranked for their words: the best by FTS5's measure."""
@@ -58,9 +58,8 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
     vector_ms = (time.perf_counter() - started) * 1000
     if by_meaning.degraded:
         degraded.append(by_meaning.degraded)
-    dates = date_spans(request.query, request.moment.date())
+    dates = request.dates
     dated = engine.memories.between(request.passing, dates, limit=DATED)
-    date_words = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
     query = QueryProfile(
         frequencies=matches.frequencies,
         corpus_size=matches.corpus_size,
@@ -70,7 +69,8 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
         pair_terms=_places(request.terms, lambda term: term.is_pair),
         light_terms=_places(request.terms, lambda term: term.is_light),
         spans=dates,
-        date_terms=_places(request.terms, lambda term: term.written.lower() in date_words),
+        date_terms=_places_of_dates(request, dates),
+        relative_terms=_places_of_dates(request, [span for span in dates if span.is_relative]),
         cosine_scale=_cosine_scale(request.vector),
     )
     row_ids = list(dict.fromkeys([*matches.row_ids, *by_meaning.cosines, *dated]))
@@ -138,6 +138,11 @@ def _matches_of_owner(engine: Engine, request: SearchRequest, own: OwnWords) -> 
 
 def _places(terms: Sequence[Term], has: Callable[[Term], bool]) -> frozenset[int]:
     return frozenset(place for place, term in enumerate(terms) if has(term))
+
+
+def _places_of_dates(request: SearchRequest, dates: Sequence[Span]) -> frozenset[int]:
+    words = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
+    return _places(request.terms, lambda term: term.written.lower() in words)
 
 
 def _nearest(engine: Engine, request: SearchRequest) -> NearestVectors:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent_memory.services.search.ranking import RankingRates
 from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import QueryVector, Term
+from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
     from agent_memory.models.excerpt import SearchFilterValues
@@ -44,7 +45,8 @@ class SearchRequest(NamedTuple):
     stands beside a memory and where the middle of the vectors is, is then told of this owner's;
     ``own_words`` are those of the owner; ``uncounted`` has accesses that are not written yet, by
     row id; ``vector`` is the query's, if the search is by meaning too; ``terms`` are the query's
-    words, and ``is_english`` tells whether they are English.
+    words, ``is_english`` tells whether they are English, and ``dates`` are the days that it speaks
+    of.
     """
 
     query: str
@@ -67,6 +69,7 @@ class SearchRequest(NamedTuple):
     vector: QueryVector | None = None
     terms: Sequence[Term] = ()
     is_english: bool = True
+    dates: Sequence[Span] = ()
 
     @property
     def is_plain(self) -> bool:

@@ -175,6 +175,9 @@ def _weigh_words(
     """Weigh the words of each candidate, of those around it, and of its session."""
     k3 = QUERY_SATURATION
     times = [n * (k3 + 1) / (k3 + n) for n in query.times] or [1.0] * len(query.frequencies)
+    if any(nearness(candidate, query) == 1 for candidate in candidates if query.relative_terms):
+        # "Every second week" says nothing of last week, where something is of last week.
+        times = [0.0 if place in query.relative_terms else n for place, n in enumerate(times)]
     counted = zip(times, query.frequencies, strict=True)
     rarities = [count * rarity(frequency, query.corpus_size) for count, frequency in counted]
     texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}

@@ -64,7 +64,8 @@ class QueryProfile(NamedTuple):
     places of the terms that are names, ``light_terms`` of those that say little of what is asked
     for, ``pair_terms`` of pairs of characters; ``is_english`` is whether it is taken for English.
     ``spans`` are the dates that the query speaks of, ``date_terms`` the places of the terms that
-    say them. ``cosine_scale`` is that of the candidates' cosines, if they have any.
+    say them, ``relative_terms`` of those that say how long ago. ``cosine_scale`` is that of the
+    candidates' cosines, if they have any.
     """
 
     frequencies: Sequence[int]
@@ -76,6 +77,7 @@ class QueryProfile(NamedTuple):
     is_english: bool = True
     spans: Sequence[Span] = ()
     date_terms: AbstractSet[int] = frozenset()
+    relative_terms: AbstractSet[int] = frozenset()
     cosine_scale: CosineScale | None = None
 
 

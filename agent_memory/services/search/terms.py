@@ -8,7 +8,8 @@ inflection      words with the same stem in the languages of the store and of th
                 irregular English plurals
 spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
                 other words that are written in one with the next
-compounds       two words of the query as a single word there; a word of the query in two parts
+compounds       words of the query as a single word there; a word of the query in two parts; a
+                name of code in its parts, "getUserById" for "get_user_by_id", and they for it
 misspellings    words one slip away, and of long words two, where nothing else of a word is known.
                 They count ``MISSPELT`` of the word itself
 shortenings     longer words that begin with one of which nothing is known, "PostgreSQL" for
@@ -16,13 +17,16 @@ shortenings     longer words that begin with one of which nothing is known, "Pos
 ==============  ====================================================================================
 """
 
+import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agent_memory.services.search.date_terms import with_dates
 from agent_memory.services.search.request import SearchRequest
+from agent_memory.services.search.vocabulary import Vocabulary
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import EVERYTHING, Filter
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.languages import (
     FUNCTION_WORDS,
@@ -39,11 +43,10 @@ from agent_memory.text.word_forms import (
     folded,
     is_within_two,
     misspellings,
+    parts,
     plurals,
     spellings,
     splits,
-    without_accents,
-    without_ending,
 )
 
 if TYPE_CHECKING:
@@ -60,8 +63,6 @@ MOST_MISSPELT: Final = 8
 MOST_ALTERNATIVES: Final = 8
 """Forms of a word that are taken, those in most memories."""
 MOST_CORRECTIONS: Final = 3
-EXAMPLES: Final = 20
-"""Memories that are looked at for how a word is written, the newest that have it."""
 
 MISSPELT: Final = 0.5
 """What a word that was corrected counts beside one that is there."""
@@ -83,15 +84,23 @@ _LONGEST: Final = 64
 letters has 5 million neighbours, and a search for it took 24 s."""
 _SHORTEST_COMPOUND: Final = 8
 """Letters of a word that is taken apart. In languages that write compounds apart, it must be
-unknown, and each part have ``_SHORTEST_PART``."""
-_SHORTEST_PART: Final = 4
+unknown, and its parts stand side by side: then they may be as short as in "log in"."""
+_SHORTEST_PART: Final = 2
+_MOST_JOINED: Final = 4
+"""Words that stand side by side in a query and may be a single one in the store."""
+
+_WORDS: Final = re.compile(r"[^\W_]+")
 
 
 def with_terms(engine: Engine, request: SearchRequest) -> SearchRequest:
     """Add the terms of its query to a request, with what may stand in their place in the store."""
+    return with_dates(engine, _with_words(engine, request))
+
+
+def _with_words(engine: Engine, request: SearchRequest) -> SearchRequest:
     terms = _with_light_pairs(engine.keywords.terms_of(request.query))
     has_pairs = any(term.is_pair for term in terms)
-    if not any(map(_is_variable, terms)):
+    if not any(_is_variable(term) or len(parts(term.written)) > 1 for term in terms):
         return request._replace(terms=terms, is_english=not has_pairs)
     sample = tuple(
         engine.memories.beginnings(request.scope, characters=SAMPLE_CHARACTERS, limit=SAMPLE)
@@ -115,11 +124,10 @@ def _varied(
         variable = variable[:half] + variable[-half:]
     if any(term.is_name for term in terms) and are_capitals_ordinary(sample, request.query):
         terms = [term._replace(is_name=False) for term in terms]
-    scope = EVERYTHING if request.owner is None else request.scope
-    vocabulary = _Vocabulary(engine, scope)
+    vocabulary = Vocabulary(engine, request)
     unknown = {term.word for term in variable} - vocabulary.known(variable)
     languages = languages_of(sample, request.query)
-    forms = _Forms(vocabulary, variable, unknown, languages)
+    forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
     misspelt = [
         term
@@ -152,58 +160,6 @@ def _is_variable(term: Term) -> bool:
     )
 
 
-class _Vocabulary:
-    """The words of the store, as far as a search may see the memories that have them."""
-
-    def __init__(self, engine: Engine, scope: Filter) -> None:
-        self._keywords = engine.keywords
-        self._scope = scope
-
-    def known(self, terms: Sequence[Term]) -> set[str]:
-        """Return those of the terms' words that stand in a memory."""
-        if not self._scope.is_narrowing:
-            counts = self._keywords.frequencies(terms)
-            return {term.word for term, count in zip(terms, counts, strict=True) if count}
-        words = {term.word for term in terms}
-        stored = self.counts(words, ())
-        return {word for word in words & stored.keys() if self._is_readable(word)}
-
-    def _is_readable(self, *words: str) -> bool:
-        if not self._scope.is_narrowing:
-            return True
-        return bool(self._keywords.examples(Alternative(words, ""), self._scope, limit=1))
-
-    def tokens(self, forms: Sequence[str]) -> list[str]:
-        """Return forms as the index holds them."""
-        return self._keywords.tokens(forms)
-
-    def counts(self, words: Collection[str], prefixes: Iterable[str]) -> dict[str, int]:
-        """Return the words that are among some or begin so, and how many memories have each."""
-        return self._keywords.vocabulary(words, prefixes, self._scope)
-
-    def commonest(
-        self, alternatives: Iterable[Alternative], counts: Mapping[str, int], most: int
-    ) -> tuple[Alternative, ...]:
-        """Return the alternatives that stand in most memories, each once."""
-        distinct = {alternative.words: alternative for alternative in alternatives}
-        readable = [words for words in distinct if self._is_readable(*words)]
-        readable.sort(key=lambda words: (-min(counts[word] for word in words), words))
-        return tuple(distinct[words] for words in readable[:most])
-
-    def written(self, word: str, forms: Iterable[str]) -> str | None:
-        """Return the form in which a word stands in a memory, perhaps with another ending.
-
-        Stems are short: what is one slip from "Oliver" and has the stem of "alive" is "aliver".
-        """
-        examples = self._keywords.examples(Alternative((word,), ""), self._scope, limit=EXAMPLES)
-        texts = [without_accents(text) for text in examples]
-        for form in forms:
-            bare = without_ending(form)
-            if any(bare in text for text in texts):
-                return form
-        return None
-
-
 Alternatives = dict[str, tuple[Alternative, ...]]
 """What may stand for a term, by the term's word."""
 
@@ -229,16 +185,24 @@ class _Forms:
 
     def __init__(
         self,
-        vocabulary: _Vocabulary,
+        vocabulary: Vocabulary,
+        query: str,
         terms: Sequence[Term],
+        variable: Sequence[Term],
         unknown: Collection[str],
         languages: Collection[str],
     ) -> None:
         self._vocabulary = vocabulary
+        self._runs = _runs(query, terms, variable)
+        self._parts_of = {
+            term.word: named
+            for term in terms
+            if len(term.written) <= _LONGEST and len(named := parts(term.written)) > 1
+        }
         self._unknown = unknown
         self._stemmers = _stemmers(languages)
         self._joins = not JOINING.isdisjoint(languages)
-        self._words = [self._word(term) for term in terms]
+        self._words = [self._word(term) for term in variable]
         self._tokens: dict[str, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -263,24 +227,26 @@ class _Forms:
     def alternatives(self) -> Alternatives:
         """Return the forms that stand in the store, by the word of the term."""
         splits_of = {word.form: list(self._splits(word)) for word in self._words}
-        pairs = list(pairwise(self._words))
         forms = {part for ways in splits_of.values() for way in ways for part in way}
         forms.update(form for part in list(forms) for form in self._stemmed(part))
-        forms.update(first.form + second.form for first, second in pairs)
+        forms.update(self._runs)
+        forms.update(part for named in self._parts_of.values() for part in named)
         for word in self._words:
             forms |= self._whole_forms(word)
         self._look_up(forms)
-        forms_of: dict[str, list[Alternative]] = {word.term.word: [] for word in self._words}
+        forms_of: dict[str, list[Alternative]] = defaultdict(list)
         for word in self._words:
             own = forms_of[word.term.word]
             own += self._known(self._whole_forms(word))
-            own += self._parts(splits_of[word.form])
-        for first, second in pairs:
-            for joined in self._known({first.form + second.form}):
-                # The stem of "give Nate" is "given".
-                if len(joined.words[0]) >= len(first.form) + _SHORTEST:
-                    forms_of[first.term.word].append(joined)
-                    forms_of[second.term.word].append(joined)
+            own += self._in_two(splits_of[word.form])
+        for term_word, named in self._parts_of.items():
+            forms_of[term_word] += self._side_by_side(named)
+        for joined in self._known(self._runs):
+            (stem,) = joined.words
+            # The stem of "give Nate" is "given".
+            if joined.written in (stem, self._vocabulary.written(stem, [joined.written])):
+                for term_word in self._runs[joined.written]:
+                    forms_of[term_word].append(joined)
         self._add_inflected(forms_of)
         return {
             word: commonest
@@ -324,17 +290,16 @@ class _Forms:
         ]
 
     def _splits(self, word: _Word) -> Iterable[tuple[str, str]]:
-        if len(word.form) < _SHORTEST_COMPOUND:
-            return ()
         if self._joins:
-            return splits(word.form, LINKS, shortest=_SHORTEST)
+            is_long = len(word.form) >= _SHORTEST_COMPOUND
+            return splits(word.form, LINKS, shortest=_SHORTEST) if is_long else ()
         is_unknown = word.term.word in self._unknown
         return splits(word.form, ("",), shortest=_SHORTEST_PART) if is_unknown else ()
 
     def _stemmed(self, form: str) -> set[str]:
         return {folded(stemmer.stemWord(form)) for stemmer in self._stemmers.values()}
 
-    def _parts(self, ways: Iterable[tuple[str, str]]) -> list[Alternative]:
+    def _in_two(self, ways: Iterable[tuple[str, str]]) -> list[Alternative]:
         """Return the way to take a word apart whose shorter part is longest, if there is one."""
         known = [
             (head, tail)
@@ -342,11 +307,18 @@ class _Forms:
             for tail in (whole, *self._stemmed(whole))
             if self._tokens[head] in self._counts and self._tokens[tail] in self._counts
         ]
-        if not known:
-            return []
-        best = max(known, key=lambda way: min(map(len, way)))
-        words = tuple(self._tokens[part] for part in best)
-        return [Alternative(words, " ".join(best), is_phrase=not self._joins)]
+        known.sort(key=lambda way: -min(map(len, way)))
+        if not self._joins:
+            return next(filter(None, map(self._side_by_side, known)), [])
+        words = [tuple(self._tokens[part] for part in way) for way in known[:1]]
+        return [Alternative(words[0], " ".join(known[0]))] if words else []
+
+    def _side_by_side(self, forms: Sequence[str]) -> list[Alternative]:
+        """Return the phrase of some words, if they stand so."""
+        words = tuple(self._tokens[form] for form in forms)
+        phrase = Alternative(words, " ".join(forms), is_phrase=True)
+        is_known = self._counts.keys() >= set(words)
+        return [phrase] if is_known and self._vocabulary.has(phrase) else []
 
     def _add_inflected(self, forms_of: dict[str, list[Alternative]]) -> None:
         """Add the words of the vocabulary that have the stem of a query's word, or join two."""
@@ -396,6 +368,30 @@ class _Forms:
         return set()
 
 
+def _runs(
+    query: str, terms: Iterable[Term], variable: Iterable[Term]
+) -> Mapping[str, Sequence[str]]:
+    """Return what a query's words give, joined, and the terms that each is made of.
+
+    They are words that stand side by side, "log in" and "max_retry_count", and terms with stop
+    words between them.
+    """
+    words = [folded(word) for word in _WORDS.findall(query)]
+    term_of = {folded(term.written): term.word for term in terms}
+    places = {word: place for place, word in reversed(list(enumerate(words)))}
+    forms = [folded(term.written) for term in variable]
+    runs: dict[str, Sequence[str]] = {}
+    for first, second in pairwise(forms):
+        runs[first + second] = [term_of[first], term_of[second]]
+    for form in forms:
+        start = places.get(form, len(words))
+        for end in range(start + 2, min(len(words), start + _MOST_JOINED) + 1):
+            run = words[start:end]
+            if end == start + 2 or run[-1] in term_of:
+                runs["".join(run)] = [term_of[word] for word in run if word in term_of]
+    return {run: made_of for run, made_of in runs.items() if len(run) <= _LONGEST}
+
+
 def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":
     """Return Snowball's stemmers; no thread may use another's. English is the index's own."""
     others = sorted(set(languages) - {"english"})
@@ -409,7 +405,7 @@ def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":
 # Misspellings -------------------------------------------------------------------------------------
 
 
-def _corrections(vocabulary: _Vocabulary, misspelt: Sequence[Term]) -> Alternatives:
+def _corrections(vocabulary: Vocabulary, misspelt: Sequence[Term]) -> Alternatives:
     """Return the words of the vocabulary that may have been meant by words that are nowhere."""
     if not misspelt:
         return {}
@@ -430,11 +426,11 @@ def _corrections(vocabulary: _Vocabulary, misspelt: Sequence[Term]) -> Alternati
         near = {token: meant[token] for token in meant.keys() & counts.keys()}
         chosen = _written(vocabulary, near, counts, MISSPELT)
         if not chosen and len(form) >= SHORTEST_SHORTENED:
-            longer = {token: [token] for token in counts if token.startswith(form)}
+            longer = {token: _unstemmed(token) for token in counts if token.startswith(form)}
             chosen = _written(vocabulary, longer, counts, SHORTENED)
         if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:
             near = {
-                token: [token]
+                token: _unstemmed(token)
                 for token in counts
                 if token.startswith(_beginning(term)) and is_within_two(term.word, token)
             }
@@ -445,7 +441,7 @@ def _corrections(vocabulary: _Vocabulary, misspelt: Sequence[Term]) -> Alternati
 
 
 def _written(
-    vocabulary: _Vocabulary,
+    vocabulary: Vocabulary,
     near: Mapping[str, Iterable[str]],
     counts: Mapping[str, int],
     weight: float,
@@ -461,11 +457,16 @@ def _written(
     return tuple(corrections[:MOST_CORRECTIONS])
 
 
+def _unstemmed(token: str) -> list[str]:
+    """Return how a word of the index may be written: the stem of "therapy" is "therapi"."""
+    return [token, token.removesuffix("i") + "y"] if token.endswith("i") else [token]
+
+
 def _beginning(term: Term) -> str:
     return folded(term.written)[:_KEPT_LETTERS]
 
 
-def _meant(vocabulary: _Vocabulary, form: str) -> dict[str, list[str]]:
+def _meant(vocabulary: Vocabulary, form: str) -> dict[str, list[str]]:
     """Return the words one slip from a form, by what the index holds for them."""
     forms = sorted(misspellings(form))
     meant_by: dict[str, list[str]] = {}

@@ -48,6 +48,27 @@ OTHERS = [
     "Встреча с клиентом назначена на вторник и не отменена",
     "Машина стоит в гараже и не на улице",
 ]
+CODE = [
+    "maxRetryCount defaults to 3",
+    "parse_http_request lives in the parser of the gateway",
+    "getUserById caches its result for five minutes",
+    "Log in with the company badge at the gate",
+    "The home Wi-Fi is called Pretty Fly",
+    "Ticket ENG-771 is still open",
+    "Bug ABC99 is closed",
+    "The office plants need water",
+    "Physiotherapy is twice a week",
+    "We were given the old desk",
+]
+DATED = [
+    "The dentist is on 12 March at nine",
+    "Mother turns seventy on October 22nd",
+    "The rent contract ends Oct 5",
+    "The second release was cut 2026-01-06",
+    "A call with Berlin is planned for 14.09.2026",
+    "The office plants need water",
+    "Party on 5 Dec at the lake",
+]
 ARABIC = [
     "والمفتاح على الطاولة في المكتب من الأمس",
     "دفعنا للطبيب في المستشفى عن هذه الزيارة",
@@ -73,6 +94,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Agent
         "es": SPANISH,
         "others": OTHERS,
         "ar": ARABIC,
+        "code": CODE,
+        "dated": DATED,
     }
     memories = {
         name: AgentMemory("bob", root=tmp_path_factory.mktemp(name), clock=Clock(), embedder=None)
@@ -166,6 +189,16 @@ def test_a_word_that_is_spelt_otherwise_is_found(
         ("de", "Serverrechnungen", "Rechnung für den Server"),
         ("en", "time zone", "timezone"),
         ("en", "datacenter", "data center"),
+        ("code", "max_retry_count", "maxRetryCount"),
+        ("code", "the max retry count", "maxRetryCount"),
+        ("code", "parseHttpRequest", "parse_http_request"),
+        ("code", "get_user_by_id", "getUserById"),
+        ("code", "get user by id", "getUserById"),
+        ("code", "login", "Log in"),
+        ("code", "wifi", "Wi-Fi"),
+        ("code", "ENG771", "ENG-771"),
+        ("code", "eng771", "ENG-771"),
+        ("code", "ABC-99", "ABC99"),
     ],
 )
 def test_a_compound_and_its_parts_find_each_other(
@@ -200,6 +233,7 @@ def test_a_misspelt_word_is_found(
         ("en", "accide", "accident"),
         ("en", "which timezo?", "timezone"),
         ("de", "Datenbankverb", "Datenbankverbindung"),
+        ("code", "physio", "Physiotherapy"),  # whose stem ends with an i
     ],
 )
 def test_a_word_finds_the_longer_one_that_it_is_short_for(
@@ -227,6 +261,63 @@ def test_postgres_finds_postgresql(tmp_path: Path, query: str) -> None:
 )
 def test_what_was_not_meant_is_not_guessed(stores: dict[str, AgentMemory], query: str) -> None:
     assert not first(stores["en"], query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "give Nate",  # "giveNate" would have the stem of "given"
+        "user count",  # parts of two names
+        "inlog",  # "in" and "log" stand there, but never so
+        "ENG77",
+    ],
+)
+def test_parts_that_do_not_stand_so_are_no_name(stores: dict[str, AgentMemory], query: str) -> None:
+    assert not first(stores["code"], query)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("what is on March 12th?", "dentist"),
+        ("what is on 12 March?", "dentist"),
+        ("2026-03-12", "dentist"),
+        ("who has a birthday on 22 October?", "Mother"),
+        ("October 5", "rent contract"),
+        ("5 October", "rent contract"),
+        ("what happened on January 6, 2026?", "second release"),
+        ("6 January", "second release"),
+        ("in January 2026", "second release"),
+        ("14 September 2026", "Berlin"),
+        ("September 14th", "Berlin"),
+        ("5 December", "Party"),
+    ],
+)
+def test_a_date_is_found_however_it_is_written(
+    stores: dict[str, AgentMemory], query: str, answer: str
+) -> None:
+    assert answer in first(stores["dated"], query)
+
+
+@pytest.mark.parametrize("query", ["11 March", "2026-03-13", "September 15th", "4 October 2026"])
+def test_another_day_of_the_same_month_is_no_answer(
+    stores: dict[str, AgentMemory], query: str
+) -> None:
+    assert not first(stores["dated"], query)
+
+
+def test_words_that_say_how_long_ago_are_no_match_where_something_is_of_that_time(
+    root: Path, clock: Clock
+) -> None:
+    with AgentMemory("bob", root=root, clock=clock, embedder=None) as memory:
+        memory.store("The bins go out every second week")
+        memory.store("I switched to a Pixel 8")
+        clock.forward(days=60)
+        memory.store("I ordered winter tyres")
+        clock.forward(days=8)
+        assert "tyres" in first(memory, "what happened last week?")
+        assert "tyres" in first(memory, "what did I do 8 days ago?")
+        assert "bins" in first(memory, "every second week")
 
 
 def test_a_word_that_is_known_is_not_corrected(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""The dates of a query, and the other ways in which a memory may say them."""
+
+from agent_memory.services.search.request import SearchRequest
+from agent_memory.services.search.vocabulary import Vocabulary
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import Alternative
+from agent_memory.text.dates import date_spans, other_forms
+
+
+def with_dates(engine: Engine, request: SearchRequest) -> SearchRequest:
+    """Add the dates of its query to a request, and to its terms what stands for them in the store.
+
+    Who asks for "12 March" means "March 12th" too, and "2026-03-12".
+    """
+    dates = date_spans(request.query, request.moment.date())
+    if not dates:
+        return request._replace(dates=())
+    forms_of: dict[str, list[str]] = {}
+    for span in dates:
+        for word, forms in other_forms(span).items():
+            forms_of.setdefault(word, []).extend(forms)
+    known = _known(engine, request, {form for forms in forms_of.values() for form in forms})
+    terms = [
+        term._replace(
+            alternatives=(
+                *term.alternatives,
+                *(known[form] for form in forms_of.get(term.written.lower(), ()) if form in known),
+            )
+        )
+        for term in request.terms
+    ]
+    return request._replace(terms=terms, dates=dates)
+
+
+def _known(engine: Engine, request: SearchRequest, forms: set[str]) -> dict[str, Alternative]:
+    """Return those of some forms that stand in a memory."""
+    vocabulary = Vocabulary(engine, request)
+    words = sorted({word for form in forms for word in form.split()})
+    tokens = dict(zip(words, vocabulary.tokens(words), strict=True))
+    counts = vocabulary.counts(set(tokens.values()), ())
+    known: dict[str, Alternative] = {}
+    for form in forms:
+        parts = tuple(tokens[word] for word in form.split())
+        alternative = Alternative(parts, form, is_phrase=len(parts) > 1)
+        if counts.keys() >= set(parts) and vocabulary.has(alternative):
+            known[form] = alternative
+    return known

@@ -1,0 +1,70 @@
+"""The words that stand in a store, as far as a search may see the memories that have them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from agent_memory.services.search.request import SearchRequest
+from agent_memory.storage.engine import Engine
+from agent_memory.storage.filters import EVERYTHING
+from agent_memory.storage.records import Alternative, Term
+from agent_memory.text.word_forms import without_accents, without_ending
+
+EXAMPLES: Final = 20
+"""Memories that are looked at for how a word is written, the newest that have it."""
+
+
+class Vocabulary:
+    """The words of the store, as far as a search may see the memories that have them."""
+
+    def __init__(self, engine: Engine, request: SearchRequest) -> None:
+        self._keywords = engine.keywords
+        self._scope = EVERYTHING if request.owner is None else request.scope
+
+    def known(self, terms: Sequence[Term]) -> set[str]:
+        """Return those of the terms' words that stand in a memory."""
+        if not self._scope.is_narrowing:
+            counts = self._keywords.frequencies(terms)
+            return {term.word for term, count in zip(terms, counts, strict=True) if count}
+        words = {term.word for term in terms}
+        stored = self.counts(words, ())
+        return {word for word in words & stored.keys() if self._is_readable(word)}
+
+    def _is_readable(self, *words: str) -> bool:
+        return not self._scope.is_narrowing or self._stands(Alternative(words, ""))
+
+    def has(self, alternative: Alternative) -> bool:
+        """Return whether words that are known stand in one memory, and side by side in a phrase."""
+        return len(alternative.words) == 1 or self._stands(alternative)
+
+    def _stands(self, alternative: Alternative) -> bool:
+        return bool(self._keywords.examples(alternative, self._scope, limit=1))
+
+    def tokens(self, forms: Sequence[str]) -> list[str]:
+        """Return forms as the index holds them."""
+        return self._keywords.tokens(forms)
+
+    def counts(self, words: Collection[str], prefixes: Iterable[str]) -> dict[str, int]:
+        """Return the words that are among some or begin so, and how many memories have each."""
+        return self._keywords.vocabulary(words, prefixes, self._scope)
+
+    def commonest(
+        self, alternatives: Iterable[Alternative], counts: Mapping[str, int], most: int
+    ) -> tuple[Alternative, ...]:
+        """Return the alternatives that stand in most memories, each once."""
+        distinct = {alternative.words: alternative for alternative in alternatives}
+        readable = [words for words in distinct if self._is_readable(*words)]
+        readable.sort(key=lambda words: (-min(counts[word] for word in words), words))
+        return tuple(distinct[words] for words in readable[:most])
+
+    def written(self, word: str, forms: Iterable[str]) -> str | None:
+        """Return the form in which a word stands in a memory, perhaps with another ending.
+
+        Stems are short: what is one slip from "Oliver" and has the stem of "alive" is "aliver".
+        """
+        examples = self._keywords.examples(Alternative((word,), ""), self._scope, limit=EXAMPLES)
+        texts = [without_accents(text) for text in examples]
+        for form in forms:
+            bare = without_ending(form)
+            if any(bare in text for text in texts):
+                return form
+        return None
