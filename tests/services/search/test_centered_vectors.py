@@ -272,7 +272,7 @@ NEAREST = "Dogs love biscuits: our young hound eats nothing else"
 @pytest.fixture
 def kept_place(root: Path) -> Path:
     with opened(root) as memory:
-        for text in [*HOBBIES, NEAREST]:
+        for text in [*HOBBIES, NEAREST, *(f"The lift of house {n} was checked" for n in range(20))]:
             memory.store(text, session_id=f"alone with {text}")
         memory.migrate()
     return root
