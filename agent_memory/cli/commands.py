@@ -236,9 +236,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         discard_stdout()
         error.show()
         return error.exit_code
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - every error ends here, as the exit code
         if "--debug" in words and not isinstance(error, _OF_CLICK):
-            raise
+            import traceback  # noqa: PLC0415 - for who looks for a fault alone
+
+            click.echo(safe("".join(traceback.format_exception(error))), err=True)
         if wrapper:
             wrapper.emit(_as_library_error(error))
         if not wrapper or not isinstance(error, (*_OF_CLICK, AgentMemoryError)):

@@ -390,7 +390,11 @@ def test_options_of_all_commands_stand_after_the_command_too(cli: Cli, root: Pat
     assert memory_id in cli("recent", "--db", str(root / "ann" / "memories.db")).out
     elsewhere = cli("recent", "--agent", "ann", "--root", str(root / "none"))
     assert (elsewhere.code, str(root / "none") in elsewhere.err) == (5, True)
-    assert "Traceback" in cli("--agent", "nobody", "recent", "--debug").err
+    for words in ([], ["--json"], ["--envelope"]):
+        ran = cli(*words, "--agent", "nobody", "recent", "--debug")
+        assert (ran.code, "Traceback" in ran.err) == (5, True)
+        told = ran.out if words == ["--envelope"] else ran.err
+        assert ("AGENT_NOT_FOUND" in told) == bool(words)
     assert cli("graph", "show", "--agent", "ann").code == 0
 
 
