@@ -131,7 +131,8 @@ def import_text(report: ImportReport) -> str:
         (report.erasures, report.erased, "left out"),
     ):
         lines += [
-            safe(f"{word}: {note.place}: {note.message}", one_line=True) for note in notes[:20]
+            safe(": ".join(filter(None, (word, note.place, note.message))), one_line=True)
+            for note in notes[:20]
         ]
         if count > 20:
             lines.append(f"and {count - 20:,} more {word}: --json lists them")

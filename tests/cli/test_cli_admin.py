@@ -518,3 +518,12 @@ def test_completion_for_another_shell_is_refused(cli: Cli) -> None:
     done = cli("completion", "tcsh")
     assert (done.code, done.out) == (2, "")
     assert "bash" in done.err
+
+
+def test_check_of_a_damaged_file_does_not_send_to_check(cli: Cli, root: Path) -> None:
+    store(root, "a walnut")
+    path = root / "bob" / "memories.db"
+    path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 8192)
+    done = cli("--agent", "bob", "check")
+    assert (done.code, "is damaged: restore a backup" in done.out) == (6, True)
+    assert "agent-memory check" not in done.out

@@ -479,3 +479,13 @@ def test_documented_memories_in_place_are_noticed_and_imported_as_it_is_said(
     done = cli(*command[1:])
     assert (done.code, done.out.splitlines()[0]) == (0, "scratchpad: 1 new")
     assert "Use tabs" in cli("--agent", "carl", "recent").out
+
+
+def test_what_a_copy_of_the_file_has_of_what_was_erased_is_named(
+    cli: Cli, root: Path, tmp_path: Path
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("walnut", id="q1")
+        memory.backup(tmp_path / "copy.db")
+        memory.erase("q1")
+    assert "\nleft out: q1 was erased\n" in cli("import", str(tmp_path / "copy.db")).out
