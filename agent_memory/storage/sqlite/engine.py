@@ -225,7 +225,7 @@ class SQLiteEngine:
         """Apply pending migrations, after a backup, and record whose file it is."""
         if schema.is_current(self.database) and self.agent.identity() is not None:
             return
-        if schema.current_version(self.database):
+        if schema.is_current(self.database):
             self._refuse_unfinished()
         if self.database.read_only:
             schema.refuse_incomplete(self.database)
