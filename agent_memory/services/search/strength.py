@@ -63,9 +63,9 @@ _BACKGROUND_SIZE: Final = 1_000
 query and a memory share: in a store of three, how often a word stands there tells nothing."""
 _COMMON_SHARE: Final = 0.25
 _COMMON_COUNT: Final = 4
-"""A word that stands in more than this share of a store, and in so many memories at least, is as
-common as it is there, and tells of nobody: of ten notes about Anna each was an answer to whatever
-was asked about her."""
+"""A word that stands in this share of a store, and in so many memories at least, is as common as it
+is there: of ten notes that begin with "Meeting" each was an answer to whatever was asked of one.
+Names are left out: who is asked about stands in half of LoCoMo's turns, which lost 1.3 points."""
 _DATE_RARITY: Final = 0.01
 """How often a date is thought to be met, when a query's date is one of the words to be found."""
 _MEANING_STRENGTH: Final = 8.0
@@ -140,9 +140,10 @@ def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
     least = max(_COMMON_COUNT, _COMMON_SHARE * query.corpus_size)
     weights = []
     for place, frequency in enumerate(query.frequencies):
-        is_common = frequency >= least and place not in query.name_terms
+        is_name = place in query.name_terms
+        is_common = frequency >= least and not is_name
         weight = rarity(frequency, query.corpus_size if is_common else size) ** _RARITY_POWER
-        if place in query.name_terms and not is_common:
+        if is_name:
             weight *= NAME_WEIGHT
         if place in query.light_terms:
             weight *= LIGHT_WEIGHT

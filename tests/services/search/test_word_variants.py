@@ -68,6 +68,7 @@ DATED = [
     "A call with Berlin is planned for 14.09.2026",
     "The office plants need water",
     "Party on 5 Dec at the lake",
+    "In hall 2026 there are 3 doors and 9 windows",
 ]
 ARABIC = [
     "والمفتاح على الطاولة في المكتب من الأمس",
@@ -276,6 +277,12 @@ def test_parts_that_do_not_stand_so_are_no_name(stores: dict[str, AgentMemory], 
     assert not first(stores["code"], query)
 
 
+def test_a_word_of_parts_that_stand_apart_is_corrected(tmp_path: Path) -> None:
+    texts = ["The carpet is wet", "A car stood there", "Pat came by"]
+    with stored(tmp_path, texts) as memory:
+        assert "carpet" in first(memory, "carpat")
+
+
 @pytest.mark.parametrize(
     ("query", "answer"),
     [
@@ -299,7 +306,9 @@ def test_a_date_is_found_however_it_is_written(
     assert answer in first(stores["dated"], query)
 
 
-@pytest.mark.parametrize("query", ["11 March", "2026-03-13", "September 15th", "4 October 2026"])
+@pytest.mark.parametrize(
+    "query", ["11 March", "2026-03-13", "September 15th", "4 October 2026", "3 September 2026"]
+)
 def test_another_day_of_the_same_month_is_no_answer(
     stores: dict[str, AgentMemory], query: str
 ) -> None:
