@@ -47,6 +47,7 @@ from agent_memory.text.word_forms import (
     plurals,
     spellings,
     splits,
+    without_accents,
 )
 
 if TYPE_CHECKING:
@@ -429,15 +430,25 @@ def _corrections(vocabulary: Vocabulary, misspelt: Sequence[Term]) -> Alternativ
             longer = {token: _unstemmed(token) for token in counts if token.startswith(form)}
             chosen = _written(vocabulary, longer, counts, SHORTENED)
         if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:
-            near = {
-                token: _unstemmed(token)
-                for token in counts
-                if token.startswith(_beginning(term)) and is_within_two(term.word, token)
-            }
+            near = _within_two(vocabulary, term, counts)
             chosen = _written(vocabulary, near, counts, MISSPELT)
         if chosen:
             corrections[term.word] = chosen
     return corrections
+
+
+def _within_two(vocabulary: Vocabulary, term: Term, counts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the words two slips from a term, by what the index holds for them.
+
+    Its stem alone tells little: of "deviation" it is as near to that of "device".
+    """
+    form = without_accents(term.written)
+    near = {
+        token: [word for word in vocabulary.words_of(token) if is_within_two(form, word)]
+        for token in counts
+        if token.startswith(_beginning(term)) and is_within_two(term.word, token)
+    }
+    return {token: words for token, words in near.items() if words}
 
 
 def _written(

@@ -1,5 +1,6 @@
 """The words that stand in a store, as far as a search may see the memories that have them."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -61,10 +62,23 @@ class Vocabulary:
 
         Stems are short: what is one slip from "Oliver" and has the stem of "alive" is "aliver".
         """
-        examples = self._keywords.examples(Alternative((word,), ""), self._scope, limit=EXAMPLES)
-        texts = [without_accents(text) for text in examples]
+        texts = self._texts_with(word)
         for form in forms:
             bare = without_ending(form)
             if any(bare in text for text in texts):
                 return form
         return None
+
+    def words_of(self, stem: str) -> set[str]:
+        """Return the words of some memories that the index holds as a stem, without accents."""
+        bare = without_accents(stem)
+        # The index has "therapi" for "therapy".
+        beginning = re.compile(rf"(?<![^\W_]){re.escape(bare[:-1])}[^\W_]*")
+        texts = self._texts_with(stem)
+        words = sorted({word for text in texts for word in beginning.findall(text)})
+        stems = map(without_accents, self.tokens(words))
+        return {word for word, other in zip(words, stems, strict=True) if other == bare}
+
+    def _texts_with(self, word: str) -> list[str]:
+        examples = self._keywords.examples(Alternative((word,), ""), self._scope, limit=EXAMPLES)
+        return [without_accents(text) for text in examples]

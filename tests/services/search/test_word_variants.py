@@ -217,6 +217,8 @@ def test_a_compound_and_its_parts_find_each_other(
         ("en", "accidnet", "accident"),
         ("en", "accidentaly", "accident"),
         ("en", "lapsword", ""),
+        ("en", "passvrod", "password"),  # two slips
+        ("de", "Schlücsell", "Schlüssel"),
         ("de", "Rechnugn", "Rechnung"),
         ("fr", "reuinon", "réunion"),
         ("others", "втсреча", "Встреча"),
@@ -262,6 +264,19 @@ def test_postgres_finds_postgresql(tmp_path: Path, query: str) -> None:
 )
 def test_what_was_not_meant_is_not_guessed(stores: dict[str, AgentMemory], query: str) -> None:
     assert not first(stores["en"], query)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("A new device was ordered", "deviation"),
+        ("Goods are imported by ship", "impossible"),
+        ("A script converts the pictures", "conversations"),
+    ],
+)
+def test_stems_that_are_near_are_no_misspellings(tmp_path: Path, text: str, query: str) -> None:
+    with stored(tmp_path, [text, "The office plants need water"]) as memory:
+        assert not first(memory, query)
 
 
 @pytest.mark.parametrize(
