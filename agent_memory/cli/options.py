@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
@@ -27,6 +27,7 @@ from agent_memory import (
     MemoryKind,
     MissingAgentIdentity,
     OnSecret,
+    StorageReadOnly,
     TaskStatus,
     ValidationError,
     memory_root,
@@ -120,8 +121,27 @@ class Session:
     full: bool = False
     """Whether texts in a table are whole, however long."""
 
-    def open(self, *, create: bool = False, session_id: str | None = None) -> AgentMemory:
-        """Open the memory that is meant. Only a command that stores makes a new one."""
+    @contextlib.contextmanager
+    def open(self, *, create: bool = False, session_id: str | None = None) -> Iterator[AgentMemory]:
+        """Give the body the memory that is meant. Only a command that stores makes a new one.
+
+        A file that cannot be written is read, and what writes says why it cannot.
+        """
+        try:
+            memory = self._opened(create=create, session_id=session_id)
+        except StorageReadOnly as refusal:
+            if create:
+                raise
+            with self._opened(read_only=True) as reader:
+                try:
+                    yield reader
+                except StorageReadOnly:  # "was opened read-only", which nobody asked for
+                    raise refusal from None
+        else:
+            with memory:
+                yield memory
+
+    def _opened(self, *, create: bool = False, **options: Any) -> AgentMemory:
         if not create:
             self.refuse_missing()
         elif self.db is None:
@@ -132,11 +152,11 @@ class Session:
         )
         if self.db is not None:
             return agent_memory.AgentMemory.open(
-                self.db, agent_id=self.agent, create=create, session_id=session_id, config=config
+                self.db, agent_id=self.agent, create=create, config=config, **options
             )
         self._take_in_heard(self.agent or "")
         return agent_memory.AgentMemory(
-            self.agent or "", root=self.root, create=create, session_id=session_id, config=config
+            self.agent or "", root=self.root, create=create, config=config, **options
         )
 
     def ask(

@@ -224,7 +224,9 @@ class _StandIn(AgentMemory):
         return None if self.taker is None else self.taker.suggestion()
 
 
-def _opened(session: Session, stack: contextlib.ExitStack, *, dry_run: bool) -> AgentMemory:
+def _opened(
+    session: Session, stack: contextlib.ExitStack, *, dry_run: bool
+) -> contextlib.AbstractContextManager[AgentMemory]:
     """Open the memory that is meant, or a stand-in for one that is not there yet."""
     if session.exists():
         return session.open(create=not dry_run)

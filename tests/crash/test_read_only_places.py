@@ -79,11 +79,42 @@ def test_opening_it_for_writing_says_at_once_what_to_do(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_command_line_says_so_too(cli: Callable[..., Ran]) -> None:
-    ran = cli("--agent", "bob", "store", "not to be")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("store", "not to be"),
+        ("forget", "fact-5", "--yes"),
+        ("configure", "event_log", "brief"),
+        ("backup",),
+    ],
+)
+def test_the_command_line_says_so_too(cli: Callable[..., Ran], words: tuple[str, ...]) -> None:
+    ran = cli("--agent", "bob", *words)
     assert ran.code == 5
     assert "cannot be written" in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search", "compass", "orchard"),
+        ("search", "compass", "orchard", "--json"),
+        ("recent",),
+        ("show", "fact-5"),
+        ("history",),
+        ("context",),
+        ("info",),
+        ("stats",),
+        ("export",),
+        ("configure",),
+    ],
+)
+def test_the_command_line_reads_there(cli: Callable[..., Ran], words: tuple[str, ...]) -> None:
+    ran = cli("--agent", "bob", *words)
+    assert ran.code == 0, ran.err
+    assert ran.out
 
 
 def test_a_log_that_lies_on_a_read_only_drive_is_not_passed_over(root: Path) -> None:
