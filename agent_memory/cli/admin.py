@@ -9,7 +9,14 @@ from pathlib import Path
 
 import click
 
-from agent_memory import AgentMemory, CheckReport, Problem, StorageCorrupt
+from agent_memory import (
+    AgentMemory,
+    AgentSummary,
+    BackupFile,
+    CheckReport,
+    Problem,
+    StorageCorrupt,
+)
 from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
 from agent_memory.cli.render import agents_text, details_text, emit
 from agent_memory.cli.reports import backups_text, check_text
@@ -26,7 +33,12 @@ def agents(session: Session, /) -> None:
       agent-memory agents
     """
     agents = AgentMemory.agents(session.root)
-    emit({"agents": agents}, text=agents_text(agents), as_json=session.json, rows=agents)
+    emit(
+        {"agents": agents},
+        text=agents_text(agents),
+        as_json=session.json,
+        rows=(AgentSummary, agents),
+    )
 
 
 @click.command()
@@ -153,7 +165,12 @@ def backups(session: Session, /) -> None:
     """
     with session.open() as memory:
         backups = memory.backups()
-    emit({"backups": backups}, text=backups_text(backups), as_json=session.json, rows=backups)
+    emit(
+        {"backups": backups},
+        text=backups_text(backups),
+        as_json=session.json,
+        rows=(BackupFile, backups),
+    )
 
 
 @click.command()

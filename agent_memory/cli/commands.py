@@ -204,7 +204,8 @@ def cli(
         gc.set_threshold(50_000)  # what is still imported is no garbage either
         gc.enable()
     request_id = context.obj if envelope else None
-    context.obj = Session(root, agent, db, as_json or envelope, debug, request_id)
+    printed_as = "json" if as_json or envelope else None
+    context.obj = Session(root, agent, db, debug, request_id, printed_as)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -251,6 +252,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _print_error(error: Exception, *, as_json: bool) -> None:
     """Print an error on stderr."""
+    if as_json and isinstance(error, _OF_CLICK):
+        error = _as_library_error(error)
     if isinstance(error, click.ClickException):
         error.show()
     elif isinstance(error, click.exceptions.Abort):

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from agent_memory import AgentMemory, ErasureReceipt, ValidationError
+from agent_memory import (
+    AgentMemory,
+    ErasureReceipt,
+    FoundSecrets,
+    Rejection,
+    ValidationError,
+)
 from agent_memory.cli.options import (
     ExitCode,
     Session,
@@ -221,7 +227,12 @@ def reject(
         elif text is None:
             rejections = memory.rejections()
             data = {"rejections": rejections}
-            emit(data, text=rejections_text(rejections), as_json=session.json, rows=rejections)
+            emit(
+                data,
+                text=rejections_text(rejections),
+                as_json=session.json,
+                rows=(Rejection, rejections),
+            )
         else:
             _reject(session, memory, stdin_text("text").strip() if text == "-" else text, reason)
 
@@ -252,4 +263,9 @@ def secrets(session: Session, /) -> None:
     """
     with session.open() as memory:
         secrets = memory.secrets()
-    emit({"secrets": secrets}, text=secrets_text(secrets), as_json=session.json, rows=secrets)
+    emit(
+        {"secrets": secrets},
+        text=secrets_text(secrets),
+        as_json=session.json,
+        rows=(FoundSecrets, secrets),
+    )

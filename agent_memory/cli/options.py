@@ -95,7 +95,7 @@ def complete_categories(context: click.Context, _: click.Parameter, incomplete: 
     options = context.find_root().params
     own: list[str] = []
     with contextlib.suppress(AgentMemoryError):
-        session = Session(options["root"], options["agent"], options["db"], json=False, debug=False)
+        session = Session(options["root"], options["agent"], options["db"])
         path = session.path()
         with agent_memory.AgentMemory.open(path, create=False, read_only=True) as memory:
             own = memory.info().config.categories
@@ -110,12 +110,11 @@ class Session:
     root: str | None
     agent: str | None
     db: str | None
-    json: bool
-    debug: bool
+    debug: bool = False
     request_id: str | None = None
     """What the envelope of --envelope calls this run of the command."""
-    rows_as: str | None = None
-    """How the rows of a list are printed where not as in a terminal: csv, nl or table."""
+    printed_as: str | None = None
+    """How a result is printed where not as in a terminal: json, and of a list csv, nl or table."""
     form: str = "markdown"
     """Which form a table has, where it is asked for as one."""
     full: bool = False
@@ -158,6 +157,11 @@ class Session:
         return agent_memory.AgentMemory(
             self.agent or "", root=self.root, create=create, config=config, **options
         )
+
+    @property
+    def json(self) -> bool:
+        """Whether results are printed as JSON."""
+        return self.printed_as == "json"
 
     def ask(
         self, what: Callable[[MemoryReader], Answer], *, by_keyword: bool = True
@@ -228,25 +232,24 @@ def current_session() -> Session | None:
     return None if context is None else context.find_object(Session)
 
 
-def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_object(Session).json = True  # type: ignore[union-attr]
+def _remember_printed_as(
+    context: click.Context, parameter: click.Parameter, value: bool | str | None
+) -> None:
+    """Remember how the result is to be printed; two ways at once are wrong usage."""
+    if not value:
+        return
+    session: Session = context.find_object(Session)  # type: ignore[assignment]
+    chosen = "table" if parameter.name == "fmt" else parameter.name
+    if session.printed_as not in (None, chosen):
+        raise click.UsageError(f"--{session.printed_as} and --{parameter.name}: choose one")
+    session.printed_as = chosen
+    if isinstance(value, str):
+        session.form = value
 
 
 json_option = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_remember_json, help="Print JSON."
+    "--json", is_flag=True, expose_value=False, callback=_remember_printed_as, help="Print JSON."
 )
-
-
-def _remember_rows(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_object(Session).rows_as = parameter.name  # type: ignore[union-attr]
-
-
-def _remember_form(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    session: Session = context.find_object(Session)  # type: ignore[assignment]
-    if value and session.rows_as not in {"csv", "nl"}:
-        session.rows_as, session.form = "table", value
 
 
 def _remember_full(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -267,24 +270,28 @@ def listing_options(command: Command) -> Command:
             "--nl",
             is_flag=True,
             expose_value=False,
-            callback=_remember_rows,
+            callback=_remember_printed_as,
             help="Print JSON, one row a line.",
         ),
         click.option(
-            "--csv", is_flag=True, expose_value=False, callback=_remember_rows, help="Print CSV."
+            "--csv",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember_printed_as,
+            help="Print CSV.",
         ),
         click.option(
             "--fmt",
             type=click.Choice(TABLE_FORMS),
             expose_value=False,
-            callback=_remember_form,
+            callback=_remember_printed_as,
             help="Print a table in this form.",
         ),
         click.option(
             "--table",
             is_flag=True,
             expose_value=False,
-            callback=_remember_rows,
+            callback=_remember_printed_as,
             help="Print a table in Markdown, or as --fmt says.",
         ),
         json_option,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import agent_memory
 from agent_memory import MemoryNotFound
 from agent_memory.cli.hits import memories_text
 from agent_memory.cli.options import (
@@ -22,12 +23,12 @@ from agent_memory.cli.options import (
 from agent_memory.cli.plain_reads import COMMANDS
 from agent_memory.cli.render import details_text, emit, history_text, search_text
 from agent_memory.cli.tables import safe, table
-from agent_memory.models.excerpt import SearchFilterValues
+from agent_memory.models.columns import MemoryValues
+from agent_memory.models.excerpt import HitValues, SearchFilterValues
 from agent_memory.models.limits import DEFAULT_SEARCH_LIMIT
 
 if TYPE_CHECKING:
     from agent_memory import Memory, SearchResults
-    from agent_memory.models.columns import MemoryValues
     from agent_memory.models.excerpt import SearchResultValues
 
 
@@ -92,7 +93,7 @@ def search(
                 expand=options["expand"],
             )
     text = search_text(results, question)
-    emit(results, text=text, as_json=session.json, rows=results.results)
+    emit(results, text=text, as_json=session.json, rows=(HitValues, results.results))
     for note in results.search_metadata.degraded:
         click.echo(f"note: {safe(note)}", err=True)
 
@@ -144,7 +145,7 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
         with session.open() as memory:
             memories = memory.list_recent(limit, filters=filters, as_of=as_of)
     text = memories_text(memories)
-    emit({"memories": memories}, text=text, as_json=session.json, rows=memories)
+    emit({"memories": memories}, text=text, as_json=session.json, rows=(MemoryValues, memories))
 
 
 @click.command()
@@ -166,7 +167,12 @@ def scratchpad(session: Session, /) -> None:
     ]  # fmt: skip
     headings = ("id", "date", "category", "accesses", "content")
     text = table(headings, rows) if rows else "the scratchpad is empty"
-    emit(pad, text=text, as_json=session.json, rows=pad.memories)
+    emit(
+        pad,
+        text=text,
+        as_json=session.json,
+        rows=(agent_memory.ScratchpadMemoryEntry, pad.memories),
+    )
 
 
 @click.command()
@@ -207,4 +213,9 @@ def history(session: Session, /, memory_id: str | None, limit: int) -> None:
     with session.open() as memory:
         entries = memory.history(memory_id, limit=limit)
     text = history_text(entries)
-    emit({"history": entries}, text=text, as_json=session.json, rows=entries)
+    emit(
+        {"history": entries},
+        text=text,
+        as_json=session.json,
+        rows=(agent_memory.HistoryEntry, entries),
+    )

@@ -19,6 +19,7 @@ from agent_memory import AgentMemoryError, OnSecret, ValidationError
 from agent_memory.cli.hits import answer_text, memory_cells
 from agent_memory.cli.options import current_session
 from agent_memory.cli.tables import clip, has_color, safe, shown, table
+from agent_memory.models.columns import MemoryValues
 from agent_memory.models.times import format_time, now_utc
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         HistoryEntry,
         SearchResults,
     )
-    from agent_memory.models.columns import MemoryValues
     from agent_memory.models.excerpt import SearchResultValues
 
 _STARTED: Final = time.perf_counter()
@@ -49,15 +49,20 @@ def emit(
     text: str,
     as_json: bool,
     secrets: Sequence[FoundSecrets] = (),
-    rows: Sequence[object] | None = None,
+    rows: tuple[type, Sequence[object]] | None = None,
 ) -> None:
     """Print a command's result on stdout: as text that steers no terminal, or as JSON.
 
-    ``rows`` are those of a list, which --csv and --nl print; for --table and --fmt see ``table``.
+    ``rows`` are those of a list, behind the class of each, which --csv and --nl print; for --table
+    and --fmt see ``table``.
     """
     session = current_session()
-    if session and session.rows_as in {"csv", "nl"} and rows is not None:
-        _print_rows([_row(item) for item in rows], session.rows_as)
+    if session and rows is not None and session.printed_as == "nl":
+        for item in rows[1]:
+            click.echo(_UNSAFE.sub(_escaped, json.dumps(_row(item), ensure_ascii=False)))
+        return
+    if session and rows is not None and session.printed_as == "csv":
+        _print_csv(*rows)
         return
     if not as_json:
         if text:
@@ -85,19 +90,16 @@ def _row(item: object) -> dict[str, Any]:
     return {**row.pop("memory", {}), **row}
 
 
-def _print_rows(rows: Sequence[dict[str, Any]], rows_as: str) -> None:
-    """Print rows as JSON, one a line, or as CSV with a line of headings."""
-    if rows_as == "nl":
-        for row in rows:
-            click.echo(_UNSAFE.sub(_escaped, json.dumps(row, ensure_ascii=False)))
-        return
+def _print_csv(kind: type, items: Sequence[object]) -> None:
+    """Print rows as CSV below a line of headings, which an empty list has too."""
     import csv  # noqa: PLC0415 - seldom asked for
 
+    names = _field_names(kind) or ()
+    headings = [*(MemoryValues._fields if "memory" in names else ()), *names]
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    if rows:
-        writer.writerow(rows[0])
-    for row in rows:
-        writer.writerow(_cell(value) for value in row.values())
+    writer.writerow(name for name in headings if name != "memory")
+    for item in items:
+        writer.writerow(_cell(value) for value in _row(item).values())
 
 
 def _cell(value: object) -> object:
@@ -175,7 +177,7 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     """
     if depth > _MAX_DEPTH:
         return "…"
-    if (names := _field_names(data)) is not None:
+    if (names := _field_names(type(data))) is not None:
         fields = {name: plain(getattr(data, name), depth + 1) for name in names}
         is_sparse = _is_sparse(data)
         return {name: value for name, value in fields.items() if not (is_sparse and value is None)}
@@ -192,14 +194,14 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
     return data if data is None or isinstance(data, str | int | float | bool) else str(data)
 
 
-def _field_names(data: object) -> Sequence[str] | None:
+def _field_names(kind: type) -> Sequence[str] | None:
     """Return the names of the fields of a model or a named tuple; ``None`` of anything else.
 
     Not by the class of models, whose import would take a third of a command that has none.
     """
-    if isinstance(data, tuple):
-        return getattr(data, "_fields", None)
-    fields: Mapping[str, FieldInfo] | None = getattr(type(data), "model_fields", None)
+    if issubclass(kind, tuple):
+        return getattr(kind, "_fields", None)
+    fields: Mapping[str, FieldInfo] | None = getattr(kind, "model_fields", None)
     return None if fields is None else [name for name in fields if not fields[name].exclude]
 
 

@@ -50,7 +50,7 @@ def table(
     """
     session = _session()
     cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
-    if session and session.rows_as == "table":
+    if session and session.printed_as == "table":
         return FORMS[session.form](cells)
     widths = _widths(cells)
     # Where the output goes to a file or another program, nothing is cut.

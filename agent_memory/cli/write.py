@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import click
 
@@ -33,7 +33,7 @@ from agent_memory.cli.tables import safe
 from agent_memory.formats.jsonl import read_lines
 
 if TYPE_CHECKING:
-    from agent_memory import AgentMemory, Duplicate, FoundSecrets
+    from agent_memory import AgentMemory, Duplicate, FoundSecrets, Memory
 
 _MOST_NOTES: Final = 20
 """Duplicates in a file, or secrets, that are told on stderr, one a line."""
@@ -367,6 +367,14 @@ def demote(session: Session, /, memory_id: str) -> None:
         emit({"memory_id": memory_id, "demoted": was_in}, text=text, as_json=session.json)
 
 
+class _GroupedMemory(NamedTuple):
+    """A memory that says what others say, as a row."""
+
+    grade: str
+    count: int  # type: ignore[assignment]  # a method of tuples, which no row needs
+    memory: Memory
+
+
 @click.command()
 @click.argument("text", required=False)
 @click.option("--user", "user_id", help="Whom TEXT is about.")
@@ -395,14 +403,19 @@ def duplicates(
             duplicates = memory.duplicates(_content(text), user_id=user_id, run_id=run_id)
             text = duplicates_text(duplicates)
             data = {"duplicates": duplicates}
-            emit(data, text=text, as_json=session.json, rows=duplicates)
+            emit(data, text=text, as_json=session.json, rows=(agent_memory.Duplicate, duplicates))
             return
         if user_id is not None or run_id is not None:
             raise click.UsageError("--user and --run go with a TEXT")
         groups = list(islice(memory.duplicate_groups(), limit))
     rows = [
-        {"grade": group.grade, "count": group.count, "memory": memory}
+        _GroupedMemory(group.grade, group.count, memory)
         for group in groups
         for memory in group.memories
     ]
-    emit({"groups": groups}, text=groups_text(groups), as_json=session.json, rows=rows)
+    emit(
+        {"groups": groups},
+        text=groups_text(groups),
+        as_json=session.json,
+        rows=(_GroupedMemory, rows),
+    )

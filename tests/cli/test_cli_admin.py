@@ -249,6 +249,26 @@ def test_the_real_program_reports_errors_as_json_on_stderr(
 
 
 @pytest.mark.usefixtures("bob_and_a_broken_file")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["recent", "--nope"], "--nope"),
+        (["show"], "MEMORY_ID"),
+        (["search", "x", "--limit", "0"], "--limit"),
+        (["serch", "x"], "Did you mean `search`?"),
+        (["reset"], "give --yes"),
+    ],
+)
+def test_wrong_usage_is_told_as_json_too(cli: Cli, words: list[str], says: str) -> None:
+    done = cli(*words, "--json") if words != ["serch", "x"] else cli("--json", *words)
+    assert (done.code, done.out) == (2, "")
+    error = json.loads(done.err)["error"]
+    assert error.keys() == {"code", "message", "details", "timestamp"}
+    assert error["code"] == "VALIDATION_ERROR"
+    assert says in error["message"]
+
+
+@pytest.mark.usefixtures("bob_and_a_broken_file")
 def test_debug_shows_the_traceback(cli: Cli) -> None:
     done = cli("--debug", "show", "mem-unknown")
     assert done.code != 0

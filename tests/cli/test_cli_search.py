@@ -489,11 +489,54 @@ def test_what_is_listed_elsewhere_comes_as_rows_too(cli: Cli, root: Path) -> Non
     assert cli("secrets", "--nl").out.count(ids[0]) == 1
 
 
-def test_a_list_without_rows_is_nothing_in_csv_and_json_lines(cli: Cli, root: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        *LISTS,
+        ["backups"],
+        ["secrets"],
+        ["duplicates"],
+        ["duplicates", "a walnut"],
+        ["reject", "--list"],
+    ],
+    ids=" ".join,
+)
+def test_a_list_without_rows_has_its_headings_in_csv(
+    cli: Cli, root: Path, words: list[str]
+) -> None:
+    store(root, {"content": "a walnut"}, {"content": "password=hunter2horse"})
+    store(root, {"content": "A walnut!"})
+    cli("backup")
+    cli("reject", "quillibrand")
+    AgentMemory("eve", root=root / "elsewhere").close()
+    elsewhere = ("--root", str(root / "elsewhere" / ("no" * (words == ["agents"]))))
+    headings, *rows = csv.reader(io.StringIO(cli(*words, "--csv").out))
+    assert [len(row) for row in rows] == [len(headings)] * len(rows) != []
+    empty = cli(*words, "--agent", "eve", *elsewhere, "--csv")
+    assert (empty.code, list(csv.reader(io.StringIO(empty.out)))) == (0, [headings]), empty.err
+    empty = cli(*words, "--agent", "eve", *elsewhere, "--nl")
+    assert (empty.code, empty.out) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--csv", "--nl"],
+        ["--csv", "--table"],
+        ["--nl", "--fmt", "grid"],
+        ["--json", "--csv"],
+        ["--table", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_a_list_is_printed_in_one_way(cli: Cli, root: Path, options: list[str]) -> None:
     store(root, {"content": "walnut"})
-    for form in ("--csv", "--nl"):
-        ran = cli("search", "kestrel", form)
-        assert (ran.code, ran.out) == (0, "")
+    one, other = (word for word in options if word.startswith("--"))
+    ran = cli("recent", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{one} and {other}: choose one" in ran.err
+    before = cli("--json", "recent", *options)
+    assert (before.code, before.out) == (2, "")
 
 
 def test_nothing_is_cut_where_the_output_is_not_a_terminal(cli: Cli, root: Path) -> None:
