@@ -103,8 +103,7 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
                 click.echo(f"reading every {what}…", err=True)  # 1.5 s for 100,000
             report = memory.check(repair=repair)
     except StorageCorrupt as error:  # it cannot even be opened
-        detail = str(error).replace("; `agent-memory check` says what is wrong", "")
-        damage = Problem(kind="damaged_file", detail=detail)
+        damage = Problem(kind="damaged_file", detail=str(error))
         report = CheckReport(path=str(session.address()), memory_count=None, problems=[damage])
     data = {**report.model_dump(), "ok": report.ok}
     emit(data, text=check_text(report), as_json=session.json)

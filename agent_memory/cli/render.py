@@ -129,15 +129,16 @@ class ErrorWrapper:
 
 
 def fail(error: AgentMemoryError, *, as_json: bool) -> None:
-    """Print an error on stderr."""
+    """Print an error on stderr, with its notes."""
+    message = "; ".join([str(error), *getattr(error, "__notes__", ())])
     if not as_json:
         label = click.style("Error:", fg="red") if has_color(sys.stderr) else "Error:"
-        click.echo(f"{label} {safe(str(error))}", err=True)
+        click.echo(f"{label} {safe(message)}", err=True)
         return
     details = {"errors": plain(error.errors())} if isinstance(error, ValidationError) else {}
     body = {
         "code": error.code,
-        "message": str(error),
+        "message": message,
         "details": details,
         "timestamp": format_time(now_utc()),
     }

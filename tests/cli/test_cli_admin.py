@@ -547,3 +547,16 @@ def test_check_of_a_damaged_file_does_not_send_to_check(cli: Cli, root: Path) ->
     done = cli("--agent", "bob", "check")
     assert (done.code, "is damaged: restore a backup" in done.out) == (6, True)
     assert "agent-memory check" not in done.out
+    for words in (["recent"], ["recent", "--json"]):
+        assert "`agent-memory check` says what is wrong" in cli("--agent", "bob", *words).err
+
+
+def test_check_of_a_damaged_page_does_not_send_to_check(cli: Cli, root: Path) -> None:
+    store(root, "a walnut")
+    path = root / "bob" / "memories.db"
+    with path.open("r+b") as file:
+        file.seek(3 * 8192)
+        file.write(b"\xff" * 8192)
+    done = cli("--agent", "bob", "check")
+    assert (done.code, "damaged_file" in done.out) == (6, True), done
+    assert "agent-memory check" not in done.out

@@ -34,11 +34,6 @@ _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
     (apsw.FullError, StorageFull, _TOO_LARGE),
     (apsw.ReadOnlyError, StorageReadOnly, "cannot be written: check its permissions"),
     (apsw.NotADBError, NotAMemoryFile, "is not a database, or is encrypted: it was not touched"),
-    (
-        apsw.CorruptError,
-        StorageCorrupt,
-        "is damaged: restore a backup; `agent-memory check` says what is wrong",
-    ),
     (apsw.CantOpenError, StorageUnavailable, "cannot be opened: check the path and permissions"),
     (apsw.PermissionsError, StorageUnavailable, "may not be accessed: check its permissions"),
 )
@@ -101,10 +96,14 @@ def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException
     except apsw.Error as unreadable:
         report = str(unreadable)
     if report:
-        raise StorageCorrupt(
-            f"{path} is damaged: restore a backup; `agent-memory check` says what is wrong"
-            f" ({report})"
-        ) from error
+        raise _damaged(path, report) from error
+
+
+def _damaged(path: Path, reason: object) -> StorageCorrupt:
+    """Return the error of a damaged file. Its advice is a note: `check` shows the text alone."""
+    error = StorageCorrupt(f"{path} is damaged: restore a backup ({reason})")
+    error.add_note("`agent-memory check` says what is wrong")
+    return error
 
 
 def note_errno(error: BaseException, connection: apsw.Connection | None) -> None:
@@ -133,8 +132,10 @@ def _translation(error: apsw.Error, path: Path) -> StorageError:
         translation = _by_the_system(error, path) or _by_the_drive(error, path)
         if translation is not None:
             return translation
+    if isinstance(error, apsw.CorruptError) or str(error) in _OF_DAMAGE:
+        return _damaged(path, error)
     for kind, ours, advice in _KINDS:
-        if isinstance(error, kind) or (kind is apsw.CorruptError and str(error) in _OF_DAMAGE):
+        if isinstance(error, kind):
             return ours(f"{path} {advice} ({error})")
     return StorageError(f"{path}: {error}")
 
