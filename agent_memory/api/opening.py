@@ -202,12 +202,16 @@ class OpenMemory:
         """Whom and what the memories speak of, and what holds between them, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
 
-        return MemoryGraph(self._store.graph, self._destination)
+        return MemoryGraph(self._store.graph, self.destination)
 
-    def _destination(
-        self, path: str | os.PathLike[str], *, overwrite: bool, field: str = "path"
+    def destination(
+        self, path: str | os.PathLike[str], *, overwrite: bool = False, field: str = "path"
     ) -> Path:
-        """Return where a file may be written; refuse the files of memories."""
+        """Return the absolute path of a file that may be written, as ``export`` and ``backup`` do.
+
+        Raises ``ValidationError`` of the ``field`` for the files of memories, and for what is there
+        unless ``overwrite``.
+        """
         from agent_memory.services.destinations import destination  # noqa: PLC0415 - seldom used
 
         return destination(path, self._address, self.agent_id, overwrite=overwrite, field=field)

@@ -111,15 +111,23 @@ def test_a_plot_is_xml_that_names_what_it_shows(cli: Cli, tmp_path: Path) -> Non
     assert nowhere.code == 5
 
 
-@pytest.mark.parametrize("name", ["memories.db", "memories.db-wal", "memories.db-shm"])
 @pytest.mark.parametrize(("agent", "told"), [("bob", "the memory itself"), ("ann", "agent 'ann'")])
-def test_a_plot_is_drawn_over_no_memory(
-    cli: Cli, root: Path, bob: str, name: str, agent: str, told: str
-) -> None:
-    AgentMemory("ann", root=root).close()
-    done = cli("stats", "--plot", str(root / agent / name), "--force")
+def test_a_plot_is_drawn_over_no_memory(cli: Cli, tmp_path: Path, agent: str, told: str) -> None:
+    for name in ("bob", "ann"):
+        with AgentMemory.open(tmp_path / f"{name}.svg", agent_id=name) as memory:
+            memory.store("kept")
+    place = str(tmp_path / f"{agent}.svg")
+    done = cli("stats", "--db", str(tmp_path / "bob.svg"), "--plot", place, "--force")
     assert (done.code, told in done.err) == (4, True)
-    assert cli("show", bob).code == 0
+    assert "kept" in cli("recent", "--db", place).out
+
+
+@pytest.mark.usefixtures("bob")
+@pytest.mark.parametrize("name", ["bob.png", "bob", "-", "svg"])
+def test_a_plot_has_the_ending_of_what_it_is(cli: Cli, tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    done = cli("stats", "--plot", str(place), "--force")
+    assert (done.code, ".svg" in done.err, place.exists()) == (2, True, False)
 
 
 def test_bars_are_as_high_as_the_numbers_and_each_series_looks_its_own(root: Path) -> None:
