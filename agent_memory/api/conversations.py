@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.api.arguments import check_fraction, join_filters
-from agent_memory.api.plain_arguments import check_flags, check_query, check_whole_number
+from agent_memory.api.plain_arguments import check_query, check_whole_number
 from agent_memory.api.retrieval import RetrievalVerbs
 from agent_memory.api.writing import WritingVerbs, log_secrets
 from agent_memory.errors import ValidationError
@@ -99,7 +99,6 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         ):
             if prompt is not None and not isinstance(prompt, str):
                 raise ValidationError.of(name, "must be a text", prompt)
-        check_flags(dry_run=dry_run)
         if not dry_run:
             self._store.refuse_read_only()  # before a model is paid
         settings = self._store.config()

@@ -14,7 +14,12 @@ from agent_memory.api.arguments import (
     parse_moment,
     validate_model,
 )
-from agent_memory.api.plain_arguments import check_query, check_whole_number
+from agent_memory.api.plain_arguments import (
+    WithCheckedFlags,
+    check_flags,
+    check_query,
+    check_whole_number,
+)
 from agent_memory.errors import ValidationError
 from agent_memory.models.fields import clean_label, clean_scope_id, clean_text
 from agent_memory.models.graph import (
@@ -42,7 +47,7 @@ MAX_DEPTH: Final = 8
 _MOST_AROUND: Final = 500
 
 
-class MemoryGraph:
+class MemoryGraph(WithCheckedFlags):
     """The graph of an agent's memories, in the same file. ``AgentMemory.graph`` is one.
 
     Entities are known by their names: case, white space and forms of Unicode do not count, aliases
@@ -128,6 +133,8 @@ class MemoryGraph:
         this one held up to there. ``temporal_context`` says in words when it holds. Raises
         ``ValidationError`` and ``MemoryNotFound``.
         """
+        if exclusive is not None:
+            check_flags(exclusive=exclusive)
         fact = Fact(
             source=_cleaned("source", source, clean_name),
             relationship=_cleaned("relationship", relationship, clean_relationship),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_memory.api.arguments import check_id, check_ids, join_filters
 from agent_memory.api.opening import OpenMemory
-from agent_memory.api.plain_arguments import check_flags, check_whole_number
+from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
 from agent_memory.models.reports import ErasureReceipt
@@ -74,7 +74,6 @@ class LifecycleVerbs(OpenMemory):
         What is of high importance, was promoted by hand or used of late is never touched. The file
         is backed up before. ``dry_run`` only tells. ``undo`` brings all of it back.
         """
-        check_flags(dry_run=dry_run)
         return self._store.lifecycle.tidy(dry_run=dry_run, session_id=self.session_id)
 
     def undo(
@@ -134,7 +133,6 @@ class LifecycleVerbs(OpenMemory):
         Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
         of the file; then nothing is erased.
         """
-        check_flags(backups=backups)
         ids = check_ids(memory_ids)
         if filters is not None:
             if ids:

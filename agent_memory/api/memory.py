@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_memory.api.plain_arguments import check_flags
 from agent_memory.api.verbs import MemoryVerbs
 from agent_memory.errors import AgentMemoryError
 from agent_memory.models.agent import AgentInfo, AgentSummary
@@ -106,6 +107,7 @@ def _restore(
     keep_replaced: bool = True,
 ) -> RestoreReport:
     """Bring a memory back to the state of a backup: see ``services.recovery``."""
+    check_flags(keep_replaced=keep_replaced)
     from agent_memory.services.recovery import restore  # noqa: PLC0415 - seldom used
 
     return restore(path, backup, agent_id=agent_id, keep_replaced=keep_replaced)

@@ -19,7 +19,7 @@ from agent_memory.api.arguments import (
     parse_moment,
     validate_model,
 )
-from agent_memory.api.plain_arguments import check_flags
+from agent_memory.api.plain_arguments import WithCheckedFlags, check_flags
 from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.embeddings.usage import EmbeddingUsage
 from agent_memory.errors import AgentNotFound, ConfigurationError, ValidationError
@@ -92,7 +92,7 @@ def with_options_in_signature(function: Function) -> Function:
     return function
 
 
-class OpenMemory:
+class OpenMemory(WithCheckedFlags):
     """An open file of memories, with its settings; ``AgentMemory`` adds the verbs."""
 
     @with_options_in_signature
@@ -275,7 +275,9 @@ class OpenMemory:
 
 def _refuse_unfit(options: MemoryOptions) -> None:
     """Raise ``ValidationError`` for an option that would fail later, in a verb or in SQLite."""
-    check_flags(create=options["create"], read_only=options["read_only"])
+    check_flags(
+        create=options["create"], read_only=options["read_only"], event_text=options["event_text"]
+    )
     if not callable(clock := options["clock"]):
         raise ValidationError.of("clock", "must be a function that returns the time", clock)
     scanner, listener = options["secret_scanner"], options["on_event"]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import wraps
+from types import FunctionType
+from typing import Any
+
 from agent_memory.errors import ValidationError
 
 
@@ -23,11 +28,32 @@ def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**
 
 
 def check_flags(**flags: bool) -> None:
-    """Raise ``ValidationError`` for what is neither true nor false; 1 and 0 are.
-
-    For those whose wrong value does harm: with ``dry_run=None`` an import was made, and failed when
-    it was told of.
-    """
+    """Raise ``ValidationError`` for what is neither true nor false; 1 and 0 are."""
     for name, value in flags.items():
         if not isinstance(value, int) or value not in (0, 1):
             raise ValidationError.of(name, "must be True or False", value)
+
+
+class WithCheckedFlags:
+    """Its subclasses' public methods check their flags: those whose default is true or false.
+
+    ``import_(dry_run=None)`` imported, and ``export(overwrite="no")`` overwrote.
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, method in [*vars(cls).items()]:
+            if name.startswith("_") or not isinstance(method, FunctionType):
+                continue
+            defaults = getattr(method, "__wrapped__", method).__kwdefaults__ or {}
+            if flags := [flag for flag, value in defaults.items() if isinstance(value, bool)]:
+                setattr(cls, name, _with_checked(method, flags))
+
+
+def _with_checked(method: Callable[..., Any], flags: Sequence[str]) -> Callable[..., Any]:
+    @wraps(method)
+    def checked(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the method's own
+        check_flags(**{flag: options[flag] for flag in flags if flag in options})
+        return method(*arguments, **options)
+
+    return checked

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from agent_memory.api.plain_arguments import check_flags, check_query, check_whole_number
+from agent_memory.api.plain_arguments import (
+    WithCheckedFlags,
+    check_flags,
+    check_query,
+    check_whole_number,
+)
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
@@ -18,7 +23,7 @@ from agent_memory.runtime.files import tighten_folder
 from agent_memory.services.excerpts import Excerpts
 
 
-class MemoryReader:
+class MemoryReader(WithCheckedFlags):
     """Reads the memories of an agent, and starts in a third of the time of ``AgentMemory``.
 
     Its answers are those of ``AgentMemory``, as plain ``MemoryExcerpt`` tuples. ``open`` makes
@@ -45,7 +50,7 @@ class MemoryReader:
         keeps an ``event_log``. Searches are counted as ever, unless ``read_only``. Raises what
         ``AgentMemory`` raises.
         """
-        check_flags(read_only=read_only)
+        check_flags(read_only=read_only, by_keyword=by_keyword)
         address = paths.agent_address(agent_id, root)
         if not isinstance(address, Path) or not address.exists():
             return None

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agent_memory.api.arguments import check_ids, check_items, validate_model
-from agent_memory.api.plain_arguments import check_whole_number
+from agent_memory.api.plain_arguments import WithCheckedFlags, check_whole_number
 from agent_memory.api.session_graph import SessionGraph
 from agent_memory.errors import (
     InvalidSession,
@@ -51,7 +51,7 @@ _EXPORTS: Final = ("json", "jsonl", "record-json", "record-jsonl", "scratchpad",
 """The formats that hold memories alone; the others hold what is the agent's."""
 
 
-class SessionMemory:
+class SessionMemory(WithCheckedFlags):
     """The verbs of a memory within one session, as its permissions allow.
 
     It is made by ``AgentMemory.session``. What belongs to other sessions is as if it were not

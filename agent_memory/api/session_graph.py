@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from agent_memory.api.plain_arguments import WithCheckedFlags
 from agent_memory.errors import PermissionDenied, ValidationError
 from agent_memory.models.graph import clean_relationship
 from agent_memory.services.graph.changes import NOTHING_HOLDS
@@ -32,7 +33,7 @@ class _Scope(TypedDict):
     run_id: str | None
 
 
-class SessionGraph:
+class SessionGraph(WithCheckedFlags):
     """The graph of one user, as a session may use it; ``MemoryGraph`` says what the verbs do.
 
     A session of a user sees all that this user's memories say, whichever run they are of. A session

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Self, cast, get_args
 
 from agent_memory.api.arguments import Time, check_existing_path
 from agent_memory.api.opening import OpenMemory
-from agent_memory.api.plain_arguments import check_flags
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.enums import OnSecret
 from agent_memory.models.reports import (
@@ -178,7 +177,6 @@ class TransferVerbs(OpenMemory):
         """
         from agent_memory.services.transfer.staging import Staging  # noqa: PLC0415 - seldom used
 
-        check_flags(dry_run=dry_run, skip_bad=skip_bad, include_erased=include_erased)
         if on_conflict not in get_args(OnConflict):
             message = f"must be one of {', '.join(get_args(OnConflict))}"
             raise ValidationError.of("on_conflict", message, on_conflict)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from agent_memory import (
     AgentMemory,
     ConfigurationError,
+    MemoryGraph,
     MemoryReader,
+    SessionGraph,
     SessionMemory,
     ValidationError,
 )
@@ -47,24 +50,45 @@ def faults_of(memory: AgentMemory, call: Call, value: object) -> list[tuple[obje
     return [error["loc"] for error in caught.value.errors()]
 
 
-FLAGS: dict[str, tuple[str, Call]] = {
-    "import_": ("dry_run", lambda m, it: m.import_("in.jsonl", dry_run=it)),
-    "import_ skips": ("skip_bad", lambda m, it: m.import_("in.jsonl", skip_bad=it)),
-    "import_ erased": ("include_erased", lambda m, it: m.import_("in.jsonl", include_erased=it)),
-    "tidy": ("dry_run", lambda m, it: m.tidy(dry_run=it)),
-    "add": ("dry_run", lambda m, it: m.add("I like tea.", user_id="ann", dry_run=it)),
-    "erase": ("backups", lambda m, it: m.erase("kept", backups=it)),
-}
+FLAGS = [
+    (kind, name, parameter.name)
+    for kind in (AgentMemory, MemoryGraph, SessionMemory, SessionGraph, MemoryReader)
+    for name, verb in inspect.getmembers(kind, callable)
+    if not name.startswith("_")
+    for parameter in inspect.signature(verb).parameters.values()
+    if str(parameter.annotation) in ("bool", "bool | None")
+    and (kind, name) != (AgentMemory, "open")
+]
+"""Each flag of each verb; of ``AgentMemory.open`` see ``OPTIONS``."""
 
 
-@pytest.mark.parametrize("value", [None, "", "no", [], 5, 0.5], ids=repr)
-@pytest.mark.parametrize("call", FLAGS)
+def test_the_flags_are_found() -> None:
+    assert (AgentMemory, "import_", "dry_run") in FLAGS
+    assert (AgentMemory, "restore", "keep_replaced") in FLAGS
+    assert (MemoryGraph, "add", "exclusive") in FLAGS
+    assert (MemoryReader, "open", "by_keyword") in FLAGS
+    assert len(FLAGS) >= 30
+
+
+@pytest.mark.parametrize("value", ["", "no", [], 5, 0.5], ids=repr)
+@pytest.mark.parametrize(("kind", "name", "flag"), FLAGS)
 def test_what_is_neither_true_nor_false_does_nothing(
-    memory: AgentMemory, call: str, value: object
+    memory: AgentMemory, tmp_path: Path, kind: type, name: str, flag: str, value: object
 ) -> None:
-    name, verb = FLAGS[call]
-    memory.store("Bob drinks tea", id="kept")
-    assert faults_of(memory, verb, value) == [(name,)]
+    AgentMemory("eve", root=tmp_path / "of-reader").close()
+    with cast("MemoryReader", MemoryReader.open("eve", root=tmp_path / "of-reader")) as reader:
+        objects = (memory, memory.graph, of_ann(memory), of_ann(memory).graph, reader)
+        verb = getattr(next(each for each in objects if type(each) is kind), name)
+        needed = [
+            parameter
+            for parameter in inspect.signature(verb).parameters.values()
+            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        memory.store("Bob drinks tea", id="kept")
+        by_name = {each.name: None for each in needed if each.kind is each.KEYWORD_ONLY}
+        others = [None] * (len(needed) - len(by_name))
+        refused = faults_of(memory, lambda *_: verb(*others, **{**by_name, flag: value}), value)
+    assert refused == [(flag,)]
 
 
 @pytest.mark.parametrize("value", [True, 1])
@@ -114,6 +138,7 @@ def test_what_is_no_argument_is_refused_by_its_name(
 OPTIONS: dict[str, list[Any]] = {
     "read_only": [None, "", "no", 5],
     "create": [None, "", "no", 5],
+    "event_text": [None, "", "no", 5],
     "secret_scanner": [5, "x", len],
     "clock": [None, "x", 5],
     "on_event": [5, "x"],
