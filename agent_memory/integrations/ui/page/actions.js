@@ -31,8 +31,18 @@ export function notify(message, { change = null, isError = false, onundo = null 
   if (!isError) timer = setTimeout(hide, NOTICE_MILLISECONDS);
 }
 
-/** Do something, say that it was done or why not, and show the view anew. */
-export async function act(done, work, after = null) {
+let last = Promise.resolve();
+
+/**
+ * Do something, say that it was done or why not, and show the view anew. One thing after another:
+ * beside an erasure, the view that an earlier one shows anew would ask for what is gone.
+ */
+export function act(...step) {
+  last = last.then(() => perform(...step));
+  return last;
+}
+
+async function perform(done, work, after = null) {
   try {
     const result = await work();
     notify(done, { change: result, onundo: after });
