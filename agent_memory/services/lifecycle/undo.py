@@ -57,6 +57,9 @@ def undo(
         target = _reverted(engine.memory_rows.get(memory_id), memory_changes)
         if _set_row(engine, admission, memory_id, target, now=now):
             changed.append(memory_id)
+    if change_id is not None and not changed:
+        message = "what it changed is already as it was before: there is nothing left to undo"
+        raise ValidationError.of("change_id", message, change_id)
     engine.history.sign_all(since=before, session_id=session_id, now=now)
     engine.operations.record("undo", since=before, session_id=session_id, now=now)
     return Undone(
@@ -186,19 +189,35 @@ def _own_changes_to_undo(
 def _refuse_if_changed_since(
     engine: Engine, memory_id: str, undone_changes: Sequence[Change]
 ) -> None:
-    """Refuse to undo what a later change builds upon."""
-    undone = {change.change_id for change in undone_changes}
-    columns = frozenset().union(*(change.columns for change in undone_changes))
+    """Refuse to undo what a later change builds upon.
+
+    A later change that was taken back since, by ``undo`` or by hand, is none: what counts is that
+    the memory is as these changes left it, or as it was before them already.
+    """
     is_whole = any(change.event != "UPDATE" for change in undone_changes)
-    for change in engine.history.of_memory(memory_id):
-        is_later = change.change_id > undone_changes[0].change_id and change.change_id not in undone
-        if is_later and (is_whole or change.event != "UPDATE" or change.columns & columns):
-            raise ValidationError.of(
-                "change_id",
-                f"memory {memory_id} was changed again since, by change {change.change_id}"
-                f" ({change.event}): undo that one first",
-                undone_changes[0].change_id,
-            )
+    touched = frozenset().union(*(change.columns for change in undone_changes))
+    columns = [name for name in HISTORIC if is_whole or name in touched]
+
+    def values(row: RowValues | None) -> list[Any] | None:
+        return None if row is None else [row[name] for name in columns]
+
+    changes = engine.history.of_memory(memory_id)
+    later = [change for change in changes if change.change_id > undone_changes[-1].change_id]
+    row = engine.memory_rows.get(memory_id)
+    left = _reverted(row, later)
+    if values(row) == values(_reverted(left, undone_changes)):
+        return
+    builds_upon: Change | None = None
+    while values(row) != values(left):
+        builds_upon = later.pop()
+        row = _reverted(row, [builds_upon])
+    if builds_upon is not None:
+        raise ValidationError.of(
+            "change_id",
+            f"memory {memory_id} was changed again since, by change {builds_upon.change_id}"
+            f" ({builds_upon.event}): undo that one first",
+            undone_changes[0].change_id,
+        )
 
 
 def _reverted(row: RowValues | None, changes: Iterable[Change]) -> RowValues | None:

@@ -172,6 +172,80 @@ def test_what_a_later_change_builds_upon_is_refused(memory: AgentMemory) -> None
     assert after.content == "two"
 
 
+def test_an_older_change_is_undone_after_the_newer_one_was(memory: AgentMemory) -> None:
+    memory_id = memory.store("one")
+    for content in ("two", "three", "four"):
+        memory.update(memory_id, content=content, metadata={"is": [content, None]})
+    added, second, third, fourth = (it.change_id for it in reversed(memory.history(memory_id)))
+    for newest, left in ((fourth, "three"), (third, "two"), (second, "one")):
+        memory.undo(newest)
+        assert [it.content for it in memory.list_recent()] == [left]
+    memory.undo(added)
+    assert memory.get(memory_id) is None
+    memory.undo()
+    assert [it.content for it in memory.list_recent()] == ["one"]
+
+
+def test_a_change_that_was_done_again_stands_in_the_way(memory: AgentMemory) -> None:
+    memory_id = memory.store("one")
+    memory.update(memory_id, content="two", tags=["b"])
+    older = memory.history(memory_id)[0]
+    memory.delete(memory_id)
+    memory.undo()  # it is there again
+    memory.update(memory_id, content="three")
+    memory.undo()
+    memory.undo()
+    redo = memory.history(memory_id)[0]
+    with pytest.raises(ValidationError, match=f"by change {redo.change_id} .*undo that one first"):
+        memory.undo(older.change_id)
+    memory.undo(redo.change_id)
+    memory.undo(older.change_id)
+    after = memory.get(memory_id)
+    assert after is not None
+    assert (after.content, after.tags) == ("one", [])
+    with pytest.raises(ValidationError, match="already as it was before"):
+        memory.undo(older.change_id)
+
+
+def test_advice_on_what_to_undo_first_leads_there(memory: AgentMemory) -> None:
+    """The change that is named can be undone, or names one that can: never in a circle."""
+    memory_id = memory.store("one")
+    memory.update(memory_id, content="two")
+    wanted = memory.history(memory_id)[0].change_id
+    memory.update(memory_id, content="three", tags=["b"])
+    memory.update(memory_id, tags=["c"])
+    memory.update(memory_id, content="two")
+    memory.update(memory_id, content="four")
+    to_undo = [wanted]
+    for _ in range(8):
+        try:
+            memory.undo(to_undo[-1])
+            to_undo.pop()
+        except ValidationError as refusal:
+            to_undo.append(int(str(refusal).split("by change ")[1].split()[0]))
+        if not to_undo:
+            break
+    after = memory.get(memory_id)
+    assert after is not None
+    assert (to_undo, after.content, after.tags) == ([], "one", ["c"])
+
+
+def test_what_one_verb_did_is_undone_though_a_part_of_it_was(memory: AgentMemory) -> None:
+    first, second, third = memory.store_many({"content": f"fact {number}"} for number in range(3))
+    change = memory.history(first)[0]
+    memory.delete(second)
+    memory.update(third, content="fact 3")
+    with pytest.raises(ValidationError, match=third):
+        memory.undo(change.change_id, whole=True)
+    memory.undo()
+    assert memory.undo(change.change_id, whole=True).memory_ids == [first, third]
+    assert memory.count() == 0
+    with pytest.raises(ValidationError, match="already as it was before"):
+        memory.undo(change.change_id, whole=True)
+    memory.undo()
+    assert {it.id for it in memory.list_recent()} == {first, third}
+
+
 def test_nothing_to_undo_says_so(memory: AgentMemory) -> None:
     with pytest.raises(ValidationError, match="nothing was changed yet"):
         memory.undo()
