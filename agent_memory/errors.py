@@ -186,6 +186,14 @@ class ConfigurationError(AgentMemoryError):
 
     code: ClassVar[str] = "VALIDATION_ERROR"
 
+    @classmethod
+    def of_other_agent(cls, location: object, agent_id: str, expected: str) -> ConfigurationError:
+        """Make the error for what holds the memories of another agent than was expected."""
+        return cls(
+            f"{location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
+            f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
+        )
+
 
 class MigrationError(AgentMemoryError):
     """A move to another storage backend or schema stopped. The store is as it was."""

@@ -163,10 +163,7 @@ class Store:
                 f"{self.location} does not say whose it is: open it for writing"
             )
         if expected is not None and agent_id != expected:
-            raise ConfigurationError(
-                f"{self.location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
-                f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
-            )
+            raise ConfigurationError.of_other_agent(self.location, agent_id, expected)
         return agent_id
 
     # Writing ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
 
-from agent_memory.errors import StorageError, StorageUnavailable
+from agent_memory.errors import ConfigurationError, StorageError, StorageUnavailable
 from agent_memory.models.limits import (
     DEFAULT_SCRATCHPAD_SIZE,
     MAX_SCRATCHPAD_SIZE,
@@ -295,7 +295,7 @@ class UnitOfWork:
         try:
             with patience, self.write():
                 pass
-        except StorageError as error:
+        except (StorageError, ConfigurationError) as error:  # or it is another agent's file now
             import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
 
             logging.getLogger("agent_memory").info("access counts are kept for later: %s", error)

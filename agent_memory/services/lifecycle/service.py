@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_memory.errors import ConfigurationError, MemoryNotFound, StorageReadOnly
-from agent_memory.models.agent import AgentConfig
+from agent_memory.errors import MemoryNotFound, StorageReadOnly
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import SecretScanner
@@ -221,10 +220,8 @@ class LifecycleService(Service):
             )
         if Capability.FILE_BACKUP not in self._engine.capabilities:
             return None  # who runs the database backs it up
-        try:
-            keep = self._engine.agent.config().backups_kept
-        except ConfigurationError:  # what sets the settings aside makes a backup first
-            keep = AgentConfig.defaults().backups_kept
+        # What sets wrong settings aside makes a backup first.
+        keep = self._engine.agent.readable_config().backups_kept
         return self._engine.files.back_up_before(reason, now=self._clock(), keep=keep)
 
     def backups(self) -> list[BackupFile]:

@@ -207,7 +207,8 @@ class SQLiteEngine:
     @contextlib.contextmanager
     def reader(self) -> Iterator[SQLiteEngine]:
         """Give the body an engine on a connection of its own, in one view: nobody waits for it."""
-        own = Database(self.database.path, create=False, read_only=True)
+        database = self.database
+        own = Database(database.path, create=False, read_only=True, agent_id=database.agent_id)
         with contextlib.closing(own), own.read():
             yield SQLiteEngine(own)
 

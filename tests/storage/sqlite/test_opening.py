@@ -19,6 +19,7 @@ import pytest
 
 from agent_memory import (
     AgentMemory,
+    ConfigurationError,
     MigrationError,
     NewerSchema,
     NotAMemoryFile,
@@ -452,6 +453,65 @@ def test_after_the_file_was_replaced_writes_go_to_the_new_one(tmp_path: Path) ->
         assert sum(content.startswith("memory number") for content in contents) == 30
         assert memory.count() == 31
         assert memory.check().problems == []
+
+
+VERBS: dict[str, Callable[[AgentMemory], object]] = {
+    "search": lambda memory: memory.search("number"),
+    "list_recent": lambda memory: memory.list_recent(),
+    "count": lambda memory: memory.count(),
+    "context": lambda memory: memory.context(),
+    "history": lambda memory: memory.history(),
+    "info": lambda memory: memory.info(),
+    "statistics": lambda memory: memory.statistics(),
+    "export": lambda memory: memory.export(memory.path.with_name("export.yaml")),
+    "backup": lambda memory: memory.backup(memory.path.with_name("backup.db")),
+    "as_of": lambda memory: memory.list_recent(as_of="2026-01-01"),
+    "store": lambda memory: memory.store("for bob alone"),
+    "check": lambda memory: memory.check(),
+    "archive": lambda memory: memory.archive("mem-1"),
+    "tidy": lambda memory: memory.tidy(),
+    "undo": lambda memory: memory.undo(),
+    "erase": lambda memory: memory.erase("mem-1"),
+}
+READING = [*VERBS][: [*VERBS].index("store")]
+
+
+@pytest.mark.parametrize("read_only", [False, True], ids=["writing", "read_only"])
+def test_the_file_of_another_agent_in_its_place_is_neither_read_nor_written(
+    tmp_path: Path, read_only: bool
+) -> None:
+    path, mine = filled(tmp_path / "s.db", 1), tmp_path / "mine.db"
+    with AgentMemory.open(tmp_path / "eve.db", agent_id="eve") as eve:
+        eve.store("a secret of Eve, number 1", id="mem-1")
+    before = seen(tmp_path)["eve.db"]
+    with AgentMemory.open(path, read_only=read_only) as memory:
+        assert len(memory.search("number")) == 1  # the count of which is not written yet
+        path.rename(mine)
+        eve.path.rename(path)
+        with pytest.raises(ConfigurationError) as refusal:
+            AgentMemory.open(path, agent_id="bob")
+        for name in READING if read_only else VERBS:
+            with pytest.raises(ConfigurationError) as refused:
+                VERBS[name](memory)
+            assert (name, str(refused.value)) == (name, str(refusal.value))
+        path.rename(tmp_path / "eve.db")
+        mine.rename(path)
+        assert memory.list_recent()[0].content.startswith("memory number 0")
+        path.rename(mine)
+        (tmp_path / "eve.db").rename(path)
+    assert seen(tmp_path)["s.db"] == before
+    assert {it.name for it in tmp_path.iterdir()} == {"s.db", "mine.db"}
+
+
+def test_who_only_reads_goes_on_with_a_backup_in_its_place(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db", 1)
+    with AgentMemory.open(path) as memory:
+        backup = memory.backup()
+        memory.store("stored since")
+    with AgentMemory.open(path, read_only=True) as memory:
+        assert memory.count() == 2
+        backup.replace(path)
+        assert (memory.count(), len(memory.search("number"))) == (1, 1)
 
 
 # Who may read it --------------------------------------------------------------------------------

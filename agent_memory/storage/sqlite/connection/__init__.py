@@ -16,13 +16,14 @@ have to be closed by threads that are gone.)
 from agent_memory.storage.records import Row
 from agent_memory.storage.sqlite.connection.code_vetting import SELECT_CODE, Verdict
 from agent_memory.storage.sqlite.connection.compaction import raw_of_file
-from agent_memory.storage.sqlite.connection.database import Database, is_open_here
+from agent_memory.storage.sqlite.connection.database import Database
 from agent_memory.storage.sqlite.connection.introspection import (
     SELECT_OBJECTS,
     library_version,
     objects_made_by,
     statement_is_complete,
 )
+from agent_memory.storage.sqlite.connection.open_files import is_open_here
 from agent_memory.storage.sqlite.connection.opening import APPLICATION_ID, PAGE_SIZE
 from agent_memory.storage.sqlite.connection.page_copy import ChangedMeanwhile
 

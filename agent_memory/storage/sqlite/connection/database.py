@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Literal
@@ -27,6 +26,7 @@ from agent_memory.storage.sqlite.connection import (
     compaction,
     journal_mode,
     lost_log,
+    open_files,
     page_copy,
     read_only_media,
 )
@@ -41,6 +41,7 @@ from agent_memory.storage.sqlite.connection.opening import (
     is_makeshift,
     leave_log_on_close,
     open_connection,
+    refuse_other_agent,
     refuse_without_space,
     wait_for_locks,
 )
@@ -55,23 +56,6 @@ _FAILURES: Final = (apsw.SQLError, apsw.IOError, apsw.FullError)
 # close one would roll back, in what both share, what the parent is about to commit.
 _parents_connections: Final[list[apsw.Connection]] = []
 
-_databases: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
-_databases_lock: Final = fork_safety.Lock()
-
-
-def is_open_here(path: Path) -> bool:
-    """Return whether this process has a file open as a database, or as the log of one.
-
-    Whoever opens such a file by himself drops SQLite's locks on it when he closes it.
-    """
-    try:
-        inode = path.stat().st_ino
-    except OSError:
-        return False
-    with _databases_lock:
-        databases = list(_databases)
-    return any(inode in database.inodes() for database in databases)
-
 
 class Database(Statements):
     """One SQLite file, opened; shared by the threads of a process under a lock.
@@ -81,7 +65,8 @@ class Database(Statements):
     last ones may be lost then, the file stays sound). ``refuse_version`` is called with the path
     and the schema's version before the file is touched, and raises for one that it does not know.
     ``vet`` judges what is in the file: without it a file that is written is trusted, and in one
-    that is only read no view may be looked at.
+    that is only read no view may be looked at. ``agent_id`` is whose file it is, once that is
+    known: another agent's that has taken its place is refused.
     Raises ``StorageError`` and its kinds.
     """
 
@@ -94,6 +79,7 @@ class Database(Statements):
         synchronous: str = "FULL",
         refuse_version: Callable[[Path, int], None] = lambda _path, _version: None,
         vet: Vet | None = None,
+        agent_id: str | None = None,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise ConfigurationError(f"synchronous is FULL or NORMAL, not {synchronous!r}")
@@ -103,6 +89,7 @@ class Database(Statements):
             )
         self.path = path
         self.read_only = read_only
+        self.agent_id = agent_id
         self._synchronous = synchronous
         self._refuse_version = refuse_version
         self._vetting = Vetting(path, vet, read_only=read_only)
@@ -118,8 +105,7 @@ class Database(Statements):
         self._connection: apsw.Connection | None = None
         with self._lock, self._translated():
             self._connection = self._connect(create=create)
-        with _databases_lock:
-            _databases.add(self)
+        open_files.register(self)
 
     # Transactions -----------------------------------------------------------------------------
 
@@ -444,9 +430,10 @@ class Database(Statements):
         self._is_makeshift = is_makeshift(connection, read_only=self.read_only)
         try:
             self._vetting.begin(connection)
+            refuse_other_agent(connection, self.path, self.agent_id)
         except BaseException as error:
             note_errno(error, connection)
-            leave_log_on_close(connection, leave=True)
+            leave_log_on_close(connection, leave=journal_mode.has_log(self.path))
             connection.close()
             raise
         self._identity = self._file_identity()

@@ -9,7 +9,12 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from agent_memory.errors import NotAMemoryFile, StorageCorrupt, StorageReadOnly
+from agent_memory.errors import (
+    ConfigurationError,
+    NotAMemoryFile,
+    StorageCorrupt,
+    StorageReadOnly,
+)
 from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
 from agent_memory.storage.sqlite.connection import journal_mode, read_only_media
 from agent_memory.storage.sqlite.connection.error_translation import is_full, note_errno
@@ -91,6 +96,19 @@ def _open_on_full_disk(settings: "_Settings", full: apsw.Error) -> tuple[apsw.Co
             raise
     as_it_is = with_journal._replace(read_only=True)
     return _set_up(read_only_media.connect_immutable(settings.path), as_it_is), as_it_is.journal
+
+
+def refuse_other_agent(connection: apsw.Connection, path: Path, agent_id: str | None) -> None:
+    """Refuse a file that holds the memories of another agent than ``agent_id``, if that is known.
+
+    One that does not say whose it is, such as an empty one, is not judged here.
+    """
+    has_agent = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'agent'"
+    if agent_id is None or next(connection.execute(has_agent), None) is None:
+        return
+    for (owner,) in connection.execute("SELECT CAST(agent_id AS BLOB) FROM agent"):
+        if decode_text(owner) != agent_id:
+            raise ConfigurationError.of_other_agent(path, decode_text(owner), agent_id)
 
 
 def is_makeshift(connection: apsw.Connection, *, read_only: bool) -> bool:

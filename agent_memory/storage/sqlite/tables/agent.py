@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agent_memory.errors import ConfigurationError, StorageCorrupt
 from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.times import format_time
-from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
 
 if TYPE_CHECKING:
@@ -40,10 +39,6 @@ class AgentTable(Table):
     here, and in a hook's process it starts before Pydantic could.
     """
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._agent_id = ""
-
     def create(self, agent_id: str, *, now: datetime) -> None:
         """Insert the agent's row, unless there is one."""
         moment = format_time(now)
@@ -51,9 +46,9 @@ class AgentTable(Table):
 
     @property
     def agent_id(self) -> str:
-        """Whose memories these are. It is read once: no verb changes it."""
-        self._agent_id = self._agent_id or self.identity() or ""
-        return self._agent_id
+        """Whose memories these are. It is read once: another agent's file is then refused."""
+        self._db.agent_id = self._db.agent_id or self.identity()
+        return self._db.agent_id or ""
 
     def identity(self) -> str | None:
         agent_id = self._db.value("SELECT agent_id FROM agent")
@@ -113,7 +108,8 @@ class AgentTable(Table):
             self._db.run(sql)
         folder = self._db.path.parent.name
         name = f"UPDATE agent SET agent_id = ? {_IS_MISNAMED}"
-        self._db.run(name, (folder if validate_agent_id(folder) else "agent",))
+        if self._db.run(name, (folder if validate_agent_id(folder) else "agent",)):
+            self._db.agent_id = None
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
         with self._db.counting():

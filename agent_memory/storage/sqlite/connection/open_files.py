@@ -1,0 +1,40 @@
+"""Which files this process has open as databases."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+from typing import Final, Protocol
+
+from agent_memory.runtime import fork_safety
+
+
+class OpenFile(Protocol):
+    """A file that is open as a database."""
+
+    def inodes(self) -> list[int | None]:
+        """Return the inodes of the file, its log and its shared memory, if they are open."""
+
+
+_open_files: Final[weakref.WeakSet[OpenFile]] = weakref.WeakSet()
+_lock: Final = fork_safety.Lock()
+
+
+def register(opened: OpenFile) -> None:
+    """Register a file that was opened, for as long as there is the object."""
+    with _lock:
+        _open_files.add(opened)
+
+
+def is_open_here(path: Path) -> bool:
+    """Return whether this process has a file open as a database, or as the log of one.
+
+    Whoever opens such a file by himself drops SQLite's locks on it when he closes it.
+    """
+    try:
+        inode = path.stat().st_ino
+    except OSError:
+        return False
+    with _lock:
+        open_files = list(_open_files)
+    return any(inode in opened.inodes() for opened in open_files)
