@@ -186,14 +186,6 @@ class ConfigurationError(AgentMemoryError):
 
     code: ClassVar[str] = "VALIDATION_ERROR"
 
-    @classmethod
-    def of_other_agent(cls, location: object, agent_id: str, expected: str) -> ConfigurationError:
-        """Make the error for what holds the memories of another agent than was expected."""
-        return cls(
-            f"{location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
-            f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
-        )
-
 
 class MigrationError(AgentMemoryError):
     """A move to another storage backend or schema stopped. The store is as it was."""
@@ -253,6 +245,14 @@ class NewerSchema(StorageError):
 
 class StorageClosed(StorageError):
     """The store was used after ``close``."""
+
+
+def other_agent(location: object, agent_id: str, expected: str) -> ConfigurationError:
+    """Return the error for what holds the memories of another agent than was expected."""
+    return ConfigurationError(
+        f"{location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
+        f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
+    )
 
 
 _MOST_BITS: Final = 1024

@@ -69,16 +69,22 @@ class MemoryGraph(WithCheckedFlags):
     steps is wanted of so many, or weighted ways, ranks and communities: ``export`` the graph then.
     """
 
-    def __init__(self, store: GraphService, destination: Callable[..., Path]) -> None:
-        self._store = store
+    def __init__(
+        self, open_store: Callable[[], GraphService], destination: Callable[..., Path]
+    ) -> None:
+        self._open_store = open_store
         self._destination = destination
+
+    @property
+    def _store(self) -> GraphService:
+        return self._open_store()
 
     def within_run(self, run_id: str) -> MemoryGraph:
         """Return this graph for who may read the memories of one run alone, as its sessions may.
 
         What its verbs change, and tell, follows from what the memories of this run say.
         """
-        return MemoryGraph(self._store.within_run(run_id), self._destination)
+        return MemoryGraph(lambda: self._store.within_run(run_id), self._destination)
 
     # Changing ---------------------------------------------------------------------------------
 

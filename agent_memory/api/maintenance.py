@@ -33,6 +33,7 @@ class MaintenanceVerbs(OpenMemory):
 
         Raises ``ConfigurationError`` when there is no such embedder.
         """
+        self._refuse_unshared()
         return self._auto_migration.plan(embedder)
 
     def migrate(
@@ -52,6 +53,7 @@ class MaintenanceVerbs(OpenMemory):
         memories, ``StorageLocked`` when this memory is being moved already, ``ConfigurationError``
         when there is no such embedder.
         """
+        self._refuse_unshared()
         return self._auto_migration.migrate(embedder, report=progress)
 
     def rollback(self) -> bool:
@@ -59,6 +61,7 @@ class MaintenanceVerbs(OpenMemory):
 
         The vectors are dropped. Every memory stays, those stored since the move too.
         """
+        self._refuse_unshared()
         return self._auto_migration.roll_back()
 
     def embed(self, *, progress: Callable[[int, int], None] | None = None) -> int:
@@ -68,10 +71,12 @@ class MaintenanceVerbs(OpenMemory):
         catch up by themselves, a batch at a time. ``progress`` is called with how many are done,
         of how many. Raises ``EmbeddingError``.
         """
+        self._refuse_unshared()
         return self._embedding.catch_up(progress=progress)
 
     def suggestion(self) -> str | None:
         """Return what is suggested from ``migration_threshold`` memories on: to migrate."""
+        self._refuse_unshared()
         return self._auto_migration.suggestion()
 
     # Upkeep -----------------------------------------------------------------------------------
@@ -111,7 +116,9 @@ class MaintenanceVerbs(OpenMemory):
         moment = None if since is None else parse_moment("since", since)
         if moment is not None and moment > self._now():
             raise ValidationError.of("since", "is in the future: nothing is counted yet", since)
-        return self._store.statistics.statistics(self._events.log.read(), since=moment, limit=limit)
+        return self._store.statistics.statistics(
+            self._store.event_log.read(), since=moment, limit=limit
+        )
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all.
@@ -143,14 +150,14 @@ class MaintenanceVerbs(OpenMemory):
         memory: into ``events.jsonl`` beside the file, of which the youngest four are kept, of 5 MB
         each; in a database into the table ``events``, of which the youngest 20 MB are kept.
         """
-        return self._events.log.read(memory_id=memory_id)
+        return self._store.event_log.read(memory_id=memory_id)
 
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
         """Yield what happens from now on, waiting for it, as the event log tells it.
 
         ``until`` is asked four times a second whether to end.
         """
-        coming = self._events.log.follow(until=until)  # from this call on
+        coming = self._store.event_log.follow(until=until)  # from this call on
         return (event for event in coming if event is not None)
 
     def check(self, *, repair: bool = False) -> CheckReport:

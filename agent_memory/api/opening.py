@@ -37,6 +37,7 @@ from agent_memory.services.store import Store
 
 if TYPE_CHECKING:
     from agent_memory.api.graph import MemoryGraph
+    from agent_memory.models.agent import AgentConfig
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -94,6 +95,9 @@ def with_options_in_signature(function: Function) -> Function:
 
 class OpenMemory(WithCheckedFlags):
     """An open file of memories, with its settings; ``AgentMemory`` adds the verbs."""
+
+    _check_sharing: Callable[[AgentConfig], None] | None = None
+    """Of another agent's memory: raises ``PermissionDenied`` unless these settings share it."""
 
     @with_options_in_signature
     def __init__(
@@ -162,7 +166,7 @@ class OpenMemory(WithCheckedFlags):
         }
         # Without the model that is set, which would make another embedder's file OpenAI's.
         spec = choose_embedder(chosen["embedder"], MemoryToolConfig.defaults())
-        self._store = Store(
+        self._opened_store = Store(
             address,
             agent_id=agent_id,
             clock=self._now,
@@ -171,38 +175,50 @@ class OpenMemory(WithCheckedFlags):
             synchronous=chosen["synchronous"],
             promotion_threshold=self._context_config.promotion_access_threshold,
         )
-        self.agent_id = self._store.agent_id
+        store = self._opened_store
+        self.agent_id = store.agent_id
         self._address = address
         self._embedding = EmbeddingService(
-            self._store.vectors,
+            store.vectors,
             spec,
-            settings=lambda: settings_of(config, self._store.readable_config()),
+            settings=lambda: settings_of(config, store.readable_config()),
             timeout_seconds=config.embedding_timeout_seconds,
             cache_ttl_seconds=config.cache_ttl_seconds if config.enable_caching else 0,
         )
         self._events = self._open_events(chosen)
-        self._store.on_promoted(self._events.promoted)
-        self._auto_migration = AutoMigration(self._store, self._embedding, config, self._events)
+        store.on_promoted(self._events.promoted)
+        self._auto_migration = AutoMigration(store, self._embedding, config, self._events)
 
     def _open_events(self, chosen: MemoryOptions) -> Events:
         """Return what tells listeners and the event log what the verbs do."""
         return Events(
-            self._store.event_log,
+            self._opened_store.event_log,
             agent_id=self.agent_id,
             session_id=self.session_id,
             clock=self._now,
-            setting=lambda: self._store.readable_config().event_log,
+            setting=lambda: self._opened_store.readable_config().event_log,
             listener=chosen["on_event"],
             with_text=chosen["event_text"],
             writable=not chosen["read_only"],
         )
+
+    @property
+    def _store(self) -> Store:
+        """The store: every verb takes it from here, and is refused what is shared no more."""
+        self._refuse_unshared()
+        return self._opened_store
+
+    def _refuse_unshared(self) -> None:
+        """Raise ``PermissionDenied`` for another agent's memory that is shared no more."""
+        if self._check_sharing is not None:
+            self._check_sharing(self._opened_store.config())
 
     @cached_property
     def graph(self) -> MemoryGraph:
         """Whom and what the memories speak of, and what holds between them, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
 
-        return MemoryGraph(self._store.graph, self.destination)
+        return MemoryGraph(lambda: self._store.graph, self.destination)
 
     def destination(
         self, path: str | os.PathLike[str], *, overwrite: bool = False, field: str = "path"
@@ -241,7 +257,7 @@ class OpenMemory(WithCheckedFlags):
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""
         self._auto_migration.stop()
-        self._store.close()
+        self._opened_store.close()
 
     def __enter__(self) -> Self:
         return self

@@ -102,7 +102,8 @@ class RetrievalVerbs(OpenMemory):
             user_id=user_id,
             run_id=run_id,
         )
-        settings = self._store.readable_config() if similarity_threshold is None else None
+        store = self._store
+        settings = store.readable_config() if similarity_threshold is None else None
         request = SearchRequest(
             query=check_query(query),
             filters=joined,
@@ -128,14 +129,15 @@ class RetrievalVerbs(OpenMemory):
             raise ValidationError.of("graph", message, graph)
         results = self._search(request, as_of, shared, graph=graph, count_accesses=count_accesses)
         if self._events.has_listeners(None if settings is None else settings.event_log):
-            self._events.searched(query, results, backend=self._store.backend())
+            self._events.searched(query, results, backend=store.backend())
         return results
 
     def shared(self, agent_id: str) -> Self:
         """Return the memory of another agent, to read, or to write too if its file allows that.
 
-        What others may do is the setting ``sharing`` of that agent. It is closed with this one.
-        Raises ``PermissionDenied`` for a private one, ``StorageUnavailable`` where there is none.
+        What others may do is the setting ``sharing`` of that agent, which each use of the memory
+        asks for. It is closed with this one. Raises ``PermissionDenied`` for a private one,
+        ``StorageUnavailable`` where there is none.
         """
         self._store.readable_config()  # raises StorageClosed for a memory that is closed
         return self._shared_memories.open(agent_id)
@@ -227,7 +229,7 @@ class RetrievalVerbs(OpenMemory):
         results = self._search_own(request)
         if graph:
             results = self._with_graph(results, request)
-        self._store.searches.record_search(results, count_accesses=count_accesses)
+        self._opened_store.searches.record_search(results, count_accesses=count_accesses)
         return results
 
     def _with_graph(self, results: SearchResults, request: SearchRequest) -> SearchResults:
@@ -264,7 +266,7 @@ class RetrievalVerbs(OpenMemory):
 
     def _look(self, request: SearchRequest) -> SearchResults:
         meaning = self._embedding.of_query(request.query)
-        return self._store.searches.search(request, meaning, now=request.now or self._now())
+        return self._opened_store.searches.search(request, meaning, now=request.now or self._now())
 
     def _search_as_of(
         self, request: SearchRequest, as_of: Time, shared: Sequence[str]
@@ -290,7 +292,7 @@ class RetrievalVerbs(OpenMemory):
             include_weak=request.include_weak,
             explain=request.explain,
             ask=lambda memory: memory._search_own(explained),
-            note=lambda memory, results: memory._store.searches.record_search(
+            note=lambda memory, results: memory._opened_store.searches.record_search(
                 results, count_accesses=count_accesses
             ),
         )

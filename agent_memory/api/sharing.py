@@ -10,6 +10,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -53,6 +54,25 @@ def policy_of(config: AgentConfig, *, agent_id: str) -> Policy:
     if config.sharing is None:
         return "read" if agent_id == SHARED_AGENT else "private"
     return config.sharing
+
+
+def _refuse_unshared(config: AgentConfig, *, agent_id: str, read_only: bool) -> None:
+    """Refuse a memory that is shared no more, or of which more was allowed when it was opened."""
+    policy = policy_of(config, agent_id=agent_id)
+    if policy == "private":
+        raise _private(agent_id)
+    if policy == "read" and not read_only:
+        raise PermissionDenied(
+            f"the memories of agent {agent_id!r} may be written no more: open them anew, to read,"
+            f" with `shared({agent_id!r})`"
+        )
+
+
+def _private(agent_id: str) -> PermissionDenied:
+    return PermissionDenied(
+        f"the memories of agent {agent_id!r} are private: whoever runs it lets others read"
+        f" them with `agent-memory --agent {agent_id} configure sharing read`"
+    )
 
 
 class SharedMemories(Generic[AnyMemory]):
@@ -195,10 +215,7 @@ class SharedMemories(Generic[AnyMemory]):
         while True:
             policy = self._policy(name, inode, read_only=read_only)
             if policy == "private":
-                raise PermissionDenied(
-                    f"the memories of agent {name!r} are private: whoever runs it lets others read"
-                    f" them with `agent-memory --agent {name} configure sharing read`"
-                )
+                raise _private(name)
             if (policy == "read") == read_only:
                 return self._opened[name]
             self._close_other(name)
@@ -207,15 +224,16 @@ class SharedMemories(Generic[AnyMemory]):
     def _policy(self, name: str, inode: int, *, read_only: bool) -> Policy:
         """Return what a file allows now. It is opened for that, unless it is open."""
         try:
-            config = self._kept_open(name, inode, read_only=read_only)._store.config()
+            config = self._kept_open(name, inode, read_only=read_only)._opened_store.config()
         except StorageClosed:  # by its user
             self._close_other(name)
-            config = self._kept_open(name, inode, read_only=read_only)._store.config()
+            config = self._kept_open(name, inode, read_only=read_only)._opened_store.config()
         return policy_of(config, agent_id=name)
 
     def _kept_open(self, name: str, inode: int, *, read_only: bool) -> AnyMemory:
         if name not in self._opened:
             memory = self._opener(name, root=self._root, read_only=read_only)
+            memory._check_sharing = partial(_refuse_unshared, agent_id=name, read_only=read_only)
             self._opened[name] = _Opened(memory, inode, read_only)
         return self._opened[name].memory
 

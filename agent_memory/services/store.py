@@ -20,6 +20,7 @@ from agent_memory.errors import (
     StorageCorrupt,
     StorageReadOnly,
     ValidationError,
+    other_agent,
 )
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup, DuplicatePolicy
@@ -163,7 +164,7 @@ class Store:
                 f"{self.location} does not say whose it is: open it for writing"
             )
         if expected is not None and agent_id != expected:
-            raise ConfigurationError.of_other_agent(self.location, agent_id, expected)
+            raise other_agent(self.location, agent_id, expected)
         return agent_id
 
     # Writing ----------------------------------------------------------------------------------

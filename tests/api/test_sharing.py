@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +221,109 @@ def test_what_is_allowed_is_asked_anew_at_each_use(
     assert len(bob.search("what does the platform team do?", shared=["team"])) == 2
     with pytest.raises(StorageReadOnly, match="read_only"):
         bob.shared("team").store("too late")
+
+
+NO_USE = {"close", "embedding_usage", "id_prefix", "location", "path", "session", "shared"}
+"""What of a memory tells nothing that it holds, and changes nothing in it."""
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "add": ([{"role": "user", "content": "I live in Oslo"}],),
+    "approve": (1,),
+    "archive": ("mem-1",),
+    "delete": ("mem-1",),
+    "delete_many": (["mem-1"],),
+    "demote": ("mem-1",),
+    "dismiss": (1,),
+    "duplicates": (STANDUP,),
+    "erase": ("mem-1",),
+    "export": ("export.yaml",),
+    "get": ("mem-1",),
+    "holders": ("standup",),
+    "import_": ("lines.jsonl",),
+    "lift": (1,),
+    "merge": ("mem-1", ["mem-2"]),
+    "move_to": ("elsewhere",),
+    "promote": ("mem-1",),
+    "reject": ("standup",),
+    "search": ("standup",),
+    "store": ("too late",),
+    "store_many": ([{"content": "too late"}],),
+    "unarchive": ("mem-1",),
+    "update": ("mem-1",),
+    "validate": ({"content": "too late"},),
+}
+
+
+def uses_of(memory: AgentMemory) -> dict[str, Callable[[], object]]:
+    """Return a use of each public name of a memory, but of those of ``NO_USE``."""
+
+    def use(name: str) -> object:
+        value = memory.graph.entities if name == "graph" else getattr(memory, name)
+        result = value(*ARGUMENTS.get(name, ())) if callable(value) else value
+        if isinstance(result, AbstractContextManager):
+            with result:
+                return None
+        return next(result, None) if isinstance(result, Iterator) else result
+
+    own = {name for name in dir(AgentMemory) if not name.startswith("_")} - NO_USE
+    of_class = (classmethod, staticmethod)
+    uses = {
+        name: partial(use, name)
+        for name in own
+        if not isinstance(inspect.getattr_static(AgentMemory, name), of_class)
+    }
+    return {
+        **uses,
+        "delete_all": partial(memory.delete_all, user_id="ann"),
+        "reset": partial(memory.reset, confirm="team"),
+    }
+
+
+def refusal_of(use: Callable[[], object]) -> str:
+    try:
+        use()
+    except AgentMemoryError as refusal:
+        return f"{type(refusal).__name__}: {refusal}"
+    return "it was not refused"
+
+
+def test_who_holds_a_memory_is_refused_every_use_of_it_once_it_is_private(
+    bob: AgentMemory, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lines.jsonl").write_text('{"content": "too late"}')
+    with AgentMemory("team", root=root) as team:
+        team.store(STANDUP)
+        team.configure(sharing="write")
+    held = bob.shared("team")
+    uses: dict[str, Callable[[], object]] = {
+        **uses_of(held),
+        "the graph of a run": partial(held.graph.within_run("r").entities),
+        "a session": partial(held.session({"user_id": "ann"}).search, "standup"),
+    }
+    assert len(held.search("standup")) == 1
+    set_policy(root, "team", "private")
+    refusals = {name: refusal_of(use) for name, use in uses.items()}
+    expected = refusal_of(lambda: bob.shared("team"))
+    assert expected.startswith("PermissionDenied: the memories of agent 'team' are private")
+    assert {name: refusal for name, refusal in refusals.items() if refusal != expected} == {}
+
+
+def test_who_holds_a_memory_writes_it_no_more_once_it_may_only_be_read(
+    bob: AgentMemory, root: Path
+) -> None:
+    with AgentMemory("team", root=root) as team:
+        team.store(STANDUP)
+        team.configure(sharing="write")
+    writing = bob.shared("team")
+    set_policy(root, "team", "read")
+    with pytest.raises(PermissionDenied, match=r"open them anew, to read, with `shared\('team'\)`"):
+        writing.store("too late")
+    set_policy(root, "team", "write")
+    assert writing.store("in time again")
+    set_policy(root, "team", "read")
+    reading = bob.shared("team")
+    set_policy(root, "team", "write")
+    assert len(reading.list_recent()) == 2
 
 
 def test_one_that_its_user_closed_is_opened_again(

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 import apsw
 
 from agent_memory.errors import (
-    ConfigurationError,
     NotAMemoryFile,
     StorageCorrupt,
     StorageReadOnly,
+    other_agent,
 )
 from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
 from agent_memory.storage.sqlite.connection import journal_mode, read_only_media
@@ -108,7 +108,7 @@ def refuse_other_agent(connection: apsw.Connection, path: Path, agent_id: str | 
         return
     for (owner,) in connection.execute("SELECT CAST(agent_id AS BLOB) FROM agent"):
         if decode_text(owner) != agent_id:
-            raise ConfigurationError.of_other_agent(path, decode_text(owner), agent_id)
+            raise other_agent(path, decode_text(owner), agent_id)
 
 
 def is_makeshift(connection: apsw.Connection, *, read_only: bool) -> bool:
