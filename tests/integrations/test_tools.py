@@ -196,6 +196,22 @@ def test_search_is_narrowed_by_time_category_tags_and_accesses(
     assert ids(limit=1) < {old, new}
 
 
+def test_a_range_of_dates_has_both_of_its_days(memory: AgentMemory, tools: MemoryTools) -> None:
+    noon = memory.store("violet noon", timestamp="2026-01-20T12:00:00Z")
+    memory.store("violet later", timestamp="2026-01-21T00:00:00Z")
+    day = {"start": "2026-01-20", "end": "2026-01-20"}
+    found = data(tools, "memory_search", query="violet", filters={"date_range": day})
+    assert [it["id"] for it in found["memories"]] == [noon]
+
+
+@pytest.mark.parametrize("since", [7, 7.5, True, "soon", "7 days", "30m"])
+def test_what_is_no_time_is_told_with_what_is(tools: MemoryTools, since: object) -> None:
+    found = error(tools, "memory_search", query="x", since=since)
+    assert "12h, 7d, 2w" in found["message"]
+    ends = {"date_range": {"end": since}}
+    assert "12h, 7d, 2w" in error(tools, "memory_search", query="x", filters=ends)["message"]
+
+
 def test_a_list_has_twenty_memories_at_most_unless_more_are_wanted(memory: AgentMemory) -> None:
     memory.store_many([{"content": f"The shelf {number} is blue"} for number in range(30)])
     for most, tools in ((20, MemoryTools(memory)), (25, MemoryTools(memory, most_results=25))):

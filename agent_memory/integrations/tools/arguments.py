@@ -5,8 +5,9 @@ models: they say when to use a field, not how it works.
 """
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -19,21 +20,30 @@ from pydantic import (
 )
 
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
-from agent_memory.models.times import now_utc, parse_time, shifted
+from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 
 MOST_RESULTS: Final = 20
 """The most that a tool returns of memories, unless it is set otherwise (D)."""
 _SPAN = re.compile(r"(\d{1,6})\s*([hdw])")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_HOW_LONG_AGO: Final = "say how long ago: 12h, 7d, 2w"
 
 
-def _read_moment(value: object) -> object:
-    """Read ISO 8601, or how long ago: 12h, 7d, 2w."""
+def _read_moment(value: object, read: Callable[[str], datetime] = parse_time) -> object:
+    """Read ISO 8601, or how long ago: 12h, 7d, 2w.
+
+    A number is refused: Pydantic takes 7, which somebody meant as days, for seconds of 1970.
+    """
+    if isinstance(value, int | float):
+        raise ValueError(f"must be a text: a time, or {_HOW_LONG_AGO}")  # noqa: TRY004 - for Pydantic
     if not isinstance(value, str):
         return value
     if match := _SPAN.fullmatch(value.strip()):
         return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
-    return parse_time(value)
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or {_HOW_LONG_AGO}") from error
 
 
 def _as_list(value: object) -> object:
@@ -45,6 +55,11 @@ Moment = Annotated[
     datetime,
     BeforeValidator(_read_moment, json_schema_input_type=str),
 ]
+End = Annotated[
+    datetime,
+    BeforeValidator(partial(_read_moment, read=parse_end), json_schema_input_type=str),
+]
+"""A date alone ends with its day, as it does everywhere in the library."""
 Words = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=list[str])]
 Limit = Annotated[
     int,
@@ -79,7 +94,9 @@ class DateRange(Arguments):
     """From when to when, both included."""
 
     start: Moment | None = Field(None, description="ISO 8601, or how long ago: 12h, 7d, 2w.")
-    end: Moment | None = Field(None, description="ISO 8601, or how long ago.")
+    end: End | None = Field(
+        None, description="ISO 8601, or how long ago. A date alone includes that day."
+    )
 
 
 class Filters(Arguments):
