@@ -64,20 +64,28 @@ class ValidationError(AgentMemoryError, ValueError):
 
     @classmethod
     def from_pydantic(
-        cls, error: PydanticValidationError, *, at: Sequence[str | int] = ()
+        cls,
+        error: PydanticValidationError,
+        *,
+        at: Sequence[str | int] = (),
+        words: Mapping[str, str] | None = None,
     ) -> ValidationError:
-        """Turn Pydantic's error into ours; ``at`` goes before each place."""
+        """Turn Pydantic's error into ours; ``at`` goes before each place.
+
+        ``words`` has messages of the caller's own by the type of the fault. They show no value.
+        """
         faults = []
         lines = []
         for fault in error.errors(include_url=False, include_context=False):
             loc = (*at, *fault["loc"])
-            message = fault["msg"].removeprefix("Value error, ")
+            own = (words or {}).get(fault["type"])
+            message = own or fault["msg"].removeprefix("Value error, ")
             is_shown = _is_shown(fault)
             value = fault["input"] if is_shown else described(fault["input"])
             faults.append({**fault, "loc": loc, "msg": message, "input": value})
-            got = _shortened(value) if is_shown else value
+            got = "" if own else f" (got {_shortened(value) if is_shown else value})"
             place = ".".join(f"{part!s:.80}" for part in loc)  # a key may be a text of megabytes
-            lines.append(f"{place or 'value'}: {message} (got {got})")
+            lines.append(f"{place or 'value'}: {message}{got}")
         return cls("; ".join(lines), faults)
 
     def errors(self) -> list[dict[str, Any]]:

@@ -47,8 +47,8 @@ def _known_category(category: str, info: ValidationInfo) -> str:
     if category not in _CATEGORIES and category not in added:
         raise ValueError(
             f"{category!r:.80} is not a category: use one of"
-            f" {', '.join(sorted(_CATEGORIES | set(added)))},"
-            " or add your own: `configure categories '[\"incident\"]'`"
+            f" {', '.join(sorted(_CATEGORIES | set(added)))}"
+            " (the setting `categories` adds others)"
         )
     return str(category)
 

@@ -154,24 +154,28 @@ async def drive_a_conversation(client: Client) -> None:
 
 async def drive_wrong_calls(client: Client, memory_id: str) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
-        ("memory_store", {}, "VALIDATION_ERROR: content: Field required"),
+        ("memory_store", {}, "VALIDATION_ERROR: content: is needed"),
+        ("memory_store", {"content": "x", "colour": 1}, "colour: there is no such argument"),
+        ("memory_search", {"query": "x", "filters": "red"}, "filters: must be a JSON object"),
         ("memory_store", {"content": " "}, "cannot be empty"),
         ("memory_store", {"content": LONG + "x"}, "exceeds 10000 characters"),
         ("memory_store", {"content": "x", "category": "nonsense"}, "is not a category"),
         ("memory_search", {"query": "x", "limit": 101}, "limit"),
         ("memory_search", {"query": "x", "nonsense": 1}, "nonsense"),
         ("memory_search", {"query": 5}, "query"),
-        ("memory_get", {"memory_id": "mem-unknown"}, "MEMORY_NOT_FOUND"),
+        ("memory_get", {"memory_id": "mem-unknown"}, "memory_list_recent show the ids"),
         ("memory_update", {"memory_id": memory_id}, "name a field to change"),
         ("memory_forget", {"memory_id": ""}, "memory_id"),
         ("memory_add", {"messages": []}, "messages"),
         ("memory_add", {"messages": [{"role": "system", "content": "x"}]}, "role"),
         ("memory_graph", {"to": "Acme"}, "a way needs both ends"),
-        ("memory_graph", {"name": "Nobody"}, "there is no entity of the name 'Nobody'"),
+        ("memory_graph", {"name": "Nobody"}, "the graph has no 'Nobody'"),
         ("memory_nonsense", {}, "UNKNOWN_TOOL"),
     ]
     for tool, arguments, says in wrong:
-        assert says in await failure_of(client, tool, arguments)
+        told = await failure_of(client, tool, arguments)
+        assert says in told
+        assert all(word not in told for word in ("dictionary", "dict of", "agent-memory", "Extra"))
     assert (await data_of(client, "memory_get", memory_id=memory_id))["memory"]["tags"] == ["tea"]
 
 

@@ -399,7 +399,7 @@ def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) ->
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("memory_store", {}, "content: Field required"),
+        ("memory_store", {}, "content: is needed"),
         ("memory_store", {"content": ""}, "content"),
         ("memory_store", {"content": "x" * 10_001}, "exceeds 10000"),
         ("memory_store", {"content": "x", "category": "mood"}, "'mood' is not a category"),
@@ -424,6 +424,35 @@ def test_wrong_arguments_are_told(
     assert found["code"] in ("VALIDATION_ERROR", "UNKNOWN_TOOL")
     assert said in found["message"]
     assert memory.count() == 0
+
+
+def test_a_refusal_says_what_the_tools_can_do_and_not_how_an_owner_lifts_it(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    known = memory.store("Standup is at nine")
+    memory.reject("quince", reason="wrong fruit")
+    limits = {"learning": {"max_memories": 1, "enforcement": "hard"}}
+    memory.configure(on_duplicate="refuse", on_secret="refuse", retention={"limits": limits})
+    told = {
+        "Standup is at nine": f"as {known}: memory_update changes that one",
+        "The key is AKIA" + "ABCDEFGHIJKLMNOP": "a secret (AWS access key): leave that out",
+        "Quince is good": "does not want it back",
+        "Lunch is at noon": "memory_forget makes room",
+        "": "cannot be empty",
+    }
+    for content, advice in told.items():
+        message = error(tools, "memory_store", content=content)["message"]
+        assert advice in message
+        assert re.search("agent-memory|on_|--lift|configure|quince", message) is None
+    assert memory.count() == 1
+
+
+@pytest.mark.parametrize("wrong", [5, b"{", ["content"], "[1]", "null"])
+def test_arguments_that_are_no_object_are_told_so(tools: MemoryTools, wrong: Any) -> None:
+    failed = tools.call("memory_store", wrong).error
+    assert failed is not None
+    assert failed["code"] == "VALIDATION_ERROR"
+    assert "must be a JSON object" in failed["message"]
 
 
 def test_a_name_that_is_nested_thousands_deep_is_no_tool(tools: MemoryTools) -> None:

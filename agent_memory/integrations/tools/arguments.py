@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -206,13 +206,6 @@ class GraphArguments(Arguments):
     name: str | None = Field(None, description="Whom or what it is about. All names without it.")
     to: str | None = Field(None, description="The other end: how are the two related?")
     depth: int = Field(1, ge=1, le=3, description="How many relationships away at most.")
-
-    @model_validator(mode="after")
-    def need_both_ends(self) -> Self:
-        """Refuse a way that has no beginning."""
-        if self.to is not None and self.name is None:
-            raise ValueError("a way needs both ends: give name too")
-        return self
 
 
 _LEFT_OUT = ("title", "$defs")

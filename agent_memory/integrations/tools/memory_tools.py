@@ -41,6 +41,7 @@ from agent_memory.integrations.tools.arguments import (
     UpdateArguments,
 )
 from agent_memory.integrations.tools.definitions import TOOLS, Style, describe
+from agent_memory.integrations.tools.failures import argument_error, message_for_model
 from agent_memory.models.times import format_time, now_utc
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class MemoryTools:
             request = tool.arguments.model_validate(_read(arguments))
             return ToolResult(True, data=self._verbs[tool.name](self._open(), request))
         except PydanticValidationError as error:
-            return _failure(ValidationError.from_pydantic(error))
+            return _failure(argument_error(error))
         except AgentMemoryError as error:
             return _failure(error)
         except Exception as error:  # a fault of ours must not end the agent's turn
@@ -282,6 +283,9 @@ class MemoryTools:
         return {**notice, "reviews": listed, "total": len(reviews)}
 
     def _resolve(self, memory: MemoryOrSession, request: ResolveArguments) -> dict[str, Any]:
+        if all(review.review_id != request.review_id for review in memory.reviews()):
+            message = "there is no such question: memory_reviews lists those that there are"
+            raise ValidationError.of("review_id", message, request.review_id)
         if request.still_true:
             memory.dismiss(request.review_id)
             return {"review_id": request.review_id, "forgotten": False}
@@ -290,6 +294,12 @@ class MemoryTools:
 
     def _graph(self, memory: MemoryOrSession, request: GraphArguments) -> dict[str, Any]:
         graph = memory.graph
+        if request.to is not None and request.name is None:
+            raise ValidationError.of("name", "a way needs both ends: give name too", None)
+        for name in filter(None, (request.name, request.to)):
+            if graph.entity(name) is None:
+                message = f"the graph has no {name!r:.200}: without a name it lists those it has"
+                raise ValidationError.of("name", message, name)
         if request.name is None:
             entities = graph.entities(limit=MOST_ENTITIES)
             names = [_sparse({"name": each.name, "type": each.type}) for each in entities]
@@ -346,11 +356,11 @@ class MemoryTools:
 
 
 def _read(arguments: Mapping[str, Any] | str | None) -> object:
-    if not isinstance(arguments, str):
+    if arguments is None or isinstance(arguments, Mapping):
         return dict(arguments or {})
     try:
         return json.loads(arguments or "{}")
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValidationError.of("arguments", "must be a JSON object", arguments) from error
 
 
@@ -385,10 +395,7 @@ def _existing(memory: MemoryOrSession, memory_id: str) -> Memory:
 
 
 def _failure(error: AgentMemoryError) -> ToolResult:
-    advice = ""
-    if isinstance(error, MemoryNotFound):
-        advice = " For a tool: memory_search and memory_list_recent."
-    return _failed(error.code, str(error) + advice)
+    return _failed(error.code, message_for_model(error))
 
 
 def _failed(code: str, message: str) -> ToolResult:
