@@ -369,6 +369,14 @@ def test_a_file_anywhere_says_whose_it_is(root: Path, tmp_path: Path) -> None:
         assert server.end() == (0, "", "")
 
 
+def test_a_model_that_stores_a_key_is_told(root: Path) -> None:
+    async def store(client: Client) -> dict[str, Any]:
+        content = "The bucket's key is AKIA" + "ABCDEFGHIJKLMNOP"
+        return await data_of(client, "memory_store", content=content)
+
+    assert "AWS access key in content" in with_client(stdio(root), store)["warning"]
+
+
 def test_a_broken_file_is_told_to_the_model_and_ends_no_server(root: Path) -> None:
     (root / "bob").mkdir(parents=True)
     (root / "bob" / "memories.db").write_text("not a database, long enough to be looked at")

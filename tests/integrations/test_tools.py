@@ -447,6 +447,33 @@ def test_a_refusal_says_what_the_tools_can_do_and_not_how_an_owner_lifts_it(
     assert memory.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [("warn", "stored as it is: tell the user"), ("mask", "masked"), ("keep", "")],
+)
+def test_a_model_is_told_what_became_of_a_secret(
+    memory: AgentMemory,
+    tools: MemoryTools,
+    caplog: pytest.LogCaptureFixture,
+    setting: str,
+    says: str,
+) -> None:
+    memory.configure(on_secret=setting)
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    stored = data(tools, "memory_store", content=f"The bucket's key is {key}")
+    known = memory.store("Standup is at nine")
+    changed = data(tools, "memory_update", memory_id=known, content=f"The other key is {key}")
+    for told in (stored, changed):
+        assert (
+            (says in told["warning"] and key not in told["warning"])
+            if says
+            else ("warning" not in told)
+        )
+    assert caplog.text.count("secret (AWS access key in content)") == (2 if says else 0)
+    assert "warning" not in data(tools, "memory_store", content="Lunch is at noon")
+    assert (memory.secrets() == []) is (setting == "mask")
+
+
 @pytest.mark.parametrize("wrong", [5, b"{", ["content"], "[1]", "null"])
 def test_arguments_that_are_no_object_are_told_so(tools: MemoryTools, wrong: Any) -> None:
     failed = tools.call("memory_store", wrong).error

@@ -27,6 +27,7 @@ _COUNT: Final = {"type": "integer", "minimum": 0}
 _NUMBER: Final = {"type": "number"}
 _TRUTH: Final = {"type": "boolean"}
 _NOTICE: Final = {"type": "string", "description": "What these texts are: recalled data."}
+_WARNED: Final = {"type": "string", "description": "What looks like a secret in it."}
 _REASON: Final = {"type": "string", "description": "Why there is nothing."}
 
 
@@ -61,6 +62,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         {"memory_id": _TEXT, "stored_at": _TEXT, "in_scratchpad": _TRUTH, "backend": _BACKEND},
         embedding_cost=_NUMBER,
         note=_TEXT,
+        warning=_WARNED,
         similar=_list(_object_schema(_BRIEF, note=_SHORTENED)),
     ),
     "memory_search": _object_schema(
@@ -102,7 +104,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         reason=_REASON,
     ),
     "memory_get": _object_schema({"memory": _WHOLE}, notice=_NOTICE),
-    "memory_update": _object_schema({"memory": _WHOLE, "changed": _TRUTH}),
+    "memory_update": _object_schema({"memory": _WHOLE, "changed": _TRUTH}, warning=_WARNED),
     "memory_promote": _object_schema(
         {"memory_id": _TEXT, "promoted": _TRUTH, "scratchpad_size": _COUNT},
         evicted={"type": ["string", "null"], "description": "Which one made room."},

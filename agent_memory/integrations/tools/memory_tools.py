@@ -19,9 +19,11 @@ from agent_memory import (
     AgentMemoryError,
     Duplicate,
     DuplicateGrade,
+    FoundSecrets,
     Memory,
     MemoryNotFound,
     MemorySearchResult,
+    OnSecret,
     SearchFilters,
     ValidationError,
 )
@@ -163,6 +165,7 @@ class MemoryTools:
         spent = memory.embedding_usage.cost_usd
         existing_ids: list[str] = []
         similar: list[Duplicate] = []
+        secrets: list[FoundSecrets] = []
         usual = memory.on_duplicate
 
         def decide(duplicate: Duplicate) -> str | None:
@@ -178,6 +181,7 @@ class MemoryTools:
             tags=request.tags,
             metadata=request.metadata,
             on_duplicate=decide,
+            on_secret=secrets.append,  # which decides nothing: the setting does
         )
         pad = memory.scratchpad().memories
         data: dict[str, Any] = {
@@ -186,6 +190,7 @@ class MemoryTools:
             "in_scratchpad": any(entry.id == memory_id for entry in pad),
             "backend": memory.backend.value,
             "embedding_cost": memory.embedding_usage.cost_usd - spent,
+            **_warning(memory_id, secrets),
         }
         if memory_id in existing_ids:
             data["note"] = "it was known already: nothing new was stored"
@@ -248,8 +253,10 @@ class MemoryTools:
                 "memory_update", "name a field to change: content, category, tags or metadata", {}
             )
         before = _existing(memory, request.memory_id)
-        now = memory.update(request.memory_id, **changes)
-        return {"memory": _whole(now), "changed": now.version != before.version}
+        secrets: list[FoundSecrets] = []
+        now = memory.update(request.memory_id, on_secret=secrets.append, **changes)
+        is_changed = now.version != before.version
+        return {"memory": _whole(now), "changed": is_changed, **_warning(now.id, secrets)}
 
     def _promote(self, memory: MemoryOrSession, request: PromoteArguments) -> dict[str, Any]:
         return memory.promote(request.memory_id).model_dump()
@@ -362,6 +369,19 @@ def _read(arguments: Mapping[str, Any] | str | None) -> object:
         return json.loads(arguments or "{}")
     except (TypeError, ValueError, RecursionError) as error:
         raise ValidationError.of("arguments", "must be a JSON object", arguments) from error
+
+
+def _warning(memory_id: str, found: list[FoundSecrets]) -> dict[str, str]:
+    """Tell the model of what looks like a secret in what it stored, and log it for the owner."""
+    if not found or found[0].decision is OnSecret.KEEP:
+        return {}
+    import logging  # noqa: PLC0415 - seldom needed
+
+    is_masked = found[0].decision is OnSecret.MASK
+    done = "it was masked" if is_masked else "it was stored as it is: tell the user"
+    warning = f"there is what looks like a secret ({found[0]}): {done}"
+    logging.getLogger("agent_memory").warning("memory %s: %s", memory_id, warning)
+    return {"warning": warning}
 
 
 def _whole(memory: Memory) -> dict[str, Any]:
