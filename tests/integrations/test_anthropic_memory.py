@@ -19,6 +19,7 @@ from anthropic.lib.tools import ToolError
 from agent_memory import AgentMemory
 from agent_memory.integrations.anthropic_memory import AgentMemoryTool, AsyncAgentMemoryTool
 from agent_memory.integrations.anthropic_memory.files import MAX_FILE_LENGTH, Files
+from agent_memory.integrations.tools import MemoryTools
 
 NOTES = "/memories/notes.txt"
 Say = Callable[..., str]
@@ -707,3 +708,13 @@ def test_an_erased_file_comes_back_when_it_is_created_anew(
         say("view", path=NOTES)
     say("create", path=NOTES, file_text="the Zanzibarian parrot")
     assert text_of(memory, NOTES) == "the Zanzibarian parrot"
+
+
+def test_the_tools_show_a_long_file_in_a_short_answer(
+    memory: AgentMemory, tool: AgentMemoryTool
+) -> None:
+    tool.call({"command": "create", "path": "/memories/a.md", "file_text": "quince " * 100_000})
+    (kept,) = memory.list_recent()
+    answer = MemoryTools(memory).call("memory_get", {"memory_id": kept.id}).to_dict()
+    assert "quince" in answer["data"]["memory"]["content"]
+    assert len(str(answer)) < 12_000

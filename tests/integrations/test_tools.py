@@ -91,7 +91,7 @@ def test_the_documented_arguments_are_there() -> None:
     assert fields["memory_store"] == {"content", "category", "tags", "metadata"}
     assert fields["memory_search"] == {"query", "limit", "since", "filters", "include_weak"}
     assert fields["memory_promote"] == {"memory_id"}
-    assert fields["memory_list_recent"] == {"limit"}
+    assert fields["memory_list_recent"] == {"limit", "offset"}
 
 
 # What they give back ------------------------------------------------------------------------------
@@ -267,6 +267,24 @@ def test_long_contents_are_shortened_in_lists_and_whole_in_get(
     assert whole["content"] == content
 
 
+def test_metadata_too_long_for_a_model_is_left_out_and_told(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    kept = memory.store("A file", metadata={"deep": {"text": "x" * 20_000}})
+    for name, more in (("memory_get", {}), ("memory_update", {"tags": ["a"]})):
+        shown = data(tools, name, memory_id=kept, **more)["memory"]
+        assert "metadata" not in shown
+        assert "too many to be shown" in shown["note"]
+    assert memory.get(kept).metadata["deep"] == {"text": "x" * 20_000}  # type: ignore[union-attr]
+
+
+def test_what_is_older_is_listed_behind_the_newest(memory: AgentMemory, tools: MemoryTools) -> None:
+    ids = memory.store_many([{"content": f"The shelf {number} is blue"} for number in range(45)])
+    pages = [data(tools, "memory_list_recent", limit=20, offset=at) for at in (0, 20, 40, 10**9)]
+    assert [len(page["memories"]) for page in pages] == [20, 20, 5, 0]
+    assert {it["id"] for page in pages for it in page["memories"]} == set(ids)
+
+
 def test_list_recent_answers_with_the_documented_fields(
     memory: AgentMemory, tools: MemoryTools
 ) -> None:
@@ -383,6 +401,12 @@ def test_the_graph_is_seen_whole_near_and_between(memory: AgentMemory, tools: Me
     memory.graph.add_entity("Island")
     apart = graph(tools, name="Nadia", to="Island")
     assert (apart["names"], apart["relationships"]) == ([], [])
+    assert "note" not in whole
+    for number in range(60):
+        memory.graph.add("Nadia", "knows", f"Friend{number}")
+    for part in (graph(tools), graph(tools, name="Nadia")):
+        assert len(part["names"]) == 50
+        assert "there are more" in part["note"]
     nobody = tools.call("memory_graph", {"name": "Nobody"}).error
     assert nobody is not None
     assert "Nobody" in nobody["message"]

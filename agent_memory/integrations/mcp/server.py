@@ -49,6 +49,7 @@ _BRIEF: Final = {
 _SHORTENED: Final = {"type": "string", "description": "Says so where the content was shortened."}
 _WHOLE: Final = _object_schema(
     {**_BRIEF, "access_count": _COUNT},
+    note={"type": "string", "description": "Says so where the metadata was left out."},
     created_by_session=_TEXT,
     metadata={"type": "object"},
     version=_COUNT,
@@ -158,6 +159,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
                 }
             )
         ),
+        note={"type": "string", "description": "Says so where there is more."},
         notice=_NOTICE,
         reason=_REASON,
     ),

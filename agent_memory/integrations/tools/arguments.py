@@ -142,6 +142,9 @@ class ListRecentArguments(Arguments):
     """``memory_list_recent``."""
 
     limit: Limit = 10
+    offset: int = Field(
+        0, ge=0, le=10**9, description="How many to pass over: those that you have seen."
+    )
 
 
 class PromoteArguments(Arguments):
