@@ -82,6 +82,8 @@ def mcp(
         raise click.UsageError("--host and --allow-remote go with --http PORT")
     if port is None:
         refuse_closed("stdin", "stdout")
+    if served_options["run_id"] is not None and served_options["user_id"] is None:
+        raise click.UsageError("--run goes with --user ID")
     session.agent = agent_id or session.agent or (project and project_of(project).agent_id)
     if by_roots:
         serve = partial(ServedMemory, root=session.root, **served_options)

@@ -288,10 +288,11 @@ def test_the_agent_is_named_before_the_command_or_after_it(root: Path, before: b
         (["--agent", "bob", "--host", "127.0.0.1"], 2, "go with --http"),
         (["--agent", "bob", "--allow-remote", "x"], 2, "go with --http"),
         (["--agent", "bob", "--http", "70000"], 2, "--http"),
+        (["--agent", "bob", "--run", "r-1"], 2, "--run goes with --user"),
         (["--agent", "bob", "--http", "0", "--host", "0.0.0.0"], 4, "there is no password"),
         (["--agent", "bob", "--http", "0", "--host", "nowhere.invalid"], 4, "there is no password"),
     ],
-    ids=["no agent", "bad agent", "host", "remote", "port", "all addresses", "another host"],
+    ids=["no agent", "bad agent", "host", "remote", "port", "run", "all addresses", "another host"],
 )
 def test_what_cannot_be_served_is_refused_at_once(
     cli: Callable[..., Any], root: Path, options: list[str], code: int, says: str

@@ -204,6 +204,22 @@ def test_a_range_of_dates_has_both_of_its_days(memory: AgentMemory, tools: Memor
     assert [it["id"] for it in found["memories"]] == [noon]
 
 
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_a_field_that_says_nothing_is_left_out(tools: MemoryTools, nothing: str | None) -> None:
+    asked = {"category": nothing, "tags": nothing, "metadata": nothing}
+    kept = data(tools, "memory_store", content="The violet noon", **asked)["memory_id"]
+    dates = {"start": nothing, "end": nothing}
+    for filters in (nothing, {"category": nothing, "tags": nothing, "date_range": dates}):
+        listed = data(tools, "memory_search", query="violet", since=nothing, filters=filters)
+        assert [it["id"] for it in listed["memories"]] == [kept]
+    changed = data(tools, "memory_update", memory_id=kept, content=nothing, tags=["a"])["memory"]
+    assert (changed["content"], changed["category"]) == ("The violet noon", "note")
+    assert (
+        "name a field" in error(tools, "memory_update", memory_id=kept, content=nothing)["message"]
+    )
+    assert graph(tools, name=nothing, to=nothing) == {"names": []}
+
+
 @pytest.mark.parametrize("since", [7, 7.5, True, "soon", "7 days", "30m"])
 def test_what_is_no_time_is_told_with_what_is(tools: MemoryTools, since: object) -> None:
     found = error(tools, "memory_search", query="x", since=since)

@@ -83,11 +83,19 @@ class Arguments(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def leave_out_null(cls, arguments: object) -> object:
-        """Take ``null`` for a field that was left out: many models send it."""
+    def leave_out_nothing(cls, arguments: object) -> object:
+        """Take ``null``, and an empty text, for a field that was left out: many models send them.
+
+        An empty category as a filter would find nothing, and say nothing of why.
+        """
         if not isinstance(arguments, dict):
             return arguments
-        return {name: value for name, value in arguments.items() if value is not None}
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {
+            name: value
+            for name, value in arguments.items()
+            if value is not None and not (value == "" and name in optional)
+        }
 
 
 class DateRange(Arguments):

@@ -488,7 +488,7 @@ class Database(Statements):
                 lost_log.checkpoint(self._connection)  # wherever the file is now
             raise StorageUnavailable(
                 f"{self.path} was deleted or moved while it was open: put it back, or close this"
-                " memory and open it anew"
+                " memory and open it anew (a server that serves it: start that anew)"
             )
         self._leave_lost_file(identity)
 
