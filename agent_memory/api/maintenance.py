@@ -174,7 +174,7 @@ class MaintenanceVerbs(OpenMemory):
         """
         place = None
         if destination is not None:
-            place = self.destination(destination, overwrite=overwrite, field="destination")
+            place = self._destination(destination, overwrite=overwrite, field="destination")
         return self._store.backup(place)
 
     def backups(self) -> list[BackupFile]:

@@ -218,16 +218,12 @@ class OpenMemory(WithCheckedFlags):
         """Whom and what the memories speak of, and what holds between them, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
 
-        return MemoryGraph(lambda: self._store.graph, self.destination)
+        return MemoryGraph(lambda: self._store.graph, self._destination)
 
-    def destination(
-        self, path: str | os.PathLike[str], *, overwrite: bool = False, field: str = "path"
+    def _destination(
+        self, path: str | os.PathLike[str], *, overwrite: bool, field: str = "path"
     ) -> Path:
-        """Return the absolute path of a file that may be written, as ``export`` and ``backup`` do.
-
-        Raises ``ValidationError`` of the ``field`` for the files of memories, and for what is there
-        unless ``overwrite``.
-        """
+        """Return where a file may be written; refuse the files of memories."""
         from agent_memory.services.destinations import destination  # noqa: PLC0415 - seldom used
 
         return destination(path, self._address, self.agent_id, overwrite=overwrite, field=field)
