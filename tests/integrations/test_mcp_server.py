@@ -132,6 +132,12 @@ async def drive_the_tools(client: Client) -> str:
     changed = await data_of(client, "memory_update", memory_id=memory_id, tags=["tea"])
     assert changed["changed"] is True
     assert changed["memory"]["metadata"] == {"nested": {"日本": [1, None, 0.5]}}
+    day = str(first["stored_at"])[:10]
+    that_day = {"date_range": {"start": day, "end": day}, "category": ""}
+    found = await data_of(client, "memory_search", query="café", filters=that_day)
+    assert found["memories"][0]["id"] == memory_id
+    older = (await data_of(client, "memory_list_recent", limit=1, offset=1))["memories"]
+    assert [it["id"] for it in older] == [memory_id]
     await data_of(client, "memory_promote", memory_id=memory_id)
     await drive_a_conversation(client)
     return memory_id
