@@ -274,6 +274,7 @@ def uses_of(memory: AgentMemory) -> dict[str, Callable[[], object]]:
     return {
         **uses,
         "delete_all": partial(memory.delete_all, user_id="ann"),
+        "follow_events": lambda: next(memory.follow_events(until=lambda: True), None),
         "reset": partial(memory.reset, confirm="team"),
     }
 
