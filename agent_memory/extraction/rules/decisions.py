@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
@@ -20,7 +21,7 @@ from agent_memory.extraction.rules.statements import same_value, speaker_and_tex
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
-from agent_memory.text.normalize import exact_form, grade_of, near_form
+from agent_memory.text.normalize import exact_form, near_form
 from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
 
@@ -107,7 +108,7 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
     for memory in checks.related[place]:
         if checks.is_touched(memory):
             continue
-        if grade_of(memory.text, fact) is not None or _begins_with(memory.text, fact):
+        if _form(memory.text) == _form(fact) or _begins_with(memory.text, fact):
             return memory
         known = statement(memory.text) if stated and not stated.says_more else None
         is_same_slot = known and stated and known.slot == stated.slot
@@ -165,7 +166,7 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
     """
     name, text = speaker_and_text(longer)
     other, start = speaker_and_text(shorter)
-    whole, part = (_LIKES.sub(r"\1 like", near_form(exact_form(words))) for words in (text, start))
+    whole, part = (_LIKES.sub(r"\1 like", _form(words)) for words in (text, start))
     if name.lower() != other.lower() or len(part.split()) < _LEAST_WORDS:
         return False
     if whole == part:
@@ -174,6 +175,12 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
     # "I like tea and cake" says that one likes tea; "I like tea at night" does not.
     is_list = rest.startswith((" and ", ", "))
     return rest != whole and is_list and _TAKES_BACK.search(rest) is None
+
+
+@lru_cache(maxsize=1024)  # each fact is compared with all that are like it: half of the time
+def _form(text: str) -> str:
+    """Return what two texts have in common that say the same in the same words."""
+    return near_form(exact_form(text))
 
 
 def _forget(checks: DecisionChecks, place: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agent_memory.text.normalize import DENSE, exact_form
@@ -84,6 +85,7 @@ class Value(NamedTuple):
         return self.kind != WORDS
 
 
+@lru_cache(maxsize=1024)  # texts are compared in pairs, and each has a value or two
 def value_of(text: str, *, is_cased: bool = True) -> Value:
     """Return a text as a value.
 
