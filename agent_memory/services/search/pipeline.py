@@ -235,7 +235,7 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
     if not request.scope.is_narrowing and engine.memories.is_empty():
         words = "this agent has no memories yet"
         return result._replace(reason="nothing_stored", explanation=words)
-    sought = ", ".join(term.written for term in request.terms[:10])
+    sought = ", ".join(f"{term.written:.80}" for term in request.terms[:10])
     whose = " of this user, run or agent" if request.scope.is_narrowing else ""
     words = f"no memory{whose} has any of these words or their forms: {sought}"
     if not request.terms:

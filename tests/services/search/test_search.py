@@ -115,6 +115,13 @@ def test_without_a_match_it_names_the_words(memory: AgentMemory) -> None:
     assert "eleph" in how.explanation
 
 
+def test_a_long_word_that_nobody_stored_is_not_repeated_whole(memory: AgentMemory) -> None:
+    memory.store("The office plants need water")
+    how = memory.search("x" * 100_000).search_metadata
+    assert how.reason == "no_match"
+    assert len(how.explanation or "") < 200
+
+
 def test_when_filters_leave_all_out_it_shows_what_they_left_out(memory: AgentMemory) -> None:
     store_apart(memory, *(f"walnut {n}" for n in range(5)))
     results = memory.search("walnut", category="task")
