@@ -255,6 +255,11 @@ class StorageClosed(StorageError):
     """The store was used after ``close``."""
 
 
+def with_notes(error: BaseException) -> str:
+    """Return an error's text with its notes: advice that belongs to no place that quotes it."""
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])
+
+
 def other_agent(location: object, agent_id: str, expected: str) -> ConfigurationError:
     """Return the error for what holds the memories of another agent than was expected."""
     return ConfigurationError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from agent_memory.runtime import paths
 
 if TYPE_CHECKING:
     from agent_memory.models.statistics import MemoryStatistics
+    from agent_memory.storage.event_log import EventLog
 
 
 class MaintenanceVerbs(OpenMemory):
@@ -150,15 +151,25 @@ class MaintenanceVerbs(OpenMemory):
         memory: into ``events.jsonl`` beside the file, of which the youngest four are kept, of 5 MB
         each; in a database into the table ``events``, of which the youngest 20 MB are kept.
         """
-        return self._store.event_log.read(memory_id=memory_id)
+        return self._own_log().read(memory_id=memory_id)
 
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
         """Yield what happens from now on, waiting for it, as the event log tells it.
 
         ``until`` is asked four times a second whether to end.
         """
-        coming = self._store.event_log.follow(until=until)  # from this call on
-        return (event for event in coming if event is not None)
+        return self._while_shared(self._own_log().follow(until=until))  # from this call on
+
+    def _own_log(self) -> EventLog:
+        """Return the event log, unless another agent's file was put in the place of this one."""
+        self._store.readable_config()
+        return self._store.event_log
+
+    def _while_shared(self, coming: Iterable[MemoryEvent | None]) -> Iterator[MemoryEvent]:
+        for event in coming:
+            self._refuse_unshared()
+            if event is not None:
+                yield event
 
     def check(self, *, repair: bool = False) -> CheckReport:
         """Look for damage and drift; with ``repair``, repair what can be, losing nothing."""

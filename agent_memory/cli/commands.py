@@ -205,7 +205,8 @@ def cli(
         gc.enable()
     request_id = context.obj if envelope else None
     printed_as = "json" if as_json or envelope else None
-    context.obj = Session(root, agent, db, debug, request_id, printed_as)
+    printed_by = "envelope" if envelope else "json"
+    context.obj = Session(root, agent, db, debug, request_id, printed_as, printed_by)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -115,6 +115,8 @@ class Session:
     """What the envelope of --envelope calls this run of the command."""
     printed_as: str | None = None
     """How a result is printed where not as in a terminal: json, and of a list csv, nl or table."""
+    printed_by: str = "json"
+    """The option that said so: --json, --envelope, --csv, --nl, --table or --fmt."""
     form: str = "markdown"
     """Which form a table has, where it is asked for as one."""
     full: bool = False
@@ -134,8 +136,10 @@ class Session:
             with self._opened(read_only=True) as reader:
                 try:
                     yield reader
-                except StorageReadOnly:  # "was opened read-only", which nobody asked for
-                    raise refusal from None
+                except StorageReadOnly as error:
+                    if "open it without read_only" not in str(error):
+                        raise  # it is of another place, or says what to do
+                    raise refusal from None  # nobody asked for read_only
         else:
             with memory:
                 yield memory
@@ -241,8 +245,8 @@ def _remember_printed_as(
     session: Session = context.find_object(Session)  # type: ignore[assignment]
     chosen = "table" if parameter.name == "fmt" else parameter.name
     if session.printed_as not in (None, chosen):
-        raise click.UsageError(f"--{session.printed_as} and --{parameter.name}: choose one")
-    session.printed_as = chosen
+        raise click.UsageError(f"--{session.printed_by} and --{parameter.name}: choose one")
+    session.printed_as, session.printed_by = chosen, str(parameter.name)
     if isinstance(value, str):
         session.form = value
 

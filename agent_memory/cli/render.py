@@ -19,6 +19,7 @@ from agent_memory import AgentMemoryError, OnSecret, ValidationError
 from agent_memory.cli.hits import answer_text, memory_cells
 from agent_memory.cli.options import current_session
 from agent_memory.cli.tables import clip, has_color, safe, shown, table
+from agent_memory.errors import with_notes
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.times import format_time, now_utc
 
@@ -130,7 +131,7 @@ class ErrorWrapper:
 
 def fail(error: AgentMemoryError, *, as_json: bool) -> None:
     """Print an error on stderr, with its notes."""
-    message = "; ".join([str(error), *getattr(error, "__notes__", ())])
+    message = with_notes(error)
     if not as_json:
         label = click.style("Error:", fg="red") if has_color(sys.stderr) else "Error:"
         click.echo(f"{label} {safe(message)}", err=True)

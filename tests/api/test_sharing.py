@@ -309,6 +309,20 @@ def test_who_holds_a_memory_is_refused_every_use_of_it_once_it_is_private(
     assert {name: refusal for name, refusal in refusals.items() if refusal != expected} == {}
 
 
+def test_who_follows_a_memory_is_told_no_more_once_it_is_private(
+    bob: AgentMemory, root: Path
+) -> None:
+    with AgentMemory("team", root=root) as team:
+        team.configure(sharing="read", event_log="full")
+        coming = bob.shared("team").follow_events()
+        team.store(STANDUP)
+        assert next(coming).name == "memory:stored"
+        team.configure(sharing="private")
+        team.store("for the team alone")
+        with pytest.raises(PermissionDenied, match="are private"):
+            next(coming)
+
+
 def test_who_holds_a_memory_writes_it_no_more_once_it_may_only_be_read(
     bob: AgentMemory, root: Path
 ) -> None:

@@ -526,6 +526,7 @@ def test_a_list_without_rows_has_its_headings_in_csv(
         ["--nl", "--fmt", "grid"],
         ["--json", "--csv"],
         ["--table", "--json"],
+        ["--fmt", "grid", "--nl"],
     ],
     ids=" ".join,
 )
@@ -537,6 +538,8 @@ def test_a_list_is_printed_in_one_way(cli: Cli, root: Path, options: list[str]) 
     assert f"{one} and {other}: choose one" in ran.err
     before = cli("--json", "recent", *options)
     assert (before.code, before.out) == (2, "")
+    wrapped = cli("--envelope", "recent", *options)
+    assert wrapped.code == 2
 
 
 def test_nothing_is_cut_where_the_output_is_not_a_terminal(cli: Cli, root: Path) -> None:

@@ -401,6 +401,25 @@ def test_what_became_unsure_is_asked_and_answered(
     assert error(tools, "memory_resolve", review_id=review["review_id"], still_true=True)
 
 
+def test_who_may_not_read_answers_a_question(memory: AgentMemory) -> None:
+    tools = MemoryTools(memory.session({"user_id": "ann"}))
+    told(tools, "I live in Oslo.")
+    (review_id,) = told(tools, "I don't live in Oslo any more, I think.")["questions"]
+    permissions = {"read": False, "write": True, "delete": True}
+    blind = memory.session({"user_id": "ann", "permissions": permissions})
+    done = data(MemoryTools(blind), "memory_resolve", review_id=review_id, still_true=True)
+    assert done == {"review_id": review_id, "forgotten": False}
+
+
+def test_a_model_is_not_told_how_its_owner_lifts_a_refusal(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    memory.reject("quince")
+    (problem,) = told(tools, "I like quince jam.")["problems"]
+    assert "not stored" in problem
+    assert "lift" not in problem
+
+
 def test_the_graph_is_seen_whole_near_and_between(memory: AgentMemory, tools: MemoryTools) -> None:
     assert data(tools, "memory_graph") == {"names": []}
     memory.graph.add("Nadia", "works at", "Acme")

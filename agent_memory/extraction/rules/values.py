@@ -85,7 +85,7 @@ class Value(NamedTuple):
         return self.kind != WORDS
 
 
-@lru_cache(maxsize=1024)  # texts are compared in pairs, and each has a value or two
+@lru_cache(maxsize=256)  # texts are compared in pairs, and each has a value or two
 def value_of(text: str, *, is_cased: bool = True) -> Value:
     """Return a text as a value.
 

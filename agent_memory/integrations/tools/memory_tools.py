@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory import (
+    AgentMemory,
     AgentMemoryError,
     Duplicate,
     DuplicateGrade,
@@ -270,7 +271,12 @@ class MemoryTools:
         return {"memory_id": gone.id, "forgotten": True}
 
     def _add(self, memory: MemoryOrSession, request: AddArguments) -> dict[str, Any]:
-        response = memory.add([message.model_dump() for message in request.messages], graph=True)
+        # As a session is: how an owner lifts a refusal is nothing for a model.
+        options: dict[str, Any] = (
+            {"is_confidential": True} if isinstance(memory, AgentMemory) else {}
+        )
+        messages = [message.model_dump() for message in request.messages]
+        response = memory.add(messages, graph=True, **options)
         changes = [
             change.model_dump(exclude_none=True)
             for change in response.data
@@ -294,9 +300,6 @@ class MemoryTools:
         return {**notice, "reviews": listed, "total": len(reviews)}
 
     def _resolve(self, memory: MemoryOrSession, request: ResolveArguments) -> dict[str, Any]:
-        if all(review.review_id != request.review_id for review in memory.reviews()):
-            message = "there is no such question: memory_reviews lists those that there are"
-            raise ValidationError.of("review_id", message, request.review_id)
         if request.still_true:
             memory.dismiss(request.review_id)
             return {"review_id": request.review_id, "forgotten": False}

@@ -24,6 +24,7 @@ from agent_memory import (
     StorageReadOnly,
     ValidationError,
 )
+from agent_memory.errors import with_notes
 from agent_memory.integrations.ui.admission import Admission
 from agent_memory.integrations.ui.agents import PageAgents
 from agent_memory.integrations.ui.page_files import PageFile
@@ -226,7 +227,7 @@ class PageHandler(BaseHTTPRequestHandler):
 
     def _send_error(self, status: int, error: AgentMemoryError) -> None:
         code = "REFUSED" if isinstance(error, Refused) else error.code
-        self._send_json(status, {"error": {"code": code, "message": str(error)}})
+        self._send_json(status, {"error": {"code": code, "message": with_notes(error)}})
 
     def send_error(
         self,

@@ -10,7 +10,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.errors import AgentMemoryError, ValidationError, described, without_secrets
+from agent_memory.errors import (
+    AgentMemoryError,
+    ValidationError,
+    described,
+    with_notes,
+    without_secrets,
+)
 from agent_memory.models.documents.responses import (
     ErrorCode,
     ErrorDetail,
@@ -67,7 +73,7 @@ def failure(
     shown = dict(details or {})
     if isinstance(error, AgentMemoryError):
         is_listed = error.code in list(ErrorCode)
-        code, message = ErrorCode(error.code) if is_listed else code, _printable(str(error))
+        code, message = ErrorCode(error.code) if is_listed else code, _printable(with_notes(error))
         shown = {**_details(error), **shown}
     return ErrorResponse(
         error=ErrorDetail(

@@ -207,10 +207,14 @@ def _refuse_if_changed_since(
     left = _reverted(row, later)
     if values(row) == values(_reverted(left, undone_changes)):
         return
+    others = {name for name in columns if row is None or left is None or row[name] != left[name]}
     builds_upon: Change | None = None
     while values(row) != values(left):
-        builds_upon = later.pop()
-        row = _reverted(row, [builds_upon])
+        change = later.pop()
+        row = _reverted(row, [change])
+        # A change of what is as it was left may have been taken back, and cannot be undone again.
+        if change.event != "UPDATE" or change.columns & others:
+            builds_upon = change
     if builds_upon is not None:
         raise ValidationError.of(
             "change_id",

@@ -283,7 +283,9 @@ def test_a_memory_that_was_opened_read_only_is_not_moved(
     with opened(root, {"embedding_model": LARGE}, read_only=True) as memory:
         service.requests.clear()
         before = {path.name for path in memory.path.parent.iterdir()}
-        with pytest.raises(StorageReadOnly, match="was opened read-only: open it for writing"):
+        with pytest.raises(
+            StorageReadOnly, match="was opened read-only: open it without read_only"
+        ):
             getattr(memory, verb)()
         assert {path.name for path in memory.path.parent.iterdir()} == before
         assert service.requests == []

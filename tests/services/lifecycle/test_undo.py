@@ -208,7 +208,7 @@ def test_a_change_that_was_done_again_stands_in_the_way(memory: AgentMemory) -> 
 
 
 def test_advice_on_what_to_undo_first_leads_there(memory: AgentMemory) -> None:
-    """The change that is named can be undone, or names one that can: never in a circle."""
+    """The change that is named can be undone, or names one that can."""
     memory_id = memory.store("one")
     memory.update(memory_id, content="two")
     wanted = memory.history(memory_id)[0].change_id
@@ -228,6 +228,21 @@ def test_advice_on_what_to_undo_first_leads_there(memory: AgentMemory) -> None:
     after = memory.get(memory_id)
     assert after is not None
     assert (to_undo, after.content, after.tags) == ([], "one", ["c"])
+
+
+def test_a_change_that_was_taken_back_is_not_named_as_what_to_undo_first(
+    memory: AgentMemory,
+) -> None:
+    memory_id = memory.store("one")
+    memory.update(memory_id, content="two")
+    memory.update(memory_id, tags=["b"])
+    tags, content, added = (entry.change_id for entry in memory.history(memory_id))
+    memory.undo(content)
+    with pytest.raises(ValidationError, match=f"by change {tags} .*undo that one first"):
+        memory.undo(added)
+    memory.undo(tags)
+    memory.undo(added)
+    assert memory.get(memory_id) is None
 
 
 def test_what_one_verb_did_is_undone_though_a_part_of_it_was(memory: AgentMemory) -> None:

@@ -466,6 +466,8 @@ VERBS: dict[str, Callable[[AgentMemory], object]] = {
     "export": lambda memory: memory.export(memory.path.with_name("export.yaml")),
     "backup": lambda memory: memory.backup(memory.path.with_name("backup.db")),
     "as_of": lambda memory: memory.list_recent(as_of="2026-01-01"),
+    "events": lambda memory: memory.events(),
+    "follow_events": lambda memory: memory.follow_events(until=lambda: True),
     "store": lambda memory: memory.store("for bob alone"),
     "check": lambda memory: memory.check(),
     "archive": lambda memory: memory.archive("mem-1"),
