@@ -549,6 +549,8 @@ def test_check_of_a_damaged_file_does_not_send_to_check(cli: Cli, root: Path) ->
     assert "agent-memory check" not in done.out
     for words in (["recent"], ["recent", "--json"]):
         assert "`agent-memory check` says what is wrong" in cli("--agent", "bob", *words).err
+    wrapped = json.loads(cli("--envelope", "--agent", "bob", "recent").out)
+    assert "`agent-memory check` says what is wrong" in wrapped["error"]["message"]
 
 
 def test_check_of_a_damaged_page_does_not_send_to_check(cli: Cli, root: Path) -> None:
