@@ -331,6 +331,27 @@ def test_another_agent_is_shown_in_this_tab_alone(tab: Any, memory: AgentMemory)
     assert second.locator("#agent").inner_text() == "bob"
 
 
+def test_an_undo_that_waits_is_of_the_agent_that_was_shown(tab: Any, memory: AgentMemory) -> None:
+    show(tab, "memory/mem-2")
+    tab.get_by_role("button", name="Archive").click()
+    tab.wait_for_selector("text=Bring back")
+    tab.evaluate("""() => {
+        const real = window.fetch;
+        window.fetch = async (path, options) => {
+            if (path === "/api/promote") await new Promise((go) => setTimeout(go, 3_000));
+            return real(path, options);
+        };
+    }""")
+    tab.get_by_role("button", name="Put into the scratchpad").click()
+    tab.locator("#notice").get_by_role("button", name="Undo").click()
+    show(tab, "agents")
+    tab.get_by_role("button", name="Show ann").click()
+    tab.wait_for_selector("text=Ann's safe is under the stairs")
+    back = memory.get("mem-2")
+    assert back is not None
+    assert not back.archived
+
+
 def test_hostile_texts_are_texts_and_stay_in_their_place(tab: Any, memory: AgentMemory) -> None:
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))

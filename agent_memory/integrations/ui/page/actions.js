@@ -34,13 +34,16 @@ export function notify(message, { change = null, isError = false, onundo = null 
 let last = Promise.resolve();
 
 /**
- * Do something, say that it was done or why not, and show the view anew. One thing after another:
- * beside an erasure, the view that an earlier one shows anew would ask for what is gone.
+ * Do one thing after another: beside an erasure, the view that an earlier one shows anew would ask
+ * for what is gone, and beside a change of agents an undo would go to the other agent.
  */
-export function act(...step) {
-  last = last.then(() => perform(...step));
+export function inTurn(work) {
+  last = last.then(work);
   return last;
 }
+
+/** Do something in its turn, say that it was done or why not, and show the view anew. */
+export const act = (...step) => inTurn(() => perform(...step));
 
 async function perform(done, work, after = null) {
   try {

@@ -29,10 +29,10 @@ async function send(path, options) {
 const AGENT = "agent-memory-agent";
 const early = new Map();
 
-/** The key, and the agent that this tab shows where it is not the one of the start. */
-const headers = () => ({
+/** The key, and the agent that is asked where it is not the one of the start. */
+const headers = (agentId = chosenAgent()) => ({
   "X-Agent-Memory-Key": localStorage.getItem(STORED) ?? "",
-  ...(sessionStorage.getItem(AGENT) && { "X-Agent-Memory-Agent": sessionStorage.getItem(AGENT) }),
+  ...(agentId && { "X-Agent-Memory-Agent": agentId }),
 });
 
 /** Let this tab show another agent; `null` is the one that the page was started for. */
@@ -73,10 +73,11 @@ export function getEarly(name, fields) {
   early.set(pathOf(name, fields), answer);
 }
 
-export function post(name, body) {
+/** Ask for a change: of the agent that this tab shows, if no other is named. */
+export function post(name, body, agentId = chosenAgent()) {
   return send(`/api/${name}`, {
     method: "POST",
-    headers: { ...headers(), "Content-Type": "application/json" },
+    headers: { ...headers(agentId), "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
 }

@@ -1,7 +1,7 @@
 // Whether the file or the database is sound, what waits in it, a file's backups; and the other agents beside it.
 
-import { act, notify } from "./actions.js";
-import { chooseAgent, chosenAgent, get, post } from "./api.js";
+import { act, inTurn, notify } from "./actions.js";
+import { chooseAgent, get, post } from "./api.js";
 import { about, button, count, el, empty, facts, number, time } from "./dom.js";
 
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(2)} MB`;
@@ -61,19 +61,19 @@ function verdict({ ok, problems, notes }, repair) {
 export async function agents({ overview }) {
   const { agents: all } = await get("agents");
   if (!all.length) return empty("This file stands by itself.", "Agents beside each other in one folder are listed here.");
-  const choose = (agent) => async () => {
+  const choose = (agent) => () => inTurn(async () => {
     try {
-      chooseAgent(agent.agent_id);
       // An older file is brought up to date first, which a look at it must not do.
-      if (agent.is_writable && !overview.is_locked) await post("open", {});
-      location.hash = "#/memories";
-      location.reload();
+      if (agent.is_writable && !overview.is_locked) await post("open", {}, agent.agent_id);
     } catch (error) {
-      chooseAgent(before);
       notify(error.message, { isError: true });
+      return;
     }
-  };
-  const before = chosenAgent();
+    chooseAgent(agent.agent_id);
+    location.hash = "#/memories";
+    location.reload();
+    await new Promise(() => {}); // what waits here was meant for the agent that was shown
+  });
   return el("ul", { class: "rows" }, all.map((agent) => {
     const isShown = agent.agent_id === overview.agent_id;
     return el("li", { "aria-current": isShown ? "true" : null },
