@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +151,7 @@ class MaintenanceVerbs(OpenMemory):
         memory: into ``events.jsonl`` beside the file, of which the youngest four are kept, of 5 MB
         each; in a database into the table ``events``, of which the youngest 20 MB are kept.
         """
-        return self._own_log().read(memory_id=memory_id)
+        return self._while_shared(self._own_log().read(memory_id=memory_id))
 
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
         """Yield what happens from now on, waiting for it, as the event log tells it.
@@ -164,12 +164,6 @@ class MaintenanceVerbs(OpenMemory):
         """Return the event log, unless another agent's file was put in the place of this one."""
         self._store.readable_config()
         return self._store.event_log
-
-    def _while_shared(self, coming: Iterable[MemoryEvent | None]) -> Iterator[MemoryEvent]:
-        for event in coming:
-            self._refuse_unshared()
-            if event is not None:
-                yield event
 
     def check(self, *, repair: bool = False) -> CheckReport:
         """Look for damage and drift; with ``repair``, repair what can be, losing nothing."""

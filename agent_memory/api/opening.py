@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from agent_memory.models.agent import AgentConfig
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_Told = TypeVar("_Told")
 
 
 class MemoryOptions(TypedDict, total=False):
@@ -212,6 +213,13 @@ class OpenMemory(WithCheckedFlags):
         """Raise ``PermissionDenied`` for another agent's memory that is shared no more."""
         if self._check_sharing is not None:
             self._check_sharing(self._opened_store.config())
+
+    def _while_shared(self, coming: Iterable[_Told | None]) -> Iterator[_Told]:
+        """Yield what is told for as long as the memory is shared, and not the ``None`` between."""
+        for told in coming:
+            self._refuse_unshared()
+            if told is not None:
+                yield told
 
     @cached_property
     def graph(self) -> MemoryGraph:

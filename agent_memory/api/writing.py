@@ -191,7 +191,7 @@ class WritingVerbs(OpenMemory):
 
     def duplicate_groups(self) -> Iterator[DuplicateGroup]:
         """Yield the groups of memories that say the same, the oldest first."""
-        return self._store.duplicate_groups()
+        return self._while_shared(self._store.duplicate_groups())
 
     def update(
         self,

@@ -323,6 +323,23 @@ def test_who_follows_a_memory_is_told_no_more_once_it_is_private(
             next(coming)
 
 
+@pytest.mark.parametrize("verb", ["events", "duplicate_groups"])
+def test_what_is_being_told_of_a_memory_ends_once_it_is_private(
+    bob: AgentMemory, root: Path, verb: str
+) -> None:
+    with AgentMemory("team", root=root) as team:
+        team.configure(sharing="read", event_log="full")
+        for content in (STANDUP, "Lunch is at noon"):
+            team.store(content)
+            team.store(content, on_duplicate="keep")
+        list(team.duplicate_groups())
+        told = getattr(bob.shared("team"), verb)()
+        assert next(told) is not None
+        team.configure(sharing="private")
+        with pytest.raises(PermissionDenied, match="are private"):
+            next(told)
+
+
 def test_who_holds_a_memory_writes_it_no_more_once_it_may_only_be_read(
     bob: AgentMemory, root: Path
 ) -> None:
