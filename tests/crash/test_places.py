@@ -7,6 +7,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -133,13 +134,29 @@ def test_a_file_that_is_gone_is_told_and_nothing_of_it_is_lost(
             if how == "moved with its log":
                 for old, new in zip(beside(path, "-wal"), beside(away, "-wal"), strict=True):
                     old.rename(new)
-        assert memory.count() == 35
-        with pytest.raises(StorageUnavailable, match="deleted or moved"):
-            memory.store("nowhere")
+        for use in (memory.count, lambda: memory.store("nowhere")):
+            with pytest.raises(StorageUnavailable, match="deleted or moved"):
+                use()
         assert ask(other).startswith("StorageUnavailable")
         other.communicate(timeout=30)
     assert not path.exists()
     assert missing(away, ids) == []
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_agent_whose_folder_is_taken_away_answers_no_more(
+    tmp_path: Path, read_only: bool
+) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        stored(memory, "mine", 3)
+    with AgentMemory("bob", root=tmp_path, read_only=read_only) as memory:
+        assert len(memory.search("walnut")) == 3
+        (tmp_path / "bob").rename(tmp_path / "away")
+        for use in (memory.count, memory.list_recent, partial(memory.search, "walnut")):
+            with pytest.raises(StorageUnavailable, match="deleted or moved while it was open"):
+                use()
+        (tmp_path / "away").rename(tmp_path / "bob")  # put back, as the error advises
+        assert len(memory.search("walnut")) == 3
 
 
 def test_what_was_stored_is_in_the_file_that_was_moved_when_another_takes_its_place(

@@ -452,13 +452,16 @@ class Database(Statements):
     def _reopen_if_other_file(self) -> None:
         """Reopen when another file has taken the place of the one that is being read.
 
-        A file that is gone can still be read; what became of its log is for a writer to see.
+        What became of its log is for a writer to see. One that is gone is refused, as by a writer:
+        whoever deleted an agent's folder does not expect its memories in answers of a server.
         """
         if self._connection is None:
             return
         try:
             inode = os.stat(self.path).st_ino  # noqa: PTH116 - 1 µs
-        except OSError:
+        except FileNotFoundError:
+            inode = None
+        except OSError:  # its drive may answer again
             return
         if inode != self._identity[0] or self._is_out_of_step():
             self._reopen_if_replaced()
@@ -478,7 +481,8 @@ class Database(Statements):
     def _reopen_if_replaced(self) -> None:
         """Reopen when the file, its log or its shared memory is not the one that was opened.
 
-        Otherwise the write would go into a file that nobody can reach any more.
+        Otherwise the write would go into a file that nobody can reach any more. Where there is none
+        in its place, raise ``StorageUnavailable``.
         """
         identity = self._file_identity()
         if identity == self._identity and not self._is_out_of_step():
