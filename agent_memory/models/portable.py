@@ -317,6 +317,7 @@ PortableValues = create_model(
     **_values_as_held(),
     seq=(Positive | None, None),
     scratchpad=(Annotated[str, Field(pattern=_ENTRY)] | None, None),
+    reviews=(Annotated[Text, _json_text(list)] | None, None),
 )
 
 

@@ -266,7 +266,7 @@ class Store:
         with self._unit_of_work.write() as now:
             memory = self._get(memory_id)
             with signed(self._engine, memory_id, session_id, now):
-                self._engine.memories.delete(self._row_id(memory_id))
+                self._engine.memory_rows.delete(memory_id)
             return memory
 
     @repeated_if_undone

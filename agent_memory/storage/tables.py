@@ -109,9 +109,6 @@ class MemoryTable(Protocol):
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
         """Set some fields of a memory; its version goes up by one."""
 
-    def delete(self, row_id: int) -> None:
-        """Remove a memory; its history stays."""
-
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
         """Add to the access counts: by row id, how many, and the time of the last."""
 
@@ -158,10 +155,13 @@ class MemoryRowTable(Protocol):
         """Set all columns of a row, version and times too; all must be given."""
 
     def delete(self, memory_id: str) -> None:
-        """Remove a row; its history stays."""
+        """Remove a row; see ``delete_many``."""
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
-        """Remove several rows; their history stays."""
+        """Remove several rows; their history stays.
+
+        It keeps their open reviews: in ``reviews`` of the old values, JSON as in exports.
+        """
 
     def is_free(self, row_id: int) -> bool:
         """Return whether no memory has this row id."""
@@ -467,7 +467,7 @@ class ReviewTable(Protocol):
         """Return, of the rows that are in question, the newest that is to replace each."""
 
     def forget_reasoning(self) -> None:
-        """Clear the reasoning of all reviews."""
+        """Clear the reasoning of all reviews; of those that the history keeps nothing is left."""
 
     def dismiss(self, review_id: int, *, now: datetime) -> None:
         """Mark a review as dismissed: it is no longer asked."""

@@ -269,6 +269,8 @@ def test_a_dismissed_question_is_asked_again_by_undo(memory: AgentMemory, clock:
     assert memory.reviews() == asked[1:]  # the last answer alone
     assert memory.approve(asked[1].review_id).id == "home"
     assert memory.undo().memory_ids == ["home"]
+    (again,) = memory.reviews()  # what was approved is asked anew
+    memory.approve(again.review_id)
     with pytest.raises(ValidationError, match="no such review"):
         memory.dismiss(asked[0].review_id)
     memory.store("something else, since")
@@ -282,6 +284,85 @@ def test_a_dismissed_question_is_asked_again_by_undo(memory: AgentMemory, clock:
     carry_out(memory, delete("pasta", PASTA, in_review=True))  # dismissed is not forbidden
     assert [review.memory_id for review in memory.reviews()] == ["pasta"]
     assert memory.check().problems == []
+
+
+@pytest.mark.parametrize("verb", ["approve", "forget"])
+def test_undo_of_a_deletion_asks_anew_what_was_in_question(memory: AgentMemory, verb: str) -> None:
+    unsure: dict[str, Any] = {"confidence": 0.4, "reasoning": "a guess", "in_review": True}
+    carry_out(memory, update(memory, "pasta", PASTA, "Alice is allergic to wheat", **unsure))
+    carry_out(memory, delete("pasta", PASTA, **unsure))
+    carry_out(memory, delete("home", "Alice lives in Oslo", in_review=True))
+    asked = memory.reviews()
+    if verb == "approve":
+        memory.approve(asked[0].review_id)
+    else:
+        memory.delete("pasta")
+    assert [review.memory_id for review in memory.reviews()] == ["home"]
+    assert memory.undo().memory_ids == ["pasta"]
+    anew = memory.reviews()[1:]
+    number = {"review_id"}
+    assert [it.model_dump(exclude=number) for it in anew] == [
+        it.model_dump(exclude=number) for it in asked[:2]
+    ]
+    assert memory.approve(anew[0].review_id).id == "pasta"
+    assert memory.check().problems == []
+
+
+@pytest.mark.parametrize("gone", ["pasta", "wheat", "home"])
+def test_what_was_in_question_is_not_asked_anew_by_what_is_gone(
+    memory: AgentMemory, gone: str
+) -> None:
+    memory.store("something else", id="else")
+    why = "unlike Alice lives in Oslo"
+    wheat = update(memory, "pasta", PASTA, "Alice is allergic to wheat", reasoning=why)
+    (done,) = carry_out(memory, wheat._replace(in_review=True))
+    memory.approve(memory.reviews()[0].review_id)
+    deletion = memory.history("pasta")[0]
+    if gone == "wheat":
+        memory.delete(str(done.memory_id))
+    elif gone == "home":
+        assert memory.erase("home").clean
+    else:
+        memory.erase("pasta")
+        with pytest.raises(ValidationError, match="no such change"):
+            memory.undo(deletion.change_id)
+        return
+    memory.undo(deletion.change_id)
+    assert memory.get("pasta") is not None
+    assert memory.reviews() == []
+
+
+@pytest.mark.parametrize("has_erased", [False, True])
+def test_what_was_in_question_when_it_was_deleted_goes_out_and_comes_back(
+    memory: AgentMemory, tmp_path: Path, has_erased: bool
+) -> None:
+    carry_out(memory, delete("pasta", PASTA, in_review=True, reasoning="a guess"))
+    (asked,) = memory.reviews()
+    memory.approve(asked.review_id)
+    memory.export(tmp_path / "one.yaml")
+    with AgentMemory("bob", root=tmp_path / "copy", embedder=None) as copy:
+        if has_erased:
+            copy.erase(copy.store("what is erased"))
+        copy.import_(tmp_path / "one.yaml")
+        if not has_erased:
+            copy.export(tmp_path / "two.yaml")
+            assert (tmp_path / "one.yaml").read_bytes() == (tmp_path / "two.yaml").read_bytes()
+        copy.undo(copy.history("pasta")[0].change_id)
+        assert [it.reasoning for it in copy.reviews()] == ["a guess"] * (not has_erased)
+        assert copy.check().problems == []
+
+
+def test_what_another_program_wrote_as_a_question_is_not_asked(
+    memory: AgentMemory, visitor: Any
+) -> None:
+    memory.delete("pasta")
+    visitor(
+        memory.path,
+        "UPDATE history SET old_values = json_set(old_values, '$.reviews', '[1, {\"id\": 2}]')"
+        " WHERE event = 'DELETE'",
+    )
+    assert memory.undo().memory_ids == ["pasta"]
+    assert memory.reviews() == []
 
 
 def test_a_user_takes_back_the_own_answer_alone(memory: AgentMemory, clock: Clock) -> None:

@@ -55,7 +55,7 @@ class KeywordContract:
             engine.memory_rows.archive(["mem-2"], archived=True, now=NOW)
         assert rows_found(engine, "red") == []
         with engine.write():
-            engine.memories.delete(first)
+            engine.memory_rows.delete("mem-1")
         assert rows_found(engine, "apple") == []
 
     def test_how_rare_a_word_is_is_asked_anew_after_each_read(self, engine: Engine) -> None:

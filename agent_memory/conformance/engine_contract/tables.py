@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from itertools import product
 from typing import Any
@@ -109,7 +110,7 @@ class MemoryTableContract:
             2,
         )
         with engine.write():
-            engine.memories.delete(row_id)
+            engine.memory_rows.delete("mem-1")
         assert engine.memories.is_empty()
         events = [entry.event for entry in engine.history.entries("mem-1", limit=9)]
         assert events == ["DELETE", "UPDATE", "ADD"]
@@ -117,7 +118,7 @@ class MemoryTableContract:
     def test_row_ids_are_not_given_twice(self, engine: Engine) -> None:
         (first,) = stored(engine, memory_of(1))
         with engine.write():
-            engine.memories.delete(first)
+            engine.memory_rows.delete("mem-1")
         (second,) = stored(engine, memory_of(2))
         assert second > first
 
@@ -357,6 +358,36 @@ class ReviewContract:
             assert engine.reviews.take_back(answered, None) == 1
         assert [review.review_id for review in engine.reviews.all()] == [number]
 
+    def test_the_history_keeps_the_questions_of_what_is_deleted(self, engine: Engine) -> None:
+        (row_id, _) = stored(engine, memory_of(1), memory_of(2))
+        with engine.write():
+            engine.reviews.add(
+                row_id,
+                replaced_by="mem-2",
+                confidence=0.5,
+                reasoning="newer",
+                session_id="s",
+                now=NOW,
+            )
+            engine.memory_rows.delete_many(["mem-1", "mem-2"])
+        changes = [*engine.history.of_memory("mem-1"), *engine.history.of_memory("mem-2")]
+        kept = [change.old["reviews"] for change in changes if "reviews" in change.old]
+        assert [json.loads(questions) for questions in kept] == [
+            [
+                {
+                    "id": "mem-1",
+                    "replaced_by": "mem-2",
+                    "confidence": 0.5,
+                    "reasoning": "newer",
+                    "proposed_at": format_time(NOW),
+                    "session_id": "s",
+                }
+            ]
+        ]
+        with engine.write():
+            engine.reviews.forget_reasoning()
+        assert all("reviews" not in change.old for change in engine.history.iterate())
+
 
 class RejectionContract:
     """Values that must not be stored."""
@@ -450,7 +481,7 @@ class ErasureContract:
         assert engine.usage.least_used(MemoryKind.LEARNING, limit=5) == ["mem-3"]
 
     def test_statistics_count_by_day_and_by_use(self, engine: Engine) -> None:
-        first, _, third = stored(
+        first, *_ = stored(
             engine,
             memory_of(1, "Grüße", metadata={"source": "wiki"}),
             memory_of(2, metadata={"source": 7}),
@@ -460,7 +491,7 @@ class ErasureContract:
         with engine.write():
             engine.memories.update(first, {"content": "Tee"}, now=later)
             engine.memories.count_accesses({first: (2, format_time(later))})
-            engine.memories.delete(third)
+            engine.memory_rows.delete("mem-3")
         queries = engine.statistics
         sources = {value for value, _, _ in queries.stored_by_day("source", since="")}
         assert sources == {"wiki", None}

@@ -13,7 +13,7 @@ from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import RowValues
+from agent_memory.storage.records import RowValues, read_json
 
 if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
@@ -301,3 +301,24 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
     if entry := target.get("scratchpad"):
         reason, _, entered_at = str(entry).partition(" ")
         engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
+    if questions := target.get("reviews"):
+        _ask_anew(engine, row_id, read_json(str(questions)))
+
+
+def _ask_anew(engine: Engine, row_id: int, questions: object) -> None:
+    """Put a memory in question as it was when it was deleted.
+
+    Not by a memory that is gone meanwhile, nor by what another program wrote into the history.
+    """
+    import pydantic  # noqa: PLC0415 - slow, and seldom asked for
+
+    from agent_memory.models.portable import PortableReview  # noqa: PLC0415
+
+    for question in questions if isinstance(questions, list) else ():
+        try:
+            review = PortableReview.model_validate(question)
+        except pydantic.ValidationError:
+            continue
+        if review.replaced_by is None or engine.memories.exists(review.replaced_by):
+            values = {**review.model_dump(), "proposed_at": format_time(review.proposed_at)}
+            engine.reviews.put(row_id, values)

@@ -84,7 +84,10 @@ class HistoryImporter:
                 self._refuse(entry, error)
                 continue
             self._first_events.setdefault(memory_id, entry.values["event"])
-            changes.append(_change_of(entry.values, row))
+            change = _change_of(entry.values, row)
+            if self._tombstones:
+                change.old.pop("reviews", None)  # they may quote what was erased
+            changes.append(change)
         if not self._dry_run:
             kept = [change for change in changes if change.memory_id not in self._forgotten]
             self._engine.history.insert(kept)

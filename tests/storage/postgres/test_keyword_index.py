@@ -333,7 +333,7 @@ class TestFollowing:
                     if number % 3:
                         engine.memories.update(row_id, {"content": text, "tags": tags}, now=NOW)
                     else:
-                        engine.memories.delete(row_id)
+                        engine.memory_rows.delete_many(engine.memories.ids_of([row_id]))
         assert_index_is_whole(pair)
         for engine in pair.both:
             with engine.write():

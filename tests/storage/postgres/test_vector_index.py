@@ -173,7 +173,7 @@ class TestFollowing:
         count = "SELECT count(*) FROM embedding_codes"
         before = pair.server.database.value(count)
         with pair.server.write():
-            pair.server.memories.delete(rows[1])
+            pair.server.database.run("DELETE FROM memories WHERE seq = %s", (rows[1],))
             assert pair.server.embeddings.drop_other_texts(rows[2], "another") == [model.model_id]
         assert pair.server.database.value(count) == before - 2
         with pair.server.write():

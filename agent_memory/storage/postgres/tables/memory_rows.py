@@ -35,6 +35,18 @@ WHERE m.seq > %(after)s AND (
   OR octet_length(json.text) <> length(json.text))
 ORDER BY m.seq LIMIT %(limit)s"""
 
+# As an export has them. The rows go with their memory.
+_SELECT_QUESTIONS: Final = """
+SELECT json_agg(json_build_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
+  r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at, 'session_id', r.session_id)
+  ORDER BY r.review_id)::text, m.id
+FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
+WHERE r.dismissed_at IS NULL AND m.id = ANY(%s) GROUP BY m.id"""
+_KEEP_QUESTIONS: Final = """
+UPDATE history
+SET old_values = (old_values::jsonb || jsonb_build_object('reviews', %s::text))::text
+WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = %s) AND event = 'DELETE'"""
+
 
 class MemoryRowTable(Table):
     """Rows of the table of memories as they are, by column."""
@@ -90,11 +102,13 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
         self._db.run(sql, (*(row[name] for name in names), memory_id))
 
     def delete(self, memory_id: str) -> None:
-        self._db.run("DELETE FROM memories WHERE id = %s", (memory_id,))
+        self.delete_many([memory_id])
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
-        sql = "DELETE FROM memories WHERE id = ANY(%s)"
-        self._db.run(sql, (list(memory_ids),))
+        ids = (list(memory_ids),)
+        questions = self._db.rows(_SELECT_QUESTIONS, ids)
+        self._db.run("DELETE FROM memories WHERE id = ANY(%s)", ids)
+        self._db.run_many(_KEEP_QUESTIONS, questions)
 
     def is_free(self, row_id: int) -> bool:
         return self._db.row("SELECT 1 FROM memories WHERE seq = %s", (row_id,)) is None

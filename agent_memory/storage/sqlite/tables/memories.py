@@ -330,9 +330,6 @@ class MemoryTable(Table):
         values = [column_value(changes[name]) for name in columns]
         self._db.run(sql, (*values, format_time(now), row_id))
 
-    def delete(self, row_id: int) -> None:
-        self._db.run("DELETE FROM memories WHERE seq = ?", (row_id,))
-
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
         """Add to the access counts: by row id, how many, and the time of the last.
 

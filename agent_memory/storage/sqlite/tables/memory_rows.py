@@ -36,6 +36,17 @@ WHERE m.seq > ?1 AND (
     WHERE instr(lower(json), ?2) OR instr(json, '\') OR octet_length(json) <> length(json)))
 ORDER BY m.seq LIMIT ?3"""
 
+# As an export has them. The rows go with their memory.
+_SELECT_QUESTIONS: Final = """
+SELECT json_group_array(json_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
+  r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at,
+  'session_id', r.session_id)), m.id
+FROM reviews AS r JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
+WHERE r.dismissed_at IS NULL AND m.id IN (SELECT value FROM json_each(?)) GROUP BY m.id"""
+_KEEP_QUESTIONS: Final = """
+UPDATE history SET old_values = json_set(old_values, '$.reviews', ?)
+WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = ?) AND event = 'DELETE'"""
+
 
 class MemoryRowTable(Table):
     """Rows of the table of memories as they are, by column."""
@@ -91,11 +102,13 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
         self._db.run(sql, (*(row[name] for name in names), memory_id))
 
     def delete(self, memory_id: str) -> None:
-        self._db.run("DELETE FROM memories WHERE id = ?", (memory_id,))
+        self.delete_many([memory_id])
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
-        sql = "DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-        self._db.run(sql, (to_json(list(memory_ids)),))
+        ids = (to_json(list(memory_ids)),)
+        questions = self._db.rows(_SELECT_QUESTIONS, ids)
+        self._db.run("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", ids)
+        self._db.run_many(_KEEP_QUESTIONS, questions)
 
     def is_free(self, row_id: int) -> bool:
         return self._db.row("SELECT 1 FROM memories WHERE seq = ?", (row_id,)) is None
